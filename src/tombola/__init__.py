@@ -1,0 +1,57 @@
+"""Tombola draws sparse and robust winning tickets from pre-trained language models, and ships them.
+
+Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+from tombola.version import __version__
+
+if TYPE_CHECKING:
+    from tombola.judging import evaluate
+    from tombola.masks import Mask, Scores, Units, draw
+    from tombola.results import Result
+    from tombola.running import run
+    from tombola.tasks import Task
+    from tombola.ticket import Ticket
+    from tombola.training import KeepMask
+
+_HOME = {
+    "KeepMask": "tombola.training",
+    "Mask": "tombola.masks",
+    "Result": "tombola.results",
+    "Scores": "tombola.masks",
+    "Task": "tombola.tasks",
+    "Ticket": "tombola.ticket",
+    "Units": "tombola.masks",
+    "draw": "tombola.masks",
+    "evaluate": "tombola.judging",
+    "run": "tombola.running",
+}
+
+__all__ = [
+    "KeepMask",
+    "Mask",
+    "Result",
+    "Scores",
+    "Task",
+    "Ticket",
+    "TombolaError",
+    "Units",
+    "__version__",
+    "draw",
+    "evaluate",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'tombola' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

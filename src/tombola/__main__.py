@@ -1,0 +1,3 @@
+from tombola.cli import main
+
+main()

@@ -1,0 +1,129 @@
+"""A text as an attack sees it: words that can be replaced one by one, with everything between them kept."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+
+WORD = re.compile(r"\w+(?:['’*@-]+\w+)*")
+
+
+class Text:
+    """One or two columns of text, cut into words. Immutable: every edit gives a new Text of the same origin.
+
+    Words are numbered through all columns, and an edit never renumbers them: a deleted word stays as an empty
+    one, a word broken in two by a blank is still one. So positions mean the same in every variant of a text.
+    """
+
+    words: tuple[str, ...]
+    gaps: tuple[str, ...]  # what stands around the words: one more than there are words in each column
+    starts: tuple[int, ...]  # number of the first word of each column, and the number of all words at the end
+    origin: "Text"
+    last: int | None  # the word that was edited last
+
+    def __init__(self, columns: str | Sequence[str]) -> None:
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        found = [list(WORD.finditer(column)) for column in columns]
+        self.words = tuple(match.group() for matches in found for match in matches)
+        self.gaps = tuple(
+            column[end:start]
+            for column, matches in zip(columns, found, strict=True)
+            for end, start in zip(
+                [0, *(m.end() for m in matches)], [*(m.start() for m in matches), len(column)], strict=True
+            )
+        )
+        self.starts = tuple(accumulate((len(matches) for matches in found), initial=0))
+        self.origin = self
+        self.last = None
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The text as the model reads it."""
+        return tuple("".join(piece for piece, _ in self.pieces(c)) for c in range(len(self.starts) - 1))
+
+    def replace(self, position: int, word: str) -> "Text":
+        """The text with another word at `position`."""
+        words = (*self.words[:position], word, *self.words[position + 1 :])
+        return self._edited(words, self.gaps, position)
+
+    def delete(self, position: int) -> "Text":
+        """The text without the word at `position`, and without one of the two blanks around it."""
+        before = position + self.column_of(position)
+        left, right = self.gaps[before], self.gaps[before + 1]
+        if (not left or left[-1].isspace()) and right[:1].isspace():
+            right = right[1:]
+        gaps = (*self.gaps[: before + 1], right, *self.gaps[before + 2 :])
+        return self._edited((*self.words[:position], "", *self.words[position + 1 :]), gaps, position)
+
+    def column_of(self, position: int) -> int:
+        """Which column the word at `position` stands in."""
+        return next(c for c, end in enumerate(self.starts[1:]) if position < end)
+
+    def positions(self, columns: Collection[int] | None = None) -> list[int]:
+        """The words' numbers, of all columns or of some."""
+        chosen = range(len(self.starts) - 1) if columns is None else sorted(columns)
+        return [i for c in chosen for i in range(self.starts[c], self.starts[c + 1])]
+
+    def window(self, position: int, size: int | None = None) -> str:
+        """The `size` words of the column with `position` in their middle as far as its ends allow (None: all of it)."""
+        column = self.column_of(position)
+        start, end = self.starts[column], self.starts[column + 1]
+        if size is None or end - start <= size:
+            return self.columns[column]
+        first = min(max(position - size // 2, start), end - size)
+        inner = self.gaps[first + column + 1 : first + column + size]
+        words = self.words[first : first + size]
+        return "".join(word + gap for word, gap in zip(words, (*inner, ""), strict=True))
+
+    def column_length(self, position: int) -> int:
+        """How many words the column that holds `position` has."""
+        column = self.column_of(position)
+        return self.starts[column + 1] - self.starts[column]
+
+    @property
+    def changes(self) -> dict[int, str]:
+        """Position → new word, of every word that is no longer the original's."""
+        pairs = zip(self.words, self.origin.words, strict=True)
+        return {i: new for i, (new, old) in enumerate(pairs) if new != old}
+
+    @property
+    def changed_share(self) -> float:
+        """Changed words as a share of all words."""
+        return len(self.changes) / len(self.words) if self.words else 0.0
+
+    def with_changes(self, changes: dict[int, str]) -> "Text":
+        """The text with several words replaced at once."""
+        edited = self
+        for position, word in changes.items():
+            edited = edited.replace(position, word)
+        return edited
+
+    def pieces(self, column: int, marked: Collection[int] = ()) -> Iterator[tuple[str, bool]]:
+        """The column's gaps and words in order, each with whether it is a word of `marked`."""
+        start, end = self.starts[column], self.starts[column + 1]
+        for i in range(start, end):
+            yield self.gaps[i + column], False
+            yield self.words[i], i in marked
+        yield self.gaps[end + column], False
+
+    def _edited(self, words: tuple[str, ...], gaps: tuple[str, ...], position: int) -> "Text":
+        edited = object.__new__(Text)
+        edited.words, edited.gaps, edited.starts = words, gaps, self.starts
+        edited.origin, edited.last = self.origin, position
+        return edited
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Text) and self.columns == other.columns
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
+
+    def __repr__(self) -> str:
+        return f"Text({' | '.join(self.columns)!r})"
+
+
+def same_case(word: str, like: str) -> str:
+    """`word` in the capitals of `like`: all, the first, or none."""
+    if like.isupper() and len(like) > 1:
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[:1].isupper() else word

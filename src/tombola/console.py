@@ -1,0 +1,140 @@
+"""What the person at the terminal sees: progress, tables, one-sentence errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from tombola.evaluation import Score
+from tombola.masks import Mask
+from tombola.results import Result
+from tombola.running import Watch
+from tombola.stages import Progress as StageProgress
+from tombola.store import Stage, Store
+
+out = Console()
+err = Console(stderr=True)
+
+
+def announce(stages: list[Stage], store: Store) -> None:
+    """Say how much there is to do."""
+    finished = sum(store.has(stage) for stage in stages)
+    rest = len(stages) - finished
+    found = f", {finished} found finished in the store" if finished else ""
+    err.print(f"{len(stages)} stages{found}: {rest} to run")
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """A live line per running stage, and one that stays for each that is done."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        current: list[Any] = []
+
+        def watch(stage: Stage, found: bool) -> StageProgress:
+            for task in current:
+                progress.remove_task(task)
+            current.clear()
+            if found:
+                return lambda step, total: None
+            task = progress.add_task(stage.label or stage.kind, total=None)
+            current.append(task)
+            return lambda step, total: progress.update(task, completed=step, total=total)
+
+        yield watch
+
+
+def result_table(result: Result) -> Table:
+    """Variants and grid points down, data sets across; means with their spread."""
+    summaries = result.summaries()
+    axes = list(dict.fromkeys(name for row in summaries for name in row.axes if name != "draw.sparsity"))
+    seeds = max(row.seeds for row in summaries)
+    spread = (
+        f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "score ± standard error, one seed"
+    )
+    table = Table(title=result.content["name"], caption=spread, title_justify="left", caption_justify="left")
+    table.add_column("variant", no_wrap=True)
+    for axis in axes:
+        table.add_column(axis.rsplit(".", 1)[-1])
+    table.add_column("sparsity", justify="right")
+    for on in result.targets:
+        table.add_column(f"{on}\n{result.headline(on)}", justify="right")
+    for row in summaries:
+        cells = [
+            f"{s['mean']:.1%} ± {s['spread'] * 100:.1f}" if (s := row.scores.get(on)) else ""
+            for on in result.targets
+        ]
+        sparsity = f"{row.sparsity:.0%}" if row.sparsity else "dense"
+        table.add_row(row.variant, *(str(row.axes.get(axis, "")) for axis in axes), sparsity, *cells)
+    return table
+
+
+def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Table:
+    """Scores of one model, each with its standard error."""
+    table = Table(title=name, title_justify="left")
+    for column, justify in (
+        ("on", "left"),
+        ("metric", "left"),
+        ("score", "right"),
+        ("± s.e.", "right"),
+        ("n", "right"),
+    ):
+        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    for on, found in scores.items():
+        for metric, score in found.items():
+            table.add_row(on, metric, f"{score.value:.4f}", f"{score.stderr:.4f}", str(score.n))
+    return table
+
+
+def mask_table(name: str, mask: Mask) -> Table:
+    """Sparsity by layer and kind of matrix, shaded: what the search thought it could spare."""
+    cells = mask.table()
+    kinds = list(dict.fromkeys(kind for _, kind in cells))
+    layers = list(dict.fromkeys(layer for layer, _ in cells))
+    caption = (
+        f"{mask.removed:,} of {mask.count:,} units ({mask.units.granularity}) removed, "
+        f"{mask.weight_sparsity:.2%} of the prunable weights; base {mask.base.fingerprint}"
+    )
+    table = Table(title=name, caption=caption, title_justify="left", caption_justify="left")
+    table.add_column("layer", justify="right")
+    for kind in kinds:
+        table.add_column(kind, justify="right")
+    for layer in layers:
+        shares = [cells.get((layer, kind)) for kind in kinds]
+        table.add_row(
+            "–" if layer is None else str(layer), *("" if s is None else _shaded(s) for s in shares)
+        )
+    return table
+
+
+def catalogue_table(title: str, rows: list[tuple[str, str]]) -> Table:
+    """Names with one line each."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, about in rows:
+        table.add_row(name, about)
+    return table
+
+
+def _shaded(share: float) -> str:
+    shade = 255 - round(share * 20)
+    return f"[on color({shade})] {share:.0%} [/]" if out.is_terminal else f"{share:.0%}"

@@ -1,0 +1,57 @@
+"""How sure a number is: intervals for shares, for means over seeds, and for anything by the bootstrap."""
+
+from collections.abc import Callable, Sequence
+from math import nan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from tombola.errors import TombolaError
+
+
+class MeanInterval(NamedTuple):
+    """A mean over seeds, their standard deviation, and the confidence interval of the mean."""
+
+    mean: float
+    std: float
+    low: float
+    high: float
+
+
+def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a share of `n` trials; unlike value ± z·stderr it stays honest near 0 and 1."""
+    if not 0 <= successes <= n or n == 0:
+        raise TombolaError(f"{successes} successes of {n} is not a share.")
+    z = float(stats.norm.ppf((1 + level) / 2))
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
+    """Mean, sample standard deviation and t interval. One value has a mean only: the rest is NaN."""
+    if len(values) == 0:
+        raise TombolaError("A mean needs at least one value.")
+    mean = float(np.mean(values))
+    if len(values) == 1:
+        return MeanInterval(mean, nan, nan, nan)
+    std = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * std / sqrt(len(values))
+    return MeanInterval(mean, std, mean - half, mean + half)
+
+
+def bootstrap(
+    statistic: Callable[..., float],
+    *columns: np.ndarray,
+    resamples: int = 500,
+    seed: int = 0,
+    level: float = 0.95,
+) -> MeanInterval:
+    """The statistic of the columns, its standard error, and its percentile interval over resampled examples."""
+    n = len(columns[0])
+    draws = np.random.default_rng(seed).integers(n, size=(resamples, n))
+    values = np.array([statistic(*(column[draw] for column in columns)) for draw in draws])
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return MeanInterval(float(statistic(*columns)), float(values.std(ddof=1)), float(low), float(high))

@@ -1,0 +1,149 @@
+"""Metrics, each with its standard error. Classification metrics are functions of the confusion matrix alone,
+so one definition serves the value and its bootstrap, which redraws matrices instead of examples."""
+
+from collections.abc import Callable
+from math import sqrt
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy import stats
+from sklearn.metrics import confusion_matrix
+
+from tombola.errors import DataError, ModelError
+from tombola.evaluation.intervals import wilson
+from tombola.registry import Registry
+from tombola.tasks import Task
+
+RESAMPLES = 500
+
+
+class Score(NamedTuple):
+    """A metric's value, its standard error, the number of examples, and how the error was found."""
+
+    value: float
+    stderr: float
+    n: int
+    method: str
+
+    def as_dict(self) -> dict[str, float | int | str]:
+        """For JSON."""
+        return self._asdict()
+
+    @classmethod
+    def from_dict(cls, content: dict[str, float | int | str]) -> Self:
+        """Back from JSON."""
+        return cls(**content)  # type: ignore[arg-type]
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval: Wilson's for a share, else normal and kept within [-1, 1]."""
+        if self.method == "binomial":
+            return wilson(round(self.value * self.n), self.n, level)
+        half = float(stats.norm.ppf((1 + level) / 2)) * self.stderr
+        return max(-1.0, self.value - half), min(1.0, self.value + half)
+
+
+Metric = Callable[[np.ndarray, np.ndarray], Score]
+metrics: Registry[Metric] = Registry("metric")
+
+
+def score(task: Task, logits: np.ndarray, labels: np.ndarray | list[int] | list[float]) -> dict[str, Score]:
+    """Every metric of the task, the headline first."""
+    labels = np.asarray(labels)
+    if len(logits) != len(labels) or len(labels) == 0:
+        raise DataError(f"{len(logits)} predictions for {len(labels)} labels cannot be scored.")
+    broken = int((~np.isfinite(logits).reshape(len(logits), -1).all(axis=1)).sum())
+    if broken:
+        raise ModelError(f"The model's outputs for {broken} of {len(logits)} examples are NaN or infinite.")
+    return {name: metrics[name](logits, labels) for name in task.metrics}
+
+
+@metrics("accuracy")
+def accuracy(logits: np.ndarray, labels: np.ndarray) -> Score:
+    """Share of examples whose largest logit is the label's; binomial error."""
+    share = float((logits.argmax(axis=1) == labels).mean())
+    return Score(share, sqrt(share * (1 - share) / len(labels)), len(labels), "binomial")
+
+
+def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Metric:
+    """A metric from its formula over stacked confusion matrices (…, true, predicted)."""
+
+    def metric(logits: np.ndarray, labels: np.ndarray) -> Score:
+        n, classes = len(labels), logits.shape[1]
+        counts = confusion_matrix(labels, logits.argmax(axis=1), labels=range(classes))
+        redrawn = np.random.default_rng(0).multinomial(n, counts.ravel() / n, size=RESAMPLES)
+        spread = of(redrawn.reshape(RESAMPLES, classes, classes).astype(float)).std(ddof=1)
+        return Score(float(of(counts.astype(float))), float(spread), n, f"bootstrap of {RESAMPLES}")
+
+    metric.__doc__ = of.__doc__
+    return metric
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0)
+
+
+def _class_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """F1 of each class, its support, and whether it occurs at all."""
+    hits = np.diagonal(confusion, axis1=-2, axis2=-1)
+    support, predicted = confusion.sum(axis=-1), confusion.sum(axis=-2)
+    return _ratio(2 * hits, support + predicted), support, support + predicted > 0
+
+
+def _f1(confusion: np.ndarray) -> np.ndarray:
+    """F1 of the second label, the positive one in MRPC and QQP."""
+    return _class_f1(confusion)[0][..., 1]
+
+
+def _macro_f1(confusion: np.ndarray) -> np.ndarray:
+    """Unweighted mean of the F1 of the classes that occur among labels or predictions."""
+    values, _, occurs = _class_f1(confusion)
+    return (values * occurs).sum(axis=-1) / occurs.sum(axis=-1)
+
+
+def _weighted_f1(confusion: np.ndarray) -> np.ndarray:
+    """Mean of the classes' F1, weighted by their number of examples."""
+    values, support, _ = _class_f1(confusion)
+    return (values * support).sum(axis=-1) / support.sum(axis=-1)
+
+
+def _mcc(confusion: np.ndarray) -> np.ndarray:
+    """Matthews' correlation; 0 where all predictions or all labels are of one class."""
+    true, predicted = confusion.sum(axis=-1), confusion.sum(axis=-2)
+    n = true.sum(axis=-1)
+    hits = np.trace(confusion, axis1=-2, axis2=-1)
+    covariance = hits * n - (true * predicted).sum(axis=-1)
+    spread = np.sqrt((n**2 - (true**2).sum(axis=-1)) * (n**2 - (predicted**2).sum(axis=-1)))
+    return _ratio(covariance, spread)
+
+
+metrics("f1")(_from_confusion(_f1))
+metrics("macro_f1")(_from_confusion(_macro_f1))
+metrics("weighted_f1")(_from_confusion(_weighted_f1))
+metrics("mcc")(_from_confusion(_mcc))
+
+
+@metrics("pearson")
+def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
+    """Linear correlation (0 for constant predictions); the error of Fisher's z carried back to r."""
+    return _correlation(logits, labels, stats.pearsonr, lambda _: 1.0)
+
+
+@metrics("spearman")
+def spearman(logits: np.ndarray, labels: np.ndarray) -> Score:
+    """Rank correlation (0 for constant predictions); Fisher's z with Bonett and Wright's (2000) variance."""
+    return _correlation(logits, labels, stats.spearmanr, lambda rho: 1 + rho * rho / 2)
+
+
+def _correlation(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    measure: Callable[..., tuple[float, float]],
+    variance: Callable[[float], float],
+) -> Score:
+    n = len(labels)
+    if n < 4:
+        raise DataError(f"A correlation and its standard error need at least 4 examples; there are {n}.")
+    predictions = logits.reshape(n)
+    constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0
+    r = 0.0 if constant else float(measure(predictions, labels)[0])
+    return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, "Fisher z")

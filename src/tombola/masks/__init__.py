@@ -1,0 +1,26 @@
+"""Masks over the prunable units of a model: what they cover, their algebra, drawing and storing them."""
+
+from tombola.masks.base import Base, fingerprint, geometry
+from tombola.masks.draw import Scope, draw, removals
+from tombola.masks.groups import Granularity, Group, Part
+from tombola.masks.layout import Layout, Matrix
+from tombola.masks.mask import Mask
+from tombola.masks.scores import Scores
+from tombola.masks.units import Units
+
+__all__ = [
+    "Base",
+    "Granularity",
+    "Group",
+    "Layout",
+    "Mask",
+    "Matrix",
+    "Part",
+    "Scope",
+    "Scores",
+    "Units",
+    "draw",
+    "fingerprint",
+    "geometry",
+    "removals",
+]

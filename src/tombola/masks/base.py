@@ -1,0 +1,67 @@
+"""Which model a mask belongs to: its geometry, and a fingerprint of its layers' weights."""
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from transformers import PreTrainedModel
+
+from tombola.families import family_of
+from tombola.masks.layout import Layout
+
+
+class Base(BaseModel):
+    """A base model's identity. The fingerprint is None for a model without values (on the meta device)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model_type: str
+    geometry: dict[str, int]
+    fingerprint: str | None = None
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {size}" for name, size in self.geometry.items())
+        return f"{self.model_type} {self.fingerprint or 'without fingerprint'} ({sizes})"
+
+
+def geometry(model: PreTrainedModel) -> Base:
+    """The base of a model by its sizes alone, without a fingerprint."""
+    family = family_of(model)
+    first = Layout.of(model).layers()[0]
+    return Base(
+        model_type=model.config.model_type,
+        geometry={
+            "layers": len(family.layers_of(model)),
+            "hidden": first["query"].inputs,
+            "heads": family.heads_in(model.config),
+            "kv_heads": family.kv_heads_in(model.config),
+            "head_dim": family.head_dim_in(model.config),
+            "ffn": first["up"].outputs,
+        },
+    )
+
+
+def fingerprint(model: PreTrainedModel) -> Base:
+    """The base of a model, with a hash of its family, its geometry and the values of its layers' matrices.
+
+    Embeddings, pooler and head are left out, so that the classifier, the masked language model and the
+    question-answering version of one pre-trained model agree. Values are compared as float32.
+    """
+    base = geometry(model)
+    if any(parameter.is_meta for parameter in model.base_model.parameters()):
+        return base
+    layout = Layout.of(model)
+    names = list(dict.fromkeys(matrix.tensor for matrix in layout.matrices if matrix.layer is not None))
+    parameters = dict(model.base_model.named_parameters())
+    total = hashlib.sha256(json.dumps([layout.family, base.geometry, names]).encode())
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        for digest in threads.map(lambda name: _digest(parameters[name]), names):
+            total.update(digest)
+    return base.model_copy(update={"fingerprint": total.hexdigest()[:32]})
+
+
+def _digest(parameter: torch.Tensor) -> bytes:
+    values = parameter.detach().to("cpu", torch.float32).contiguous().numpy()
+    return hashlib.sha256(values.data).digest()

@@ -1,0 +1,59 @@
+"""What is refused: units, tensors and models that do not belong together."""
+
+from collections.abc import Mapping
+
+from transformers import PreTrainedModel
+
+from tombola.errors import MaskMismatch, TombolaError
+from tombola.families import family_of
+from tombola.masks.base import Base, geometry
+from tombola.masks.units import Units
+
+
+def check_model(units: Units, model: PreTrainedModel, base: Base | None = None) -> None:
+    """Refuse a model of another geometry and, given the `base` that it started from, other weights.
+
+    A model without the pooler that the units cover is accepted: masks of a classifier serve the
+    language model too.
+    """
+    theirs = geometry(model)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.base_model.named_parameters()}
+    poolers = {
+        name for matrix in units.layout.matrices if matrix.layer is None for name in matrix.stored_shapes
+    }
+    if units.family != family_of(model).name or units.base.geometry != theirs.geometry:
+        raise MaskMismatch(
+            f"the mask does not fit this model: it belongs to {units.base}, "
+            f"and the model is {base or theirs}."
+        )
+    for name, shape in units.layout.shapes.items():
+        if shapes.get(name) != shape and not (name in poolers and name not in shapes):
+            raise MaskMismatch(
+                f"the mask does not fit this model: it belongs to {units.base}, "
+                f"and the model is {base or theirs}, whose {name} has shape {shapes.get(name)}, not {shape}."
+            )
+    if base is not None and base.fingerprint != units.base.fingerprint:
+        raise MaskMismatch(
+            f"the mask was drawn from {units.base}, but this model started from {base}: "
+            f"load the pre-trained model that the mask belongs to."
+        )
+
+
+def check_same(one: Units, two: Units) -> None:
+    """Refuse to combine bits over different units."""
+    if not one.same_as(two):
+        raise MaskMismatch(
+            f"these masks do not cover the same units: {one}; {two}. "
+            f'Different granularities meet after expand(), poolers can be left out by without("pooler").'
+        )
+
+
+def check_groups(what: str, units: Units, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse anything that does not have exactly one entry of the right shape for every group."""
+    expected = {group.name: group.shape for group in units.groups}
+    for name in dict.fromkeys([*expected, *shapes]):
+        if expected.get(name) != shapes.get(name):
+            raise TombolaError(
+                f"these {what} do not fit the {units.granularity} units: "
+                f"{name!r} has shape {shapes.get(name)} where {expected.get(name)} is expected."
+            )

@@ -1,0 +1,144 @@
+"""Groups of prunable units: which slices of which tensors each head, neuron, row … covers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from tombola.errors import UnknownName
+from tombola.masks.layout import ATTENTION, FFN, Layout, Matrix
+
+Granularity = Literal["weight", "neuron", "head", "ffn", "layer", "row", "column"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a group's units cover of one stored tensor.
+
+    Unit i covers `width` indices of `dim` from `start + i * width` on. Without a `dim` the units are the
+    elements themselves (weights), or the one unit is the whole. In a fused tensor the part lies inside
+    `slab`: (dimension, start, length).
+    """
+
+    tensor: str
+    dim: int | None = None
+    start: int = 0
+    width: int = 0
+    slab: tuple[int, int, int] | None = None
+
+    def region(self, tensor: Tensor, count: int) -> Tensor:
+        """The view of the stored tensor that `count` units cover together."""
+        if self.slab is not None:
+            tensor = tensor.narrow(*self.slab)
+        return tensor if self.dim is None else tensor.narrow(self.dim, self.start, count * self.width)
+
+    def spread(self, values: Tensor, dims: int) -> Tensor:
+        """One value per unit, shaped to broadcast over the region of a tensor with `dims` dimensions."""
+        if self.dim is None:
+            return values if values.dim() == dims else values.reshape((1,) * dims)
+        shape = [1] * dims
+        shape[self.dim] = -1
+        return values.repeat_interleave(self.width).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Units of one kind in one place: the weights of a matrix, the heads of a layer."""
+
+    name: str
+    layer: int | None
+    kind: str
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+    biases: tuple[Part, ...]
+    weights: int
+
+    @property
+    def count(self) -> int:
+        """The number of units."""
+        return prod(self.shape)
+
+    @property
+    def unit_weights(self) -> int:
+        """The number of prunable weights that each unit covers."""
+        return self.weights // self.count
+
+
+def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
+    """The groups of a layout at one granularity, in forward order."""
+    if granularity not in get_args(Granularity):
+        raise UnknownName("granularity", granularity, get_args(Granularity))
+    if granularity in ("weight", "row", "column"):
+        for matrix in layout.matrices:
+            yield _matrix_group(matrix, granularity)
+        return
+    for layer, roles in layout.layers().items():
+        attention = [roles[role] for role in ATTENTION if role in roles]
+        ffn = [roles[role] for role in FFN if role in roles]
+        match granularity:
+            case "head":
+                yield _sliced("heads", "head", layer, attention, roles["key"].outputs // layout.head_dim)
+            case "neuron":
+                yield _sliced("neurons", "neuron", layer, ffn, roles["up"].outputs)
+            case "ffn":
+                yield _whole(f"layers.{layer}.ffn", "ffn", layer, ffn)
+            case "layer":
+                yield _whole(f"layers.{layer}", "layer", layer, attention + ffn)
+
+
+def _matrix_group(matrix: Matrix, granularity: str) -> Group:
+    biases: tuple[Part, ...] = ()
+    match granularity:
+        case "weight":
+            shape: tuple[int, ...] = matrix.shape
+            part = _all_of(matrix)
+        case "row":
+            shape, part, biases = (matrix.outputs,), _rows(matrix, 1), _bias_rows(matrix, 1)
+        case _:
+            shape, part = (matrix.inputs,), _columns(matrix, 1)
+    return Group(matrix.name, matrix.layer, matrix.kind, shape, (part,), biases, matrix.size)
+
+
+def _sliced(label: str, kind: str, layer: int, matrices: list[Matrix], count: int) -> Group:
+    """`count` equal slices: rows of the matrices that lead in, columns of the one that leads out."""
+    *inward, outward = matrices
+    widths = [matrix.outputs // count for matrix in inward]
+    parts = [_rows(matrix, width) for matrix, width in zip(inward, widths, strict=True)]
+    biases = [
+        part for matrix, width in zip(inward, widths, strict=True) for part in _bias_rows(matrix, width)
+    ]
+    parts.append(_columns(outward, outward.inputs // count))
+    size = sum(matrix.size for matrix in matrices)
+    return Group(f"layers.{layer}.{label}", layer, kind, (count,), tuple(parts), tuple(biases), size)
+
+
+def _whole(name: str, kind: str, layer: int, matrices: list[Matrix]) -> Group:
+    parts = tuple(_all_of(matrix) for matrix in matrices)
+    biases = tuple(part for matrix in matrices for part in _all_of_bias(matrix))
+    return Group(name, layer, kind, (1,), parts, biases, sum(matrix.size for matrix in matrices))
+
+
+def _slab(matrix: Matrix, dim: int) -> tuple[int, int, int] | None:
+    return (dim, matrix.block * matrix.outputs, matrix.outputs) if matrix.of > 1 else None
+
+
+def _all_of(matrix: Matrix) -> Part:
+    return Part(matrix.tensor, slab=_slab(matrix, matrix.out_dim))
+
+
+def _all_of_bias(matrix: Matrix) -> tuple[Part, ...]:
+    return (Part(matrix.bias, slab=_slab(matrix, 0)),) if matrix.bias else ()
+
+
+def _rows(matrix: Matrix, width: int) -> Part:
+    return Part(matrix.tensor, matrix.out_dim, matrix.block * matrix.outputs, width)
+
+
+def _bias_rows(matrix: Matrix, width: int) -> tuple[Part, ...]:
+    return (Part(matrix.bias, 0, matrix.block * matrix.outputs, width),) if matrix.bias else ()
+
+
+def _columns(matrix: Matrix, width: int) -> Part:
+    return Part(matrix.tensor, 1 - matrix.out_dim, 0, width, slab=_slab(matrix, matrix.out_dim))

@@ -1,0 +1,151 @@
+"""What of a model may be pruned: the matrices of its layers, read through its family."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from transformers import PreTrainedModel
+
+from tombola.errors import ModelError
+from tombola.families import Family, Location, family_of
+
+Role = Literal[
+    "query", "key", "value", "output", "position_key", "position_query", "up", "gate", "down", "pooler"
+]
+
+ATTENTION: tuple[Role, ...] = ("query", "key", "value", "position_key", "position_query", "output")
+FFN: tuple[Role, ...] = ("up", "gate", "down")
+POOLER: Role = "pooler"
+OPTIONAL: frozenset[Role] = frozenset({"position_key", "position_query", "pooler"})  # not in every model
+
+
+class Matrix(BaseModel):
+    """One prunable matrix: a stored tensor, or its share `block` of `of` along the output features."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    layer: int | None = None
+    kind: Role
+    tensor: str
+    bias: str | None = None
+    shape: tuple[PositiveInt, PositiveInt]
+    block: NonNegativeInt = 0
+    of: PositiveInt = 1
+    transposed: bool = False
+
+    @property
+    def out_dim(self) -> int:
+        """The stored tensor's dimension of output features ("rows"); 1 in GPT-2's Conv1D."""
+        return int(self.transposed)
+
+    @property
+    def outputs(self) -> int:
+        """The number of output features of this matrix."""
+        return self.shape[self.out_dim]
+
+    @property
+    def inputs(self) -> int:
+        """The number of input features of this matrix."""
+        return self.shape[1 - self.out_dim]
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def stored_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of the stored tensor, and of its bias if it has one."""
+        stored = list(self.shape)
+        stored[self.out_dim] *= self.of
+        shapes: dict[str, tuple[int, ...]] = {self.tensor: tuple(stored)}
+        if self.bias is not None:
+            shapes[self.bias] = (stored[self.out_dim],)
+        return shapes
+
+
+class Layout(BaseModel):
+    """The prunable matrices of one model in forward order, the width of its heads, and its total size."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    family: str
+    matrices: tuple[Matrix, ...]
+    head_dim: PositiveInt
+    parameters: PositiveInt
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> "Layout":
+        """The layout of a model, with or without a head; names are relative to its base model."""
+        family = family_of(model)
+        shapes = {name: parameter.shape for name, parameter in model.base_model.named_parameters()}
+        places = [
+            (layer, role, location)
+            for layer in range(len(family.layers_of(model)))
+            for role in (*ATTENTION, *FFN)
+            if (location := _in_layer(family, layer, role)) is not None
+        ]
+        pooler = [(None, POOLER, Location(module=family.pooler))] if family.pooler else []
+        matrices = [_matrix(family, *place, shapes) for place in (*places, *pooler)]
+        return cls(
+            family=family.name,
+            matrices=tuple(matrix for matrix in matrices if matrix is not None),
+            head_dim=family.head_dim_in(model.config),
+            parameters=sum(parameter.numel() for parameter in model.base_model.parameters()),
+        )
+
+    @property
+    def prunable(self) -> int:
+        """The number of prunable weights: what every sparsity of weights is relative to."""
+        return sum(matrix.size for matrix in self.matrices)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The stored tensors that pruning may touch, biases included, with their shapes."""
+        return {name: shape for matrix in self.matrices for name, shape in matrix.stored_shapes.items()}
+
+    def layers(self) -> dict[int, dict[Role, Matrix]]:
+        """The matrices of each layer by role."""
+        layers: dict[int, dict[Role, Matrix]] = {}
+        for matrix in self.matrices:
+            if matrix.layer is not None:
+                layers.setdefault(matrix.layer, {})[matrix.kind] = matrix
+        return layers
+
+
+def _in_layer(family: Family, layer: int, role: Role) -> Location | None:
+    """Where the family keeps a role's matrix of one layer, as a path below the base model."""
+    room = family.attention if role in ATTENTION else family.ffn
+    location: Location | None = getattr(room, role)
+    if location is None:
+        return None
+    return location.model_copy(update={"module": f"{family.layers}.{layer}.{location.module}"})
+
+
+def _matrix(
+    family: Family, layer: int | None, role: Role, location: Location, shapes: Mapping[str, torch.Size]
+) -> Matrix | None:
+    path = location.module
+    tensor, bias = f"{path}.weight", f"{path}.bias"
+    if tensor not in shapes:
+        if role in OPTIONAL:
+            return None
+        raise ModelError(
+            f"this model has no tensor {tensor!r}, where the family {family.name!r} keeps its {role} matrix: "
+            f"load it without adapters or parametrisations."
+        )
+    shape = list(shapes[tensor])
+    shape[int(family.transposed)] //= location.of
+    return Matrix(
+        name=path if location.of == 1 else f"{path}.{role}",
+        layer=layer,
+        kind=role,
+        tensor=tensor,
+        bias=bias if bias in shapes else None,
+        shape=(shape[0], shape[1]),
+        block=location.block,
+        of=location.of,
+        transposed=family.transposed,
+    )

@@ -1,0 +1,62 @@
+"""One number per unit; the lowest go first when a mask is drawn."""
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+
+import torch
+from torch import Tensor
+
+from tombola.errors import TombolaError
+from tombola.masks import storage
+from tombola.masks.check import check_groups
+from tombola.masks.groups import Group
+from tombola.masks.units import Units
+
+
+class Scores(Mapping[str, Tensor]):
+    """A float32 score for every unit, by group; from them masks can be drawn at any sparsity."""
+
+    def __init__(self, units: Units, scores: Mapping[str, Tensor]) -> None:
+        check_groups("scores", units, {name: tuple(score.shape) for name, score in scores.items()})
+        self.units = units
+        self._scores = {group.name: scores[group.name].detach().float() for group in units.groups}
+
+    @classmethod
+    def total(cls, units: Units, values: Mapping[str, Tensor]) -> "Scores":
+        """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …"""
+        return cls(units, {group.name: _total(group, values) for group in units.groups})
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def save(self, path: str | PathLike[str], **metadata: str) -> None:
+        """Write one safetensors file: a float32 tensor per group, and the units in the header."""
+        tensors = {name: score.cpu().contiguous().numpy() for name, score in self.items()}
+        storage.write(path, "scores", self.units, tensors, metadata)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Scores":
+        """Read what `save` wrote; a damaged file is refused."""
+        units, tensors, _ = storage.read(path, "scores")
+        if any(tensor.dtype.name != "float32" for tensor in tensors.values()):
+            raise TombolaError(f"{path} holds scores that are not float32: compute them again.")
+        return cls(units, {name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
+
+
+def _total(group: Group, values: Mapping[str, Tensor]) -> Tensor:
+    regions = [(part, part.region(values[part.tensor], group.count)) for part in group.parts]
+    if len(group.shape) == 2:
+        return regions[0][1]
+    sums = [
+        region.sum().reshape(1)
+        if part.dim is None
+        else region.sum(dim=1 - part.dim).reshape(group.count, part.width).sum(dim=1)
+        for part, region in regions
+    ]
+    return torch.stack(sums).sum(dim=0)

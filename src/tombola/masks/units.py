@@ -1,0 +1,132 @@
+"""The prunable units of a model at one granularity, as named groups of slices of its tensors."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from tombola.errors import MaskMismatch
+from tombola.masks.base import Base, fingerprint
+from tombola.masks.groups import Granularity, Group, Part, groups_of
+from tombola.masks.layout import Layout
+
+
+@dataclass(frozen=True)
+class Units:
+    """The prunable units of a model: enough to build, expand and store masks without the model itself."""
+
+    granularity: str
+    layout: Layout
+    groups: tuple[Group, ...]
+    base: Base
+
+    @classmethod
+    def of(cls, model: PreTrainedModel, granularity: Granularity, base: Base | None = None) -> "Units":
+        """The units of any model of a known family. `base` spares hashing a model whose base is known."""
+        return cls.from_layout(Layout.of(model), granularity, base or fingerprint(model))
+
+    @classmethod
+    def from_layout(cls, layout: Layout, granularity: str, base: Base) -> "Units":
+        """The units of a layout; a joint granularity is written "head+ffn"."""
+        groups = [group for name in granularity.split("+") for group in groups_of(layout, name)]
+        return cls(granularity, layout, tuple(groups), base)
+
+    def join(self, other: "Units") -> "Units":
+        """Both kinds of units together, as in tickets of heads and FFNs; no weight may belong to two."""
+        shared = self._covers.keys() & other._covers.keys()
+        if self.layout.matrices != other.layout.matrices or shared:
+            reason = f"both cover {min(shared)}" if shared else "they belong to different models"
+            raise MaskMismatch(
+                f"{self.granularity} and {other.granularity} units cannot be joined: {reason}."
+            )
+        return Units(
+            f"{self.granularity}+{other.granularity}", self.layout, self.groups + other.groups, self.base
+        )
+
+    @property
+    def family(self) -> str:
+        """The name of the model's family."""
+        return self.layout.family
+
+    @cached_property
+    def count(self) -> int:
+        """The number of units."""
+        return sum(group.count for group in self.groups)
+
+    @cached_property
+    def weights(self) -> int:
+        """The number of prunable weights that the units cover."""
+        return sum(group.weights for group in self.groups)
+
+    @property
+    def prunable(self) -> int:
+        """The number of prunable weights of the whole model, covered by these units or not."""
+        return self.layout.prunable
+
+    @property
+    def parameters(self) -> int:
+        """The number of all parameters of the base model."""
+        return self.layout.parameters
+
+    @cached_property
+    def by_name(self) -> dict[str, Group]:
+        """The groups by name."""
+        return {group.name: group for group in self.groups}
+
+    @cached_property
+    def _covers(self) -> dict[str, list[tuple[Group, Part]]]:
+        covers: dict[str, list[tuple[Group, Part]]] = {}
+        for group in self.groups:
+            for part in (*group.parts, *group.biases):
+                covers.setdefault(part.tensor, []).append((group, part))
+        return covers
+
+    def same_as(self, other: "Units") -> bool:
+        """Whether masks over both can be combined bit by bit: the same units of equally shaped matrices."""
+        mine = (self.granularity, self.family, self.layout.matrices)
+        return mine == (other.granularity, other.family, other.layout.matrices)
+
+    def without(self, kind: str) -> "Units":
+        """The units without those of one kind of matrix, as `without("pooler")`."""
+        matrices = tuple(matrix for matrix in self.layout.matrices if matrix.kind != kind)
+        layout = self.layout.model_copy(update={"matrices": matrices})
+        return Units.from_layout(layout, self.granularity, self.base)
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.granularity} units of {self.base}"
+
+    def at_weights(self) -> "Units":
+        """The same model's units at weight granularity."""
+        return Units.from_layout(self.layout, "weight", self.base)
+
+    def matrices(self, model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
+        """The prunable matrices that the units cover, by tensor name below the base model."""
+        parameters = dict(model.base_model.named_parameters())
+        names = dict.fromkeys(part.tensor for group in self.groups for part in group.parts)
+        return {name: parameters[name] for name in names}
+
+    def spread(self, values: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        """A value per unit, by group, spread over every stored tensor it covers; 1 where no unit is.
+
+        Differentiable, tensor by tensor: multiplied by the stored tensors these are the masked weights.
+        """
+        shapes = self.layout.shapes
+        for tensor, covers in self._covers.items():
+            yield (
+                tensor,
+                _spread(shapes[tensor], [(part, group, values[group.name]) for group, part in covers]),
+            )
+
+
+def _spread(shape: tuple[int, ...], covers: list[tuple[Part, Group, Tensor]]) -> Tensor:
+    part, _, values = covers[0]
+    if len(covers) == 1 and part.dim is None and part.slab is None and values.dim() == len(shape):
+        return values
+    spread = torch.ones(shape, dtype=values.dtype, device=values.device)
+    for part, group, values in covers:
+        region = part.region(spread, group.count)
+        region.copy_(part.spread(values, len(shape)).expand_as(region))
+    return spread

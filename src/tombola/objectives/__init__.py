@@ -1,0 +1,44 @@
+"""What is minimised. An objective turns a model and a batch into a loss and knows nothing of training."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from tombola.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Batch = Mapping[str, "Tensor"]
+"""A padded batch: the model's inputs, `labels`, and whatever columns an objective asks for."""
+
+
+INPUTS = ("input_ids", "inputs_embeds", "attention_mask", "token_type_ids", "position_ids")
+"""The columns of a batch that go into the model."""
+
+
+def inputs_of(batch: Batch) -> dict[str, "Tensor"]:
+    """The part of a batch that the model reads."""
+    return {name: batch[name] for name in INPUTS if name in batch}
+
+
+class Objective(Protocol):
+    """A loss, and how its gradient is taken. A class that inherits from it only has to say `loss`."""
+
+    def loss(self, model: "nn.Module", batch: Batch) -> "Tensor":
+        """The mean loss over the batch's items."""
+        ...
+
+    def step(self, model: "nn.Module", batch: Batch, backward: Callable[["Tensor"], None]) -> "Tensor":
+        """Take the gradient by `backward` and return the loss for the log.
+
+        An adversarial objective overrides this to call `backward(loss / K)` after each of its K passes; what
+        `backward` is given over one step must add up to the mean loss of the batch.
+        """
+        loss = self.loss(model, batch)
+        backward(loss)
+        return loss.detach()
+
+
+objectives: Registry[Callable[..., Objective]] = Registry("objective")
+
+from tombola.objectives import cross_entropy  # noqa: E402, F401  (the registry's lines)

@@ -1,0 +1,234 @@
+"""The recipe: everything that a user may say, from YAML and `key=value`, typed and checked.
+
+A list where one value is expected makes a grid; `variants` name alternatives that share the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import yaml
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo
+
+from tombola.controls import Control
+from tombola.errors import RecipeError, UnknownName
+from tombola.search import SearchSettings, searches
+from tombola.settings import Settings, checked, settings_type
+from tombola.training.settings import TrainSettings
+
+Raw = dict[str, Any]
+
+
+class DataSettings(Settings):
+    """Where the data lies and how much of it is used."""
+
+    folder: str | None = Field(
+        None, description="root of the local data folders; else TOMBOLA_DATA, else the hub"
+    )
+    train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
+    evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
+    seed: int = Field(0, description="which random subset")
+
+
+class DrawSettings(Settings):
+    """How many units go, and how they are ranked against each other."""
+
+    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
+    scope: Literal["global", "local"] = Field(
+        "global", description="one ranking over all, or one in each matrix"
+    )
+    perturb: float = Field(
+        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
+    )
+
+
+class RetrainSettings(TrainSettings):
+    """The training of the drawn ticket. What is not said here is as in `train`."""
+
+    start: Literal["pretrained", "finetuned"] = Field("pretrained", description="the weights under the mask")
+    control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
+
+
+class EvaluateSettings(Settings):
+    """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
+
+    on: list[str] = ["validation"]
+
+
+def _find_search(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "method" not in value:
+        raise ValueError("needs a method, one of " + ", ".join(searches))
+    return checked(searches[value["method"]].settings, value, "search")
+
+
+class Recipe(Settings):
+    """One ticket: a model, a task, a search, a draw, a retraining and what to evaluate on."""
+
+    name: str = Field("run", description="what to call it in tables and folders")
+    about: str = Field("", description="a sentence for the reader")
+    model: str = Field(description="an embedded model, a local folder or a hub id")
+    task: str = Field(description="a task's name, or the path of a task file")
+    seed: int = Field(1, ge=0)
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    data: DataSettings = DataSettings()
+    train: TrainSettings = TrainSettings()
+    search: Annotated[SerializeAsAny[SearchSettings] | None, BeforeValidator(_find_search)] = None
+    draw: DrawSettings = DrawSettings()
+    retrain: RetrainSettings | None = RetrainSettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+
+
+class Cell(Settings):
+    """One point of the grid: a whole recipe, the variant it belongs to, and where it is on each axis."""
+
+    variant: str
+    axes: dict[str, Any]
+    recipe: Recipe
+    source: Recipe | None = None
+    """The recipe as it is for the task that the mask is searched on, where that is another."""
+
+    @property
+    def label(self) -> str:
+        """A name that tells this cell from all others of the grid, fit for a folder."""
+        parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
+        return "_".join([self.variant, *parts]).replace("/", "-")
+
+
+def load_recipe(
+    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
+) -> Raw:
+    """Read a recipe and lay `key=value` overrides over it. The result is raw: `expand` checks it."""
+    raw = dict(source) if isinstance(source, Mapping) else _read(Path(source))
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise RecipeError(f"{override!r}: an override is written key=value, e.g. draw.sparsity=0.5")
+        settings[key] = _parse(text, f"override {key}")
+    for key, value in settings.items():
+        *path, last = key.replace("__", ".").split(".")
+        nested: Raw = {last: value}
+        for part in reversed(path):
+            nested = {part: nested}
+        raw = merge(raw, nested)
+    return raw
+
+
+def expand(raw: Raw) -> list[Cell]:
+    """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost."""
+    raw = dict(raw)
+    per_task = raw.pop("per_task", None) or {}
+    variants = raw.pop("variants", None) or {str(raw.get("name", "run")): {}}
+    if not isinstance(variants, dict):
+        raise RecipeError("variants: takes a mapping from a name to the settings that differ")
+    cells = []
+    for name, changes in variants.items():
+        if not isinstance(changes or {}, dict):
+            raise RecipeError(
+                f"variants.{name}: takes a mapping of the settings that differ, not {changes!r}"
+            )
+        one = merge(raw, changes or {})
+        if one.get("search") is None:
+            one.pop("draw", None)
+        axes = _axes(one, Recipe, ())
+        axes.sort(key=lambda axis: axis[0] == ("seed",))
+        for values in itertools.product(*(options for _, options in axes)):
+            cell = one
+            for (path, _), value in zip(axes, values, strict=True):
+                cell = _with(cell, path, value)
+            point = {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}
+            cells.append(_cell(str(name), point, cell, per_task))
+    return cells
+
+
+def _cell(variant: str, axes: dict[str, Any], raw: Raw, per_task: Raw) -> Cell:
+    recipe = _for_task(raw, raw.get("task"), per_task, variant)
+    on = recipe.search.task if recipe.search else None
+    source = _for_task(raw, on, per_task, variant) if on not in (None, recipe.task) else None
+    return Cell(variant=variant, axes=axes, recipe=recipe, source=source)
+
+
+def _for_task(raw: Raw, task: Any, per_task: Raw, variant: str) -> Recipe:
+    """The recipe for one task, with what `per_task` says of it laid over."""
+    changed = merge({**raw, "task": task} if task is not None else raw, per_task.get(str(task)) or {})
+    return checked(
+        Recipe, _inherit(changed), "" if variant == raw.get("name", "run") else f"variants.{variant}"
+    )
+
+
+def merge(base: Raw, changes: Raw) -> Raw:
+    """Lay `changes` over `base`. A mapping with a `method` of its own replaces a different method's settings."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        other_method = (
+            isinstance(value, dict) and isinstance(old, dict) and value.get("method", old.get("method"))
+        )
+        if isinstance(value, dict) and isinstance(old, dict) and other_method == old.get("method"):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _inherit(raw: Raw) -> Raw:
+    """What `retrain` does not say is as in `train`."""
+    train, retrain = raw.get("train") or {}, raw.get("retrain", {})
+    if isinstance(train, dict) and isinstance(retrain, dict):
+        return {**raw, "retrain": {**train, **retrain}}
+    return raw
+
+
+def _axes(raw: Raw, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[Any]]]:
+    if "method" in raw and path == ("search",) and isinstance(raw["method"], str):
+        kind = searches[raw["method"]].settings
+    axes: list[tuple[tuple[str, ...], list[Any]]] = []
+    for key, value in raw.items():
+        field = kind.model_fields.get(key)
+        if field is None:
+            continue
+        if isinstance(value, list) and not _takes_list(field.annotation):
+            if not value:
+                raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
+            axes.append(((*path, key), value))
+        elif isinstance(value, dict) and (inner := settings_type(field.annotation)) is not None:
+            axes += _axes(value, inner, (*path, key))
+    return axes
+
+
+def _with(raw: Raw, path: tuple[str, ...], value: Any) -> Raw:
+    head, *rest = path
+    return {**raw, head: _with(raw[head], tuple(rest), value) if rest else value}
+
+
+def _takes_list(annotation: Any) -> bool:
+    if get_origin(annotation) in (list, tuple) or annotation in (list, tuple):
+        return True
+    return any(_takes_list(inner) for inner in get_args(annotation))
+
+
+def _read(path: Path) -> Raw:
+    if not path.is_file():
+        near = sorted(str(p) for p in path.parent.glob("*.yaml")) if path.parent.is_dir() else []
+        raise (
+            UnknownName("recipe file", str(path), near)
+            if near
+            else RecipeError(f"there is no recipe file {path}")
+        )
+    raw = _parse(path.read_text(), str(path))
+    if not isinstance(raw, dict):
+        raise RecipeError(f"{path}: a recipe is a mapping of settings, this is {type(raw).__name__}")
+    return raw
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise RecipeError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', error)}") from None

@@ -1,0 +1,98 @@
+"""`tombola.run`: a recipe in; tickets, scores and a table out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tombola.pipeline import Plan, execute, plan, unique
+from tombola.recipe import expand, load_recipe
+from tombola.results import Result
+from tombola.stages import Progress
+from tombola.stages.draw import read_draw
+from tombola.stages.evaluate import read_scores
+from tombola.store import Stage, Store, read_manifest
+from tombola.ticket import versions, write_ticket
+
+Watch = Callable[[Stage, bool], Progress]
+RECIPES = Path(__file__).parent / "recipes"
+
+
+def run(
+    recipe: Path | str | Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    *,
+    output: Path | str | None = None,
+    store: Store | Path | str | None = None,
+    tickets: bool = True,
+    announce: Callable[[list[Stage], Store], None] = lambda stages, store: None,
+    watch: Watch = lambda stage, found: lambda step, total: None,
+    **settings: Any,
+) -> Result:
+    """Run a recipe: every cell of its grid, each shared stage once, and nothing that is finished already.
+
+    `settings` and `overrides` ("draw.sparsity=0.5") change the recipe; a list makes a grid
+    (`seed=[1, 2, 3]`). Tickets and `results.json` go to `output` (default: runs/NAME).
+    """
+    raw = load_recipe(find_recipe(recipe), overrides, **settings)
+    plans = [plan(cell) for cell in expand(raw)]
+    store = store if isinstance(store, Store) else Store(store)
+    stages = unique(stage for one in plans for stage in one.stages())
+    announce(stages, store)
+    ran = execute(stages, store, watch)
+    name = plans[0].cell.recipe.name
+    folder = Path(output) if output is not None else Path("runs") / name
+    content = {
+        "format": 1,
+        "name": name,
+        "about": plans[0].cell.recipe.about,
+        "recipe": raw,
+        "versions": versions(),
+        "stages": {"all": len(stages), "run_now": ran},
+        "cells": [_collect(one, store, folder / "tickets" if tickets else None) for one in plans],
+    }
+    result = Result(content, folder)
+    content["matching"] = {on: [asdict(one) for one in result.matching(on)] for on in result.targets}
+    result.save()
+    return result
+
+
+def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
+    """A recipe by path, or by its name among those that come with the package (`bert_tickets/quick`)."""
+    if isinstance(recipe, Mapping):
+        return recipe
+    path = Path(recipe).expanduser()
+    shipped = RECIPES / f"{recipe}.yaml"
+    return shipped if not path.is_file() and shipped.is_file() else path
+
+
+def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
+    cell, recipe = one.cell, one.cell.recipe
+    scores = {on: read_scores(store.open(stage)) for on, stage in one.evaluations.items()}
+    drawn = read_draw(store.open(one.mask)) if one.mask else None
+    collected = {
+        "variant": cell.variant,
+        "axes": cell.axes,
+        "seed": recipe.seed,
+        "label": cell.label,
+        "precision": one.precision,
+        "scores": scores,
+        "mask": drawn,
+        "stages": {"model": one.model.key, "mask": one.mask.key if one.mask else None},
+        "seconds": sum(read_manifest(store.path(stage))["made"]["seconds"] for stage in one.stages()),
+        "ticket": None,
+    }
+    if one.mask is not None and drawn is not None and tickets is not None:
+        info = {
+            "base": {"name": recipe.model, "fingerprint": drawn["base"]},
+            "mask": drawn,
+            "metrics": scores,
+            "precision": one.precision,
+            "recipe": recipe.model_dump(mode="json", exclude_defaults=True),
+            "provenance": {stage.key: stage.identity() for stage in one.model.road()},
+        }
+        write_ticket(tickets / cell.label, store.open(one.model), store.open(one.mask), info)
+        collected["ticket"] = f"tickets/{cell.label}"
+    return collected

@@ -1,0 +1,120 @@
+"""How tickets are found. A search is one file: its settings, its paper, and one function.
+
+Two kinds of function serve. A *scorer* gives every unit a score, and one draw removes the lowest
+(`@scorer`). A *plan* composes trainings and draws on the road, as iterative pruning does (`@plan`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import Field
+
+from tombola.masks import Granularity
+from tombola.registry import Registry
+from tombola.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Scores, Units
+    from tombola.store import Stage
+
+
+class SearchSettings(Settings):
+    """What every search has: its method's name and the units that it ranks."""
+
+    method: str
+    units: Granularity = "weight"
+    task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a scorer may look at besides the model: the seed, and batches of training data if it asks."""
+
+    seed: int
+    batches: Callable[[int], Iterator[dict[str, Any]]]
+
+
+class Road(Protocol):
+    """What a plan may ask for. Each call gives a stage; equal calls give the same stage, which runs once."""
+
+    def train(
+        self,
+        mask: "Stage | None" = None,
+        start: "Stage | None" = None,
+        head: "Stage | None" = None,
+        stop_at: int | None = None,
+        fresh_head: bool = False,
+    ) -> "Stage":
+        """Train for a whole schedule under `mask`; from the pre-trained weights unless `start` is given."""
+        ...
+
+    def draw(
+        self,
+        scorer: SearchSettings,
+        sparsity: float,
+        of: "Stage | None" = None,
+        within: "Stage | None" = None,
+    ) -> "Stage":
+        """Score the units of a model (`of`, or the pre-trained one) and remove the lowest."""
+        ...
+
+    def given(self, masks: Sequence[str], combine: str) -> "Stage":
+        """Masks from files, combined."""
+        ...
+
+
+Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
+Plan = Callable[[Any, Road, float], "Stage"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A registered search: its settings, how it goes, and the first line of what its author says of it."""
+
+    settings: type[SearchSettings]
+    plan: Plan
+    scorer: Scorer | None
+    about: str
+
+
+searches: Registry[Search] = Registry("search method")
+
+
+def scorer(settings: type[SearchSettings]) -> Callable[[Scorer], Scorer]:
+    """Register a function that scores units; its tickets are drawn once from the model it names as `start`."""
+
+    def register(function: Scorer) -> Scorer:
+        searches(_name(settings))(Search(settings, _draw_once, function, about(function)))
+        return function
+
+    return register
+
+
+def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
+    """Register a function that composes trainings and draws."""
+
+    def register(function: Plan) -> Plan:
+        searches(_name(settings))(Search(settings, function, None, about(function)))
+        return function
+
+    return register
+
+
+def _draw_once(settings: Any, road: Road, sparsity: float) -> "Stage":
+    of = road.train() if settings.start == "finetuned" else None
+    return road.draw(settings, sparsity, of=of)
+
+
+def _name(settings: type[SearchSettings]) -> str:
+    return str(settings.model_fields["method"].default)
+
+
+def about(function: Callable[..., Any]) -> str:
+    """The first line of what a function's author says of it."""
+    return (function.__doc__ or "").strip().splitlines()[0]
+
+
+from tombola.search import given, grasp, iterative, magnitude, random  # noqa: E402, F401  (the registry's lines)

@@ -1,0 +1,49 @@
+"""GraSP: keep the gradient's flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from transformers import PreTrainedModel
+
+from tombola.masks import Scores, Units
+from tombola.search import Evidence, SearchSettings, scorer
+
+
+class Grasp(SearchSettings):
+    """Settings of GraSP."""
+
+    method: Literal["grasp"] = "grasp"
+    start: Literal["pretrained", "finetuned"] = "pretrained"
+    batches: int = Field(8, gt=0, description="training batches over which the gradient is summed")
+
+
+@scorer(Grasp)
+def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+    """Remove the weights whose loss hurts the gradient's flow least: the highest −θ·(Hg).
+
+    g is the gradient summed over a few batches, H the Hessian of the same loss; the product Hg comes from
+    differentiating g·stop(g), batch by batch, so that the graph of one batch alone is held in memory.
+    """
+    weights = units.matrices(model)
+    parameters = list(weights.values())
+    model.eval()
+    total = [torch.zeros_like(parameter) for parameter in parameters]
+    for batch in evidence.batches(settings.batches):
+        gradients = torch.autograd.grad(_loss(model, batch), parameters)
+        torch._foreach_add_(total, list(gradients))
+    product = [torch.zeros_like(parameter) for parameter in parameters]
+    for batch in evidence.batches(settings.batches):
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            gradients = torch.autograd.grad(_loss(model, batch), parameters, create_graph=True)
+            flow = torch.stack([(one * fixed).sum() for one, fixed in zip(gradients, total, strict=True)]).sum()
+            torch._foreach_add_(product, list(torch.autograd.grad(flow, parameters)))
+    values = {
+        name: (weight * hessian).detach()
+        for (name, weight), hessian in zip(weights.items(), product, strict=True)
+    }
+    return Scores.total(units, values)
+
+
+def _loss(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    return model(**batch).loss

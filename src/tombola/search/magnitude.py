@@ -1,0 +1,26 @@
+"""One-shot magnitude pruning: the smallest weights of the starting model go. (BERT-Tickets, section 3)"""
+
+from typing import Literal
+
+import torch
+from transformers import PreTrainedModel
+
+from tombola.masks import Scores, Units
+from tombola.search import Evidence, SearchSettings, scorer
+
+
+class Magnitude(SearchSettings):
+    """Settings of one-shot magnitude pruning (OMP when it starts from the pre-trained weights)."""
+
+    method: Literal["magnitude"] = "magnitude"
+    start: Literal["pretrained", "finetuned"] = "pretrained"
+
+
+@scorer(Magnitude)
+@torch.no_grad()
+def magnitude(settings: Magnitude, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+    """Remove the smallest weights (structured units: the smallest mean absolute weight)."""
+    sums = Scores.total(units, {name: weight.abs() for name, weight in units.matrices(model).items()})
+    if units.granularity == "weight":
+        return sums
+    return Scores(units, {group.name: sums[group.name] / group.unit_weights for group in units.groups})

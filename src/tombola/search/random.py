@@ -1,0 +1,23 @@
+"""Random pruning: the control that any search must beat."""
+
+from typing import Literal
+
+import torch
+from transformers import PreTrainedModel
+
+from tombola.masks import Scores, Units
+from tombola.search import Evidence, SearchSettings, scorer
+
+
+class Random(SearchSettings):
+    """Settings of the uniform random mask."""
+
+    method: Literal["random"] = "random"
+    start: Literal["pretrained"] = "pretrained"
+
+
+@scorer(Random)
+def random(settings: Random, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+    """Remove units uniformly at random, without replacement, at the exact rate."""
+    generator = torch.Generator().manual_seed(evidence.seed)
+    return Scores(units, {group.name: torch.rand(group.shape, generator=generator) for group in units.groups})

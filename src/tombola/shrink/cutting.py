@@ -1,0 +1,138 @@
+"""Cutting heads and neurons out of a model's matrices, in place, by the same data for every family."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from tombola.errors import ModelError
+from tombola.families import Attention, family_of
+from tombola.masks.layout import ATTENTION, FFN, Layout, Matrix, Role
+from tombola.shrink.modules import BiasAlone, KeptHeadsOf, WithoutHeads
+from tombola.shrink.shape import ModelShape
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What one layer keeps: indices of its present heads and neurons, and whether the closing biases stay."""
+
+    heads: Tensor
+    neurons: Tensor
+    attention_bias: bool = True
+    ffn_bias: bool = True
+
+
+def head_count(layout: Layout, layer: int) -> int:
+    """The number of heads that a layer has (whole KV groups where key and value are shared)."""
+    return layout.layers()[layer]["key"].outputs // layout.head_dim
+
+
+def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
+    """The cuts that give a whole, still empty model the shape; which neurons go does not matter yet."""
+    layout = Layout.of(model)
+    layers = layout.layers()
+    if len(shape.layers) != len(layers):
+        raise ModelError(
+            f"the shrunk model has {len(shape.layers)} layers, but its config says {len(layers)}: get it again."
+        )
+    for index, layer in enumerate(shape.layers):
+        heads, neurons = head_count(layout, index), layers[index]["up"].outputs
+        if any(head >= heads for head in layer.heads or ()) or (layer.neurons or 0) > neurons:
+            raise ModelError(
+                f"layer {index} of the shrunk model keeps heads or neurons that its config, with {heads} heads "
+                f"and {neurons} neurons, does not have: get the folder again."
+            )
+    return [
+        Cut(
+            torch.tensor(layer.heads or (), dtype=torch.long),
+            torch.arange(layer.neurons or 0),
+            layer.heads is not None,
+            layer.neurons is not None,
+        )
+        for layer in shape.layers
+    ]
+
+
+@torch.no_grad()
+def cut(model: PreTrainedModel, cuts: Sequence[Cut]) -> None:
+    """Take everything out of the model's layers, in place, that the cuts do not keep."""
+    family, layout = family_of(model), Layout.of(model)
+    for index, (layer, kept) in enumerate(zip(family.layers_of(model), cuts, strict=True)):
+        roles = layout.layers()[index]
+        heads, neurons = head_count(layout, index), roles["up"].outputs
+        if len(kept.neurons) < neurons or not kept.ffn_bias:
+            _cut_units(model.base_model, _present(roles, FFN), kept.neurons, neurons, kept.ffn_bias)
+        if len(kept.heads) < heads or not kept.attention_bias:
+            _cut_units(model.base_model, _present(roles, ATTENTION), kept.heads, heads, kept.attention_bias)
+            query_heads = roles["query"].outputs // layout.head_dim // max(heads, 1) * len(kept.heads)
+            _settle(layer, family.attention, kept.heads, query_heads, layout.head_dim)
+
+
+def _present(roles: Mapping[Role, Matrix], wanted: Sequence[Role]) -> list[Matrix]:
+    return [roles[role] for role in wanted if role in roles]
+
+
+def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int, keep_bias: bool) -> None:
+    """Keep those of `count` units: rows of the matrices that lead in, columns of the one that leads out."""
+    *inward, outward = matrices
+    rows: dict[str, list[Tensor]] = {}
+    for matrix in sorted(inward, key=lambda matrix: matrix.block):
+        within = _indices(kept, matrix.outputs, count)
+        rows.setdefault(_path(matrix), []).append(within + matrix.block * matrix.outputs)
+    for path, indices in rows.items():
+        module = base.get_submodule(path)
+        _select(module, "weight", inward[0].out_dim, torch.cat(indices))
+        _select(module, "bias", 0, torch.cat(indices))
+        _declare_sizes(module)
+    module = base.get_submodule(_path(outward))
+    _select(module, "weight", 1 - outward.out_dim, _indices(kept, outward.inputs, count))
+    _declare_sizes(module)
+    if not keep_bias:
+        _select(module, "bias", 0, torch.arange(0))
+    if len(kept) == 0:
+        base.set_submodule(_path(outward), BiasAlone(module.weight, module.bias, outward.outputs))
+
+
+def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, head_dim: int) -> None:
+    """Tell the attention how many heads it has left, or put what needs none in its place."""
+    path = names.query.module.rpartition(".")[0]
+    attention = layer.get_submodule(path)
+    if query_heads == 0:
+        inside = names.output.module.startswith(f"{path}.")
+        outlet = names.output.module.removeprefix(f"{path}.") if inside else None
+        layer.set_submodule(path, WithoutHeads(attention, outlet))
+        return
+    for name in names.head_counts:
+        setattr(attention, name, query_heads)
+    for name in names.widths:
+        setattr(attention, name, query_heads * head_dim)
+    if names.head_bias is not None:
+        attention.register_forward_pre_hook(KeptHeadsOf(names.head_bias, kept.tolist()))
+
+
+def _path(matrix: Matrix) -> str:
+    return matrix.tensor.removesuffix(".weight")
+
+
+def _indices(kept: Tensor, features: int, count: int) -> Tensor:
+    """The features of the kept units, when `count` units share them equally."""
+    width = features // max(count, 1)
+    return (kept[:, None] * width + torch.arange(width)).flatten()
+
+
+def _select(module: nn.Module, name: str, dim: int, indices: Tensor) -> None:
+    parameter = getattr(module, name)
+    if parameter is not None:
+        chosen = parameter.index_select(dim, indices.to(parameter.device))
+        setattr(module, name, nn.Parameter(chosen, requires_grad=parameter.requires_grad))
+
+
+def _declare_sizes(module: nn.Module) -> None:
+    match module:
+        case nn.Linear():
+            module.out_features, module.in_features = module.weight.shape
+        case Conv1D():
+            module.nx, module.nf = module.weight.shape

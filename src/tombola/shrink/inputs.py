@@ -1,0 +1,44 @@
+"""Random inputs on which models are timed and compared, and the outputs that are compared."""
+
+import torch
+from torch import Tensor
+from transformers import PretrainedConfig, PreTrainedModel
+
+
+def longest_input(config: PretrainedConfig) -> int:
+    """The most tokens that a model surely takes; RoBERTa and MPNet count positions from 2."""
+    return config.max_position_embeddings - 2
+
+
+def random_inputs(
+    model: PreTrainedModel, batch: int, length: int, *, padded: bool = False, seed: int = 0
+) -> dict[str, Tensor]:
+    """Tokens of the model's vocabulary with their mask, and segments where it knows more than one.
+
+    With `padded`, every second text is half as long and padded on the right.
+    """
+    config, generator = model.config, torch.Generator().manual_seed(seed)
+    padding = config.pad_token_id if config.pad_token_id is not None else 0
+    tokens = torch.randint(1, config.vocab_size, (batch, length), generator=generator)
+    tokens = (padding + tokens) % config.vocab_size  # anything but padding
+    attended = torch.ones_like(tokens)
+    if padded:
+        attended[1::2, length // 2 :] = 0
+        tokens = torch.where(attended.bool(), tokens, padding)
+    inputs = {"input_ids": tokens, "attention_mask": attended}
+    if getattr(config, "type_vocab_size", 0) > 1:
+        segments = (torch.arange(length) >= length // 3).long()
+        inputs["token_type_ids"] = segments.expand(batch, length).clone() * attended
+    return {name: value.to(model.device) for name, value in inputs.items()}
+
+
+@torch.inference_mode()
+def outputs_of(model: PreTrainedModel, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors that the model returns, by name: logits, or hidden states of a model without a head."""
+    model.eval()
+    return {name: value for name, value in model(**inputs).items() if isinstance(value, Tensor)}
+
+
+def largest_difference(one: dict[str, Tensor], two: dict[str, Tensor]) -> float:
+    """The largest absolute difference over all outputs."""
+    return max(float((one[name].float() - two[name].float()).abs().max()) for name in one)

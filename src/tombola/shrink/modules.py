@@ -1,0 +1,58 @@
+"""What takes the place of modules of which nothing is left, and what one family needs beyond smaller matrices."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class BiasAlone(nn.Module):
+    """A projection from no inputs at all: its bias for every token, or nothing where the bias is gone too.
+
+    The empty weight stays in the state dict: without Tombola the folder fails to load instead of being
+    completed with random weights.
+    """
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None, outputs: int) -> None:
+        super().__init__()
+        self.weight = weight
+        self.bias = bias
+        self.outputs = outputs
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The same for every token, as a view that costs no memory."""
+        value = features.new_zeros(1) if self.bias is None or self.bias.numel() == 0 else self.bias
+        return value.expand(*features.shape[:-1], self.outputs)
+
+
+class WithoutHeads(nn.Module):
+    """An attention all of whose heads are gone: no scores, and the output projection's bias if it is inside."""
+
+    def __init__(self, attention: nn.Module, outlet: str | None) -> None:
+        super().__init__()
+        for name, child in attention.named_children():
+            self.add_module(name, child)
+        self.outlet = outlet
+        self.layer_idx = getattr(attention, "layer_idx", None)
+
+    def forward(
+        self, hidden_states: Tensor, *_: Any, past_key_values: Any = None, **__: Any
+    ) -> tuple[Tensor, None]:
+        """No context. A cache still learns how many tokens have passed: it asks the first layer for that."""
+        if past_key_values is not None:
+            passed = hidden_states[:, None, :, :1]
+            past_key_values.update(passed, passed, self.layer_idx)
+        context = hidden_states.new_zeros(*hidden_states.shape[:-1], 0)
+        return (context if self.outlet is None else self.get_submodule(self.outlet)(context)), None
+
+
+class KeptHeadsOf:
+    """A forward pre-hook that takes the kept heads of an argument with one bias per head (MPNet's positions)."""
+
+    def __init__(self, argument: int, heads: list[int]) -> None:
+        self.argument = argument
+        self.heads = heads
+
+    def __call__(self, module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with the bias of the kept heads alone."""
+        bias = arguments[self.argument]
+        return (*arguments[: self.argument], bias[:, self.heads], *arguments[self.argument + 1 :])

@@ -1,0 +1,63 @@
+"""How transformers loads a shrunk folder: its hook for weights unlike the config's sizes cuts the model first.
+
+transformers reserves that hook for quantisation; here nothing is quantised. Once loaded, the model is an
+ordinary one, that trains, casts and saves as any other. Imported by `tombola.shrink.registration`, while
+transformers itself may be half imported, so the cutting is imported when a model is there.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from transformers.quantizers.auto import register_quantization_config, register_quantizer
+from transformers.quantizers.base import HfQuantizer
+from transformers.utils.quantization_config import QuantizationConfigMixin
+
+from tombola.errors import ModelError
+from tombola.shrink.shape import METHOD, ModelShape
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@register_quantization_config(METHOD)
+class ShrunkConfig(QuantizationConfigMixin):
+    """The shape of a shrunk model as transformers keeps it in `config.quantization_config`."""
+
+    def __init__(self, **data: Any) -> None:
+        shape = ModelShape.read(data).model_dump(mode="json")
+        self.quant_method: str = shape["quant_method"]
+        self.version: int = shape["version"]
+        self.layers: list[dict[str, Any]] = shape["layers"]
+
+
+@register_quantizer(METHOD)
+class ShrunkLoader(HfQuantizer):
+    """Cuts the empty model to its shape before the weights arrive, and checks that they fit."""
+
+    def _process_model_before_weight_loading(self, model: "PreTrainedModel", **_: Any) -> None:
+        import torch
+
+        from tombola.shrink.cutting import cut, cuts_to
+
+        with torch.device("cpu"):  # indices have values even where the model is still on the meta device
+            cut(model, cuts_to(model, ModelShape.read(self.quantization_config.to_dict())))
+        self._expected = {name: parameter.shape for name, parameter in model.named_parameters()}
+
+    def _process_model_after_weight_loading(self, model: "PreTrainedModel", **_: Any) -> None:
+        for name, parameter in model.named_parameters():
+            if parameter.shape != self._expected[name]:
+                raise ModelError(
+                    f"the stored {name} has shape {tuple(parameter.shape)} where this shrunk model needs "
+                    f"{tuple(self._expected[name])}: for another head, save the shrunk model without its own "
+                    f"(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load that."
+                )
+        self.remove_quantization_config(model)
+        model.config.quantization_config = self.quantization_config
+
+    def is_serializable(self) -> bool:
+        """A shrunk model is saved like any other."""
+        return True
+
+    @property
+    def is_trainable(self) -> bool:
+        """A shrunk model is trained like any other."""
+        return True

@@ -1,0 +1,44 @@
+"""Letting `AutoModel….from_pretrained` read shrunk folders, without importing transformers before anyone needs it."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+WATCHED = "transformers.quantizers.auto"
+
+
+def install() -> None:
+    """Register the loader of shrunk models as soon as transformers can take it: now, or when it is imported."""
+    if WATCHED in sys.modules:
+        _register()
+    elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watch())
+
+
+def _register() -> None:
+    import_module("tombola.shrink.quantizer")
+
+
+class _Watch(MetaPathFinder):
+    """Finds nothing itself; has the watched module register our loader once it has been executed."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != WATCHED:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_register(module: ModuleType) -> None:
+            execute(module)
+            _register()
+
+        spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,90 @@
+"""A structured ticket as a smaller model: what the mask removes is no longer there. (Super Tickets, and beyond)"""
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from tombola.errors import TombolaError
+from tombola.masks import Layout, Mask
+from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.quantizer import ShrunkConfig
+from tombola.shrink.shape import METHOD, LayerShape, ModelShape
+
+STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
+
+
+def shrink(model: PreTrainedModel, mask: Mask) -> PreTrainedModel:
+    """A new model without the heads, neurons, FFNs and layers that the mask removes; the given one stays whole.
+
+    Its outputs are those of the masked model. `save_pretrained` writes a folder that, after `import tombola`,
+    every `AutoModel….from_pretrained` loads. A shrunk model may be masked and shrunk again.
+    """
+    require_structure(mask)
+    mask.check(model)
+    before = shape_of(model)
+    cuts = _cuts(mask, Layout.of(model))
+    after = ModelShape(
+        layers=tuple(_remaining(layer, kept) for layer, kept in zip(before.layers, cuts, strict=True))
+    )
+    shrunk = deepcopy(model)
+    if after != before:
+        cut(shrunk, cuts)
+        shrunk.config.quantization_config = ShrunkConfig(**after.model_dump())
+    return shrunk
+
+
+def require_structure(mask: Mask) -> None:
+    """Refuse a mask of single weights, rows or columns: removing those does not make a matrix smaller."""
+    others = set(mask.units.granularity.split("+")) - STRUCTURED
+    if others:
+        raise TombolaError(
+            f"masks at {' and '.join(sorted(others))} level do not make a dense model faster, so there is nothing to "
+            f"shrink: keep this ticket small on disk with pack(), or draw one of {', '.join(sorted(STRUCTURED))} units."
+        )
+
+
+def shape_of(model: PreTrainedModel) -> ModelShape:
+    """What a model has left of each layer: all, unless it was shrunk before."""
+    recorded = getattr(model.config, "quantization_config", None)
+    if recorded is not None:
+        data = recorded if isinstance(recorded, dict) else recorded.to_dict()
+        if data["quant_method"] != METHOD:
+            raise TombolaError(
+                f"this model is quantised by {data['quant_method']}: shrink it first, then quantise."
+            )
+        return ModelShape.read(data)
+    layout = Layout.of(model)
+    return ModelShape(
+        layers=tuple(
+            LayerShape(heads=tuple(range(head_count(layout, index))), neurons=roles["up"].outputs)
+            for index, roles in layout.layers().items()
+        )
+    )
+
+
+def _cuts(mask: Mask, layout: Layout) -> list[Cut]:
+    kept = {(group.layer, group.kind): mask.bools(group.name) for group in mask.units.groups}
+    cuts = []
+    for index, roles in layout.layers().items():
+        layer_stays = bool(kept.get((index, "layer"), torch.ones(1)).all())
+        ffn_stays = layer_stays and bool(kept.get((index, "ffn"), torch.ones(1)).all())
+        heads = _indices(kept.get((index, "head")), head_count(layout, index), layer_stays)
+        neurons = _indices(kept.get((index, "neuron")), roles["up"].outputs, ffn_stays)
+        cuts.append(Cut(heads, neurons, attention_bias=layer_stays, ffn_bias=ffn_stays))
+    return cuts
+
+
+def _indices(kept: Tensor | None, count: int, stays: bool) -> Tensor:
+    if not stays:
+        return torch.arange(0)
+    return torch.arange(count) if kept is None else kept.nonzero().flatten()
+
+
+def _remaining(layer: LayerShape, kept: Cut) -> LayerShape:
+    heads = None if layer.heads is None else tuple(layer.heads[head] for head in kept.heads.tolist())
+    neurons = None if layer.neurons is None else len(kept.neurons)
+    return LayerShape(
+        heads=heads if kept.attention_bias else None, neurons=neurons if kept.ffn_bias else None
+    )

@@ -1,0 +1,44 @@
+"""Score a trained model on one data set, and keep its logits so that later questions need no second pass."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from tombola.evaluation import evaluate_split
+from tombola.masks import Mask
+from tombola.models import load_classifier, load_tokenizer
+from tombola.stages import Job, stage
+from tombola.stages.sources import load_split
+from tombola.stages.train import MASK
+from tombola.tasks import Task
+
+
+@stage("evaluate", version=1)
+def run(job: Job) -> None:
+    """Evaluate the model of the input stage, under the mask of another if that is given."""
+    folder = job.inputs["model"]
+    model = load_classifier(folder, Task.named(job.ref("trained").where["task"]), seed=0)
+    if "mask" in job.inputs:
+        Mask.load(job.inputs["mask"] / MASK).apply(model)
+    split = load_split(job.ref("data").where)
+    result = evaluate_split(
+        model,
+        load_tokenizer(folder),
+        split,
+        max_length=job.settings["max_length"],
+        precision=job.settings["precision"],
+    )
+    save_file(
+        {"logits": torch.from_numpy(np.ascontiguousarray(result.logits))}, job.folder / "logits.safetensors"
+    )
+    scores = {name: score.as_dict() for name, score in result.scores.items()}
+    job.write_json("scores.json", {"scores": scores, "notes": result.notes, "source": split.source})
+
+
+def read_scores(folder: Path) -> dict[str, Any]:
+    """What an evaluation found: a score with its standard error for each metric."""
+    return json.loads((folder / "scores.json").read_text())["scores"]

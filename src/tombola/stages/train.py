@@ -1,0 +1,70 @@
+"""Train a model on the task, under a mask or not: fine-tuning, a round of IMP, retraining a ticket."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from tombola.controls import Control, apply_control
+from tombola.masks import Mask, fingerprint
+from tombola.models import copy_base, copy_head, load_classifier
+from tombola.stages import Job, stage
+from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
+from tombola.store import WORK
+from tombola.tasks import encode
+from tombola.training import TrainSettings, train
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+MASK = "mask.safetensors"
+
+
+@stage("train", version=1)
+def run(job: Job) -> None:
+    """Train, and leave an ordinary model folder with the mask beside it."""
+    task, tokenizer, model = task_of(job), tokenizer_of(job), prepare(job)
+    settings = TrainSettings(**{**job.settings["train"], **job.stage.unhashed})
+    mask = Mask.load(job.inputs["mask"] / MASK) if "mask" in job.inputs else None
+    log = train(
+        model,
+        tokenizer,
+        encode(load_split(job.ref("data").where), tokenizer, settings.max_length),
+        settings,
+        seed=job.settings["seed"],
+        precision=job.settings["precision"],
+        folder=job.folder / WORK,
+        mask=mask,
+        regression=task.labels is None,
+        stop_at=job.settings.get("stop_at"),
+        progress=lambda step, steps, figures: job.progress(step, steps),
+    )
+    model.save_pretrained(job.folder)
+    tokenizer.save_pretrained(job.folder)
+    if mask is not None:
+        mask.save(job.folder / MASK)
+    job.write_json("log.json", log.model_dump(mode="json"))
+
+
+def prepare(job: Job) -> "PreTrainedModel":
+    """The model as it is before its first step: rewound to where this training starts, and masked.
+
+    Everything is read from disk anew, so that no tensor of an earlier round can be mistaken for the
+    rewind point.
+    """
+    task, seed = task_of(job), job.settings["seed"]
+    model = pretrained(job, task, seed)
+    base = fingerprint(model)
+    if "start" in job.inputs:
+        start = load_classifier(job.inputs["start"], task, seed)
+        copy_base(start, model)
+        if job.settings.get("head") != "fresh":
+            copy_head(start, model)
+    if "head" in job.inputs:
+        copy_head(load_classifier(job.inputs["head"], task, seed), model)
+    if "control" in job.settings:
+        apply_control(TypeAdapter(Control).validate_python(job.settings["control"]), model, seed)
+    if "mask" in job.inputs:
+        mask = Mask.load(job.inputs["mask"] / MASK)
+        mask.check(model, base=base)
+        mask.apply(model)
+    return model

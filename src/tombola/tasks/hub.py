@@ -1,0 +1,51 @@
+"""Splits from the hub through `datasets`, with the published label order checked against the task's."""
+
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import DataError
+from tombola.tasks.readers import Table
+
+if TYPE_CHECKING:
+    from tombola.tasks.task import Task
+
+
+class NotOnHub(Exception):
+    """The hub (or its local cache) did not give the split; the message says why."""
+
+
+def hub_table(task: "Task", split: str) -> Table:
+    """The hub's split as a table. HF_HUB_OFFLINE and the local cache are `datasets`' business."""
+    try:
+        import datasets
+    except ImportError:
+        raise NotOnHub("the package 'datasets' is not installed: pip install 'tombola[hub]'") from None
+    source = task.source
+    published = task.splits.get(split, split)
+    place = f"{source.hub}{f'/{source.config}' if source.config else ''}[{published}]"
+    try:
+        data = datasets.load_dataset(source.hub, source.config, split=published)
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise NotOnHub(f"{place}: {_first_line(error)}") from None
+
+    feature = data.features.get("label")
+    if isinstance(feature, datasets.ClassLabel) and task.labels is not None:
+        _check_order(task, feature.names, place)
+    columns = ["id" if name == "idx" else name for name in data.column_names]
+    values = [data[name] for name in data.column_names]
+    rows = ((number, list(row)) for number, row in enumerate(zip(*values, strict=True)))
+    return Table(columns, rows, lambda row: f"{place} row {row}")
+
+
+def _check_order(task: "Task", names: list[str], place: str) -> None:
+    aliases = {raw: ours for layout in task.source.layouts for raw, ours in layout.values.items()}
+    ours = [label.casefold() for label in task.labels or ()]
+    theirs = [aliases.get(name, name).casefold() for name in names]
+    if ours != theirs:
+        raise DataError(
+            f"{place} orders its labels {names}, but the task {task.name!r} says {task.labels}: "
+            "correct `labels` in the task file."
+        )
+
+
+def _first_line(error: Any) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,168 @@
+"""Rows out of the file formats in which data sets are published: tsv, csv, json lines, json, label folders."""
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tombola.errors import DataError
+from tombola.tasks.definition import Layout
+
+
+class Malformed(NamedTuple):
+    """A row that could not be taken apart, and why."""
+
+    reason: str
+
+
+Fields = list[Any] | Malformed
+
+
+class Table(NamedTuple):
+    """Named columns and numbered rows; `where` turns a row's number into the place a person can look at."""
+
+    columns: list[str]
+    rows: Iterator[tuple[int, Fields]]
+    where: Callable[[int], str]
+
+
+class DoesNotFit(DataError):
+    """The file is there but is not laid out as this layout says; another layout may fit."""
+
+
+def open_table(path: Path, layout: Layout) -> Table:
+    """The file's (or label folder's) columns and rows. Every column is named; wrong row lengths are `Malformed`."""
+    ending = _ending(path)
+    if path.is_dir():
+        return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
+    if ending not in (".tsv", ".txt", ".csv", ".json", ".jsonl"):
+        raise DataError(
+            f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz)."
+        )
+    if ending in (".json", ".jsonl"):
+        return _json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path))
+    quoted = ending == ".csv" if layout.quoted is None else layout.quoted
+    rows = _quoted_rows(path, "," if ending == ".csv" else "\t") if quoted else _tab_rows(path)
+    return _delimited_table(path, rows, layout.header)
+
+
+def _ending(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines without their line ends. Blank lines at the end of the file are left out, others are not."""
+    blank: list[int] = []
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                if not line.strip():
+                    blank.append(number)
+                    continue
+                yield from ((missed, "") for missed in blank)
+                blank.clear()
+                yield number, line
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{number}: not UTF-8 text ({error.reason}); convert the file to UTF-8."
+        ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file ({error}); fetch it again.") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _tab_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split("\t")) for number, line in _lines(path))
+
+
+def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for _, line in _lines(path)), delimiter=delimiter, strict=True)
+    start = 1
+    try:
+        for fields in reader:
+            yield start, fields
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}:{start}: the row's quotes do not match up ({error}).") from None
+
+
+def _delimited_table(path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None) -> Table:
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty.")
+    columns = [name.strip() for name in first[1]] if header is None else header
+    if header is not None:
+        if len(first[1]) != len(header):
+            raise DoesNotFit(f"{path}:{first[0]}: {_expected(first[1], header)}.")
+        rows = chain([first], rows)
+    width = len(columns)
+    checked = (
+        (number, fields if len(fields) == width else Malformed(_expected(fields, columns)))
+        for number, fields in rows
+    )
+    return Table(columns, checked, lambda line: f"{path}:{line}")
+
+
+def _expected(fields: list[str], columns: list[str]) -> str:
+    if fields in ([], [""]):
+        return "empty line"
+    count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    return f"{count} where {len(columns)} are expected ({', '.join(columns)})"
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in _lines(path):
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            yield number, Malformed(f"not JSON ({error.msg})" if line else "empty line")
+
+
+def _json_list(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        records = json.loads("\n".join(line for _, line in _lines(path)))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
+    if not isinstance(records, list):
+        raise DataError(f"{path}: expected a JSON list of objects.")
+    return enumerate(records, start=1)
+
+
+def _json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
+    place = "record " if _ending(path) == ".json" else ""
+    first = next(records, None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty.")
+    if not isinstance(first[1], dict):
+        reason = first[1].reason if isinstance(first[1], Malformed) else "not a JSON object"
+        raise DataError(f"{path}:{place}{first[0]}: {reason}.")
+    columns = list(first[1])
+
+    def rows() -> Iterator[tuple[int, Fields]]:
+        for number, record in chain([first], records):
+            if isinstance(record, Malformed):
+                yield number, record
+            elif not isinstance(record, dict):
+                yield number, Malformed("not a JSON object")
+            else:
+                yield number, [record.get(name) for name in columns]
+
+    return Table(columns, rows(), lambda line: f"{path}:{place}{line}")
+
+
+def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:
+    """`<split>/<label>/<name>.txt`, one text per file, for the labels in `values` (IMDB has an `unsup` beside them)."""
+    files = sorted(file for file in path.glob("*/*.txt") if file.parent.name in layout.values)
+    for number, file in enumerate(files, start=1):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}: not UTF-8 text ({error.reason}); convert the file to UTF-8.") from None
+        yield number, [f"{path.name}/{file.parent.name}/{file.stem}", text, file.parent.name]

@@ -1,0 +1,82 @@
+"""One split of a task in memory: texts, labels, ids, and a fingerprint of exactly these."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tombola.errors import DataError
+
+if TYPE_CHECKING:
+    from tombola.tasks.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Examples in a fixed order. `texts` holds one or two strings an example, `columns` what else the task keeps."""
+
+    task: "Task"
+    name: str
+    texts: list[tuple[str, ...]]
+    labels: list[int] | list[float]
+    ids: list[str]
+    source: str
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    dropped: int = 0  # malformed rows that the task's layout allowed to be left out
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the task's name and version and of every id, text and label, in order."""
+        digest = blake2b(f"{self.task.name}:{self.task.version}\n".encode(), digest_size=16)
+        for identity, texts, label in zip(self.ids, self.texts, self.labels, strict=True):
+            digest.update(
+                json.dumps([identity, texts, label], ensure_ascii=False).encode("utf-8", "surrogatepass")
+            )
+        return digest.hexdigest()
+
+    def select(self, indices: Sequence[int]) -> "Split":
+        """The examples at `indices`, in that order."""
+        return Split(
+            task=self.task,
+            name=self.name,
+            texts=[self.texts[i] for i in indices],
+            labels=[self.labels[i] for i in indices],  # type: ignore[arg-type]
+            ids=[self.ids[i] for i in indices],
+            source=self.source,
+            columns={column: [values[i] for i in indices] for column, values in self.columns.items()},
+            dropped=self.dropped,
+        )
+
+    def sample(self, n: int, seed: int, balanced: bool = False) -> "Split":
+        """`n` examples drawn without replacement, in their original order; the draw for n + 1 contains that for n.
+
+        `balanced` takes as many of each class as there are, up to an equal share.
+        """
+        if not 0 < n <= len(self):
+            raise DataError(
+                f"Cannot sample {n} examples from {self.task.name}/{self.name}, which has {len(self)}."
+            )
+        order = np.random.default_rng(seed).permutation(len(self))
+        if balanced:
+            order = self._by_turns(order)
+        return self.select(sorted(order[:n].tolist()))
+
+    def _by_turns(self, order: np.ndarray) -> np.ndarray:
+        """`order` rearranged so that the classes take turns, one example each, until they run out."""
+        if self.task.labels is None:
+            raise DataError(
+                f"{self.task.name} is a regression task: it has no classes to balance a sample over."
+            )
+        labels = np.asarray(self.labels)[order]
+        turn = np.empty(len(order), dtype=np.int64)
+        for label in np.unique(labels):
+            members = np.flatnonzero(labels == label)
+            turn[members] = np.arange(len(members))
+        return order[np.argsort(turn, kind="stable")]

@@ -1,0 +1,191 @@
+"""A task: columns, labels, metrics and where its data is. One YAML file each; a new task is a new file."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import PrivateAttr, ValidationError, model_validator
+
+from tombola.errors import RecipeError, UnknownName
+from tombola.tasks.definition import Companions, Definition, Holdout, MetricName, Names, Source
+from tombola.tasks.places import find_examples
+from tombola.tasks.split import Split
+
+DEFINITIONS = Path(__file__).parent / "definitions"
+
+
+class Task(Definition):
+    """What a model is trained and judged on. `text` names one column or a pair; the first metric is the headline."""
+
+    name: str
+    version: int
+    kind: Literal["classification", "regression"] = "classification"
+    text: Names
+    labels: list[str] | None = None
+    metrics: list[MetricName]
+    attackable: list[str] = []  # columns an attack may change; all of `text` unless said
+    keep: list[str] = []  # further columns to carry along in a split
+    source: Source
+    splits: dict[str, str] = {}  # our split -> the hub's name for it, where they differ
+    holdout: dict[str, Holdout] = {}
+    companions: Companions = Companions()
+    citation: str = ""
+
+    _directory: Path = PrivateAttr(default=DEFINITIONS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _attack_all(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and not data.get("attackable"):
+            text = data.get("text", [])
+            return {**data, "attackable": [text] if isinstance(text, str) else text}
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        classes = self.labels or []
+        if len(self.text) > 2:
+            raise ValueError("text: takes one column or two")
+        if (self.kind == "classification") != (len(classes) >= 2):
+            raise ValueError("labels: a classification task lists two or more, a regression task none")
+        if len({label.casefold() for label in classes}) != len(classes):
+            raise ValueError("labels: each may stand there once")
+        if not self.metrics or (self.kind == "regression") != (set(self.metrics) <= {"pearson", "spearman"}):
+            raise ValueError(
+                "metrics: pearson and spearman are for regression, the others for classification"
+            )
+        if "f1" in self.metrics and len(classes) != 2:
+            raise ValueError("metrics: f1 is for two labels; use macro_f1 or weighted_f1")
+        if not set(self.attackable) <= set(self.text):
+            raise ValueError(f"attackable: takes columns of `text` ({', '.join(self.text)})")
+        for layout in self.source.layouts:
+            if unknown := set(layout.values.values()) - set(classes):
+                raise ValueError(f"source.values: {min(unknown)!r} is not one of `labels`")
+        for name, part in self.holdout.items():
+            if part.of not in self.source.files or name in self.source.files:
+                raise ValueError(
+                    f"holdout.{name}: `of` names a split that has a file, {name!r} must not have one"
+                )
+        if not self.source.files:
+            raise ValueError("source.files: name the file of each split")
+        return self
+
+    @classmethod
+    def named(cls, name: str) -> "Task":
+        """A task that ships with the package, or the one in a YAML file when `name` is the path of such a file."""
+        if name.endswith((".yaml", ".yml")):
+            return cls.from_file(Path(name))
+        if name not in task_names():
+            raise UnknownName("task", name, task_names())
+        return cls.from_file(DEFINITIONS / f"{name}.yaml")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Task":
+        """A task from its YAML file. Data files it names without a `folder` are found beside it."""
+        path = Path(path)
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise RecipeError(f"{path}: cannot read the task file ({error.strerror}).") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise RecipeError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
+        if not isinstance(content, dict):
+            raise RecipeError(f"{path}: a task file is a mapping that begins with `name: …`.")
+        try:
+            task = cls.model_validate(content)
+        except ValidationError as error:
+            raise _explained(error, path) from None
+        task._directory = path.parent
+        return task
+
+    @property
+    def headline(self) -> MetricName:
+        """The metric that tickets are chosen and compared by."""
+        return self.metrics[0]
+
+    @property
+    def num_labels(self) -> int:
+        """Outputs of a model's head: one a class, or a single one for regression."""
+        return len(self.labels) if self.labels is not None else 1
+
+    @property
+    def directory(self) -> Path:
+        """Where the task's own file lies."""
+        return self._directory
+
+    def split_names(self) -> list[str]:
+        """The splits that can be loaded."""
+        return [*self.source.files, *self.holdout]
+
+    def load(
+        self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0
+    ) -> Split:
+        """A split from the package, else the local data folder, else the hub; at most `limit` random examples of it."""
+        if split not in self.split_names():
+            raise UnknownName(f"split of {self.name}", split, self.split_names())
+        whole = self.holdout[split].of if split in self.holdout else split
+        examples, source = find_examples(self, whole, Path(folder) if folder is not None else None)
+        loaded = Split(
+            self,
+            split,
+            examples.texts,
+            examples.labels,
+            examples.ids,
+            source,
+            examples.columns,
+            examples.dropped,
+        )
+        parts = {name: part.share for name, part in self.holdout.items() if part.of == whole}
+        if parts:
+            loaded = loaded.select(
+                [i for i, text in enumerate(loaded.texts) if _part(text, parts, whole) == split]
+            )
+        return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
+
+
+def task_names() -> list[str]:
+    """The tasks that ship with the package."""
+    return sorted(path.stem for path in DEFINITIONS.glob("*.yaml"))
+
+
+def validate(path: str | Path, folder: Path | str | None = None) -> dict[str, int]:
+    """Check a task file and every row of its data; the number of examples in each split."""
+    task = Task.from_file(path)
+    return {name: len(task.load(name, folder)) for name in task.split_names()}
+
+
+def _part(text: tuple[str, ...], parts: dict[str, float], whole: str) -> str:
+    """Which part of a split an example belongs to, by a hash of its text so that duplicates stay together."""
+    point = int.from_bytes(blake2b("\n".join(text).encode(), digest_size=8).digest()) / 2**64
+    for name, share in parts.items():
+        if point < share:
+            return name
+        point -= share
+    return whole
+
+
+def _explained(error: ValidationError, path: Path) -> RecipeError | UnknownName:
+    """The first problem of a task file as one sentence: the field's path and what it takes."""
+    problem = error.errors()[0]
+    steps = [str(step) for step in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        place = ".".join(steps[:-1])
+        where = f"{path}: {place}" if place else str(path)
+        return UnknownName("key", steps[-1], _valid_keys(problem["loc"]), where=where)
+    message = problem["msg"].removeprefix("Value error, ")
+    hint = (
+        " (YAML reads yes, no, on and off as true and false: put them in quotes)"
+        if problem["input"] in (True, False) and problem["type"] == "string_type"
+        else ""
+    )
+    return RecipeError(f"{path}: {'.'.join(steps)}{': ' if steps else ''}{message}{hint}.")
+
+
+def _valid_keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[Definition] = Task
+    for step in location[:-1]:
+        nested = {"source": Source, "holdout": Holdout, "companions": Companions, "alternatives": Source}
+        model = nested.get(str(step), model)
+    return list(model.model_fields)

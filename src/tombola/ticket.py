@@ -1,0 +1,197 @@
+"""The ticket: a mask, the weights under it, and everything needed to trust and to repeat it.
+
+Its folder is an ordinary transformers model folder, so `AutoModelForSequenceClassification.from_pretrained`
+and `pipeline` open it; the mask, the recipe, the scores and the provenance lie beside the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tombola.errors import TombolaError
+from tombola.masks import Mask
+from tombola.models import find_model, load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+TICKET = "ticket.json"
+MASK = "mask.safetensors"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A subnetwork with its weights, in a folder."""
+
+    folder: Path
+    info: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> Ticket:
+        """Open a ticket from a local folder or the hub."""
+        folder = find_model(str(source)).folder
+        path = folder / TICKET
+        if not path.is_file():
+            raise TombolaError(f"{source} is a model but not a ticket: it has no {TICKET}")
+        try:
+            info = json.loads(path.read_text())
+        except ValueError as error:
+            raise TombolaError(f"{path} is not valid JSON: {error}") from None
+        if info.get("format") != _FORMAT:
+            raise TombolaError(
+                f"{path} has format {info.get('format')!r}; this version of tombola reads {_FORMAT}"
+            )
+        return cls(folder, info)
+
+    @cached_property
+    def mask(self) -> Mask:
+        """Which units are kept."""
+        return Mask.load(self.folder / MASK)
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """The scores that were measured when the ticket was made, by data set and metric."""
+        return self.info["metrics"]
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe that draws this ticket again."""
+        return self.info["recipe"]
+
+    def model(self, **options: Any) -> PreTrainedModel:
+        """The ticket as an ordinary transformers model; removed weights are zero."""
+        import transformers
+
+        config = transformers.AutoConfig.from_pretrained(self.folder)
+        kind = getattr(transformers, config.architectures[0])
+        return kind.from_pretrained(self.folder, use_safetensors=True, **options)
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer that belongs to the model."""
+        return load_tokenizer(self.folder)
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Copy the ticket to another folder."""
+        folder = Path(folder)
+        if folder.resolve() != self.folder.resolve():
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return folder
+
+    def push_to_hub(self, repo_id: str, private: bool | None = None, token: str | None = None) -> str:
+        """Publish the folder, model card included; the address of the commit."""
+        from huggingface_hub import HfApi
+
+        api = HfApi(token=token)
+        api.create_repo(repo_id, private=private, exist_ok=True)
+        return str(
+            api.upload_folder(repo_id=repo_id, folder_path=self.folder, commit_message="Upload the ticket")
+        )
+
+
+def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
+    """Assemble a ticket's folder from a finished training, its mask and what is known about them.
+
+    Where the mask was not trained under (no retraining), it is applied to the weights here.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    keep = [
+        path
+        for path in model.iterdir()
+        if path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja")
+    ]
+    partial.mkdir()
+    for path in keep:
+        if path.name not in ("manifest.json", "log.json", MASK):
+            shutil.copyfile(path, partial / path.name)
+    shutil.copyfile(mask / MASK, partial / MASK)
+    if not (model / MASK).is_file():
+        _mask_weights(partial)
+    full = {"format": _FORMAT, **info, "versions": versions()}
+    (partial / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False))
+    (partial / "README.md").write_text(card(full))
+    partial.rename(folder)
+    return Ticket(folder, full)
+
+
+def _mask_weights(folder: Path) -> None:
+    ticket = Ticket(folder, {})
+    model = ticket.model()
+    ticket.mask.apply(model)
+    model.save_pretrained(folder)
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    names = ("tombola", "torch", "transformers", "accelerate", "tokenizers", "numpy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def card(info: Mapping[str, Any]) -> str:
+    """The model card: what the ticket is, how good it is, and the recipe that draws it again."""
+    recipe, mask = info["recipe"], info["mask"]
+    rows = [
+        f"| {_cell(on)} | {_cell(metric)} | {score['value']:.4f} | {score['stderr']:.4f} | {score['n']} |"
+        for on, scores in info["metrics"].items()
+        for metric, score in scores.items()
+    ]
+    front = {
+        "library_name": "transformers",
+        "tags": ["tombola", "lottery-ticket", "pruning", f"{mask['granularity']}-sparsity"],
+        "base_model": info["base"]["name"],
+    }
+    lines = [
+        "---",
+        yaml.safe_dump(front, sort_keys=False).strip(),
+        "---",
+        "",
+        f"# A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
+        "",
+        f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
+        f"{mask['units']:,} units ({mask['granularity']}) are removed, which is {mask['weight_sparsity']:.1%} of the "
+        f"prunable weights and {mask['total_sparsity']:.1%} of all parameters.",
+        "",
+        "| evaluated on | metric | score | standard error | examples |",
+        "| --- | --- | ---: | ---: | ---: |",
+        *rows,
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import tombola",
+        "",
+        'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
+        "model, tokenizer = ticket.model(), ticket.tokenizer()",
+        "```",
+        "",
+        "The folder also opens with plain `AutoModelForSequenceClassification.from_pretrained`.",
+        "",
+        "## Recipe",
+        "",
+        "```yaml",
+        yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).strip(),
+        "```",
+        "",
+        f"Trained in {info['precision']}. Mask drawn from base model fingerprint `{info['base']['fingerprint']}`. "
+        + ", ".join(f"{name} {number}" for name, number in info["versions"].items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

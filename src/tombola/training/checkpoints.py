@@ -1,0 +1,165 @@
+"""Checkpoints of a run in progress: safetensors and JSON, visible only when complete.
+
+A checkpoint is written under a temporary name, flushed to the disk and renamed; the one before it goes
+afterwards. A process killed at any moment therefore leaves the last complete checkpoint behind.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from transformers import TrainerState
+
+from tombola.errors import DamagedArtefact, TombolaError
+
+MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+TRAINER_STATE = "trainer_state.json"  # the name under which transformers.Trainer looks for it
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints in a folder. They belong to one run, told from others by `run`."""
+
+    folder: Path
+    run: dict[str, Any]
+
+    def last(self) -> Path | None:
+        """The newest complete checkpoint, if there is one. Refuses one that another run has left."""
+        complete = self._complete()
+        if not complete:
+            return None
+        newest = complete[-1]
+        saved = _read_json(newest / STATE)["run"]
+        differing = [name for name, value in self.run.items() if saved.get(name) != value]
+        if differing:
+            raise TombolaError(
+                f"{newest} is a checkpoint of another run (its {', '.join(differing)} differ): "
+                "delete it, or train in another folder"
+            )
+        return newest
+
+    def write(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        scheduler: LRScheduler,
+        trainer_state: TrainerState,
+        rng: list[dict[str, Any]],
+        seconds: float,
+    ) -> Path:
+        """Write a checkpoint, then remove the ones before it."""
+        older = self._complete()
+        final = self.folder / f"step-{trainer_state.global_step}"
+        partial = self.folder / f"partial-{final.name}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        tensors, scalars = _split(optimizer.state_dict())
+        save_model(model, str(partial / MODEL))
+        save_file(tensors, partial / OPTIMIZER)
+        state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "rng": rng}
+        (partial / STATE).write_text(json.dumps({**state, "seconds": seconds}))
+        trainer_state.save_to_json(str(partial / TRAINER_STATE))
+        for file in partial.iterdir():
+            _flush(file)
+        _flush(partial)
+        partial.rename(final)
+        _flush(self.folder)
+        for checkpoint in older:
+            shutil.rmtree(checkpoint)
+        return final
+
+    def _complete(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*"), key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step that a checkpoint was written after."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def restore_model(checkpoint: Path, model: nn.Module) -> None:
+    """Put a checkpoint's weights into the model, in place."""
+    try:
+        load_model(model, checkpoint / MODEL)
+    except (SafetensorError, OSError) as error:
+        raise _damaged(checkpoint, error) from error
+
+
+def restore_optimizer(checkpoint: Path, optimizer: Optimizer, scheduler: LRScheduler) -> None:
+    """Put a checkpoint's moments and learning rates back."""
+    state = _read_json(checkpoint / STATE)
+    try:
+        tensors = load_file(checkpoint / OPTIMIZER)
+    except (SafetensorError, OSError) as error:
+        raise _damaged(checkpoint, error) from error
+    optimizer.load_state_dict(_join(tensors, state["optimizer"]))
+    scheduler.load_state_dict(state["scheduler"])
+
+
+def saved_rng(checkpoint: Path, process: int) -> dict[str, Any]:
+    """The state that the generators of a process had."""
+    states: list[dict[str, Any]] = _read_json(checkpoint / STATE)["rng"]
+    return states[process]
+
+
+def saved_seconds(checkpoint: Path) -> float:
+    """How long the run had been training."""
+    return float(_read_json(checkpoint / STATE)["seconds"])
+
+
+def _split(state: dict[str, Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """An optimizer's state as named tensors, and the rest as JSON."""
+    tensors: dict[str, torch.Tensor] = {}
+    scalars: dict[str, dict[str, Any]] = {}
+    for index, entries in state["state"].items():
+        for name, value in entries.items():
+            if isinstance(value, torch.Tensor):
+                tensors[f"{index}.{name}"] = value.contiguous()
+            else:
+                scalars.setdefault(str(index), {})[name] = value
+    return tensors, {"state": scalars, "param_groups": state["param_groups"]}
+
+
+def _join(tensors: dict[str, torch.Tensor], scalars: dict[str, Any]) -> dict[str, Any]:
+    state: dict[int, dict[str, Any]] = {
+        int(index): dict(entries) for index, entries in scalars["state"].items()
+    }
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    groups = [
+        {key: tuple(value) if key == "betas" else value for key, value in group.items()}
+        for group in scalars["param_groups"]
+    ]
+    return {"state": state, "param_groups": groups}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise _damaged(path.parent, error) from error
+    return content
+
+
+def _damaged(checkpoint: Path, error: Exception) -> DamagedArtefact:
+    return DamagedArtefact(
+        f"checkpoint {checkpoint} cannot be read ({error}): delete it to start the run again"
+    )
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,76 @@
+"""Training under a fixed mask: removed weights are zero, stay zero, and leave no trace in the optimizer."""
+
+from typing import Any
+
+import torch
+from accelerate.utils import extract_model_from_parallel
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from tombola.masks import Mask
+
+
+class KeepMask(TrainerCallback):
+    """Keeps a model under a mask, in anybody's `transformers.Trainer`: `Trainer(callbacks=[KeepMask(mask)])`.
+
+    Nothing is added to the forward pass. The gradients of removed weights are zeroed as they arrive, so that
+    clipping, data-parallel averaging and the optimizer's moments see only what is kept; the weights are
+    zeroed once more after each step, for optimizers that mix entries or bring moments from before.
+    """
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self._weights: list[torch.Tensor] = []
+        self._kept: list[torch.Tensor] = []
+        self._hooks: list[RemovableHandle] = []
+
+    def hold(self, model: nn.Module) -> None:
+        """Apply the mask now and zero the gradients of removed weights until `release`."""
+        self.release()
+        bare: PreTrainedModel = extract_model_from_parallel(model)
+        self.mask.apply(bare)
+        for name, kept in self.mask.tensors(bare).items():
+            weight = bare.base_model.get_parameter(name)
+            self._weights.append(weight)
+            self._kept.append(kept.to(weight.device))
+            if weight.requires_grad:
+                self._hooks.append(weight.register_post_accumulate_grad_hook(_masking(self._kept[-1])))
+
+    @torch.no_grad()
+    def zero(self) -> None:
+        """Zero the removed weights again."""
+        if self._weights:
+            torch._foreach_mul_(self._weights, self._kept)
+
+    def release(self) -> None:
+        """Let go of the model."""
+        for hook in self._hooks:
+            hook.remove()
+        self._weights, self._kept, self._hooks = [], [], []
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Hold the model that is to be trained."""
+        self.hold(kwargs["model"])
+
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Zero what the optimizer may have moved."""
+        self.zero()
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Let go of the trained model."""
+        self.release()
+
+
+def _masking(kept: torch.Tensor) -> Any:
+    def mask_gradient(weight: torch.Tensor) -> None:
+        assert weight.grad is not None
+        weight.grad.mul_(kept)
+
+    return mask_gradient

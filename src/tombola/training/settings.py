@@ -1,0 +1,31 @@
+"""What a recipe may say about one training run. The defaults are BERT-Tickets' for GLUE."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from tombola.settings import Settings
+
+
+class TrainSettings(Settings):
+    """How a model is trained. All but how often to save and where to report changes the result."""
+
+    unhashed: ClassVar[frozenset[str]] = frozenset({"checkpoint_minutes", "report_to"})
+
+    epochs: float = Field(3.0, gt=0, description="passes over the training data; may be a fraction")
+    steps: int | None = Field(None, gt=0, description="number of optimizer steps, in place of epochs")
+    learning_rate: float = Field(2e-5, gt=0, description="the highest learning rate of the schedule")
+    batch_size: int = Field(32, gt=0, description="examples in one forward pass on one device")
+    accumulate: int = Field(1, gt=0, description="batches whose gradients make one optimizer step")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled; never on biases and norms")
+    warmup: float = Field(0.0, ge=0, description="below 1 a share of all steps, else a number of steps")
+    schedule: Literal["linear", "constant", "cosine"] = Field("linear", description="after the warm-up")
+    optimizer: Literal["adamw", "adamax"] = "adamw"
+    betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the optimizer's two moments")
+    epsilon: float = Field(1e-8, gt=0)
+    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
+    dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
+    max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
+    group_by_length: bool = Field(True, description="examples of like length share a batch")
+    checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
+    report_to: list[str] = Field([], description="trackers known to transformers, e.g. tensorboard")

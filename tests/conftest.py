@@ -1,0 +1,16 @@
+import pytest
+import torch
+
+from tests.world import World, make_world
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A tiny pre-trained BERT and a task, made once."""
+    return make_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Tests run side by side; a thread each is fastest."""
+    torch.set_num_threads(1)

@@ -1,0 +1,166 @@
+"""Zeroing a unit's weights is removing it, as hooks do that cut the unit out of the forward pass."""
+
+import pytest
+import torch
+
+from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tombola.masks import Mask, Units
+
+ATTENTION_OUTPUT = {
+    "distilbert": "attention.out_lin",
+    "mpnet": "attention.attn.o",
+    "modernbert": "attn.Wo",
+    "gpt2": "attn.c_proj",
+    "llama": "self_attn.o_proj",
+    "mistral": "self_attn.o_proj",
+    "qwen2": "self_attn.o_proj",
+    "qwen3": "self_attn.o_proj",
+}
+DOWN = {
+    "distilbert": "ffn.lin2",
+    "modernbert": "mlp.Wo",
+    "gpt2": "mlp.c_proj",
+    "llama": "mlp.down_proj",
+    "mistral": "mlp.down_proj",
+    "qwen2": "mlp.down_proj",
+    "qwen3": "mlp.down_proj",
+}
+CONTEXT_OF_A_UNIT = {"llama": 8, "mistral": 8, "qwen2": 8, "qwen3": 16}  # two query heads share a key head
+VARIANTS = [
+    *((name, {}) for name in MODEL_TYPES),
+    ("deberta-v2", {"share_att_key": True}),
+    ("modernbert", {"attention_bias": True, "mlp_bias": True}),
+    ("llama", {"attention_bias": True, "mlp_bias": True}),
+    ("llama", {"num_key_value_heads": 4}),
+    ("llama", {"num_key_value_heads": 1, "head_dim": 2}),
+]
+
+
+def layer_of(model, index):
+    base = model.base_model
+    for path in ("encoder.layer", "transformer.layer", "layers", "h"):
+        if any(name == path for name, _ in base.named_modules()):
+            return base.get_submodule(path)[index]
+    raise AssertionError("no layers")
+
+
+def without_inputs(module, start, width):
+    def cut(_, inputs):
+        context = inputs[0].clone()
+        context[..., start : start + width] = 0
+        return (context, *inputs[1:])
+
+    module.register_forward_pre_hook(cut)
+
+
+def without_output(module):
+    module.register_forward_hook(lambda _, inputs, output: torch.zeros_like(output))
+
+
+def remove_by_hooks(model, model_type, granularity, layer, unit):
+    block = layer_of(model, layer)
+    attention = block.get_submodule(ATTENTION_OUTPUT.get(model_type, "attention.output.dense"))
+    down = block.get_submodule(DOWN.get(model_type, "output.dense"))
+    if granularity == "head":
+        kv_heads = model.config.to_dict().get("num_key_value_heads") or 4
+        features = attention.weight.shape[0 if model_type == "gpt2" else 1]
+        without_inputs(attention, unit * features // kv_heads, features // kv_heads)
+    if granularity == "neuron":
+        without_inputs(down, unit, 1)
+    if granularity == "ffn":
+        without_output(down)
+    if granularity == "layer":
+        without_output(attention)
+        without_output(down)
+
+
+@pytest.mark.parametrize(("model_type", "overrides"), VARIANTS, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("granularity", "removed"),
+    [
+        ("head", [(0, -1), (1, 0)]),
+        ("neuron", [(0, 0), (0, 23), (1, 7)]),
+        ("ffn", [(1, 0)]),
+        ("layer", [(0, 0)]),
+    ],
+)
+def test_zeroing_is_removing(model_type, overrides, granularity, removed):
+    model, hooked = tiny(model_type, **overrides), tiny(model_type, **overrides)
+    ids = token_ids()
+    with torch.no_grad():
+        dense = model(input_ids=ids).logits
+        units = Units.of(model, granularity)
+        kept = {group.name: torch.ones(group.shape, dtype=torch.bool) for group in units.groups}
+        for layer, unit in removed:
+            group = units.groups[layer]
+            kept[group.name][unit] = False
+            remove_by_hooks(hooked, model_type, granularity, layer, unit % group.count)
+        mask = Mask.from_bools(units, kept)
+        mask.apply(model)
+        pruned, cut = model(input_ids=ids).logits, hooked(input_ids=ids).logits
+    assert mask.removed == len(removed)
+    torch.testing.assert_close(pruned, cut, atol=1e-5, rtol=0)
+    assert (pruned - dense).abs().max() > 1e-3, "the unit must have mattered"
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_head_is_as_wide_as_its_share_of_the_context(model_type):
+    group = Units.of(tiny(model_type), "head").groups[0]
+    width = CONTEXT_OF_A_UNIT.get(model_type, 4)
+    assert group.count == (2 if model_type in CONTEXT_OF_A_UNIT else 4)
+    assert group.parts[-1].width == group.parts[0].width == width
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("granularity", ["weight", "neuron", "head", "ffn", "layer", "row", "column"])
+def test_apply_zeroes_exactly_what_tensors_names(model_type, granularity):
+    model = tiny(model_type)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    units = Units.of(model, granularity)
+    generator = torch.Generator().manual_seed(3)
+    mask = Mask.from_bools(
+        units, {g.name: torch.rand(g.shape, generator=generator) < 0.5 for g in units.groups}
+    )
+    kept = mask.tensors(model)
+    mask.apply(model)
+    prefix = model.base_model_prefix
+    zeroed = 0
+    for name, value in model.state_dict().items():
+        own = kept.get(name.removeprefix(f"{prefix}."), torch.ones_like(value, dtype=torch.bool))
+        assert torch.equal(value, torch.where(own, before[name], 0.0)), name
+        zeroed += int((~own).sum()) if value.dim() == 2 else 0
+    assert zeroed == mask.removed_weights == mask.expand().removed
+    assert all(not value.all() for value in kept.values())
+
+
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "modernbert"])
+def test_expanded_mask_zeroes_the_same_weights(model_type):
+    model = tiny(model_type)
+    units = Units.of(model, "head")
+    mask = Mask.from_bools(units, {g.name: torch.arange(g.count) != 2 for g in units.groups})
+    structured = {name: kept for name, kept in mask.tensors(model).items() if kept.dim() == 2}
+    expanded = mask.expand().tensors(model)
+    assert structured.keys() == expanded.keys()
+    assert all(torch.equal(structured[name], expanded[name]) for name in expanded)
+
+
+def test_output_bias_outlives_its_heads_but_not_its_layer():
+    model = tiny("bert")
+    heads = ~Mask.full(Units.of(model, "head"))
+    layers = ~Mask.full(Units.of(model, "layer"))
+    bias = "encoder.layer.0.attention.output.dense.bias"
+    assert bias not in heads.tensors(model)
+    assert not layers.tensors(model)[bias].any()
+
+
+def test_spread_is_differentiable():
+    """A gate per head, spread over the weights, gets the gradient of every weight that it multiplies."""
+    model = tiny("gpt2")
+    units = Units.of(model, "head")
+    gates = {g.name: torch.ones(g.shape, requires_grad=True) for g in units.groups}
+    matrices = units.matrices(model)
+    gated = {name: values for name, values in units.spread(gates) if name in matrices}
+    sum((values * matrices[name].detach()).sum() for name, values in gated.items()).backward()
+    c_attn, c_proj = (matrices[f"h.1.attn.{name}.weight"].detach() for name in ("c_attn", "c_proj"))
+    by_head = c_attn.reshape(16, 3, 4, 4).sum(dim=(0, 1, 3)) + c_proj.reshape(4, 4, 16).sum(dim=(1, 2))
+    torch.testing.assert_close(gates["layers.1.heads"].grad, by_head)

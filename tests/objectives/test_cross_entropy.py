@@ -1,0 +1,62 @@
+"""The plain objective against the models' own losses and against its definition."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.tiny import tiny, token_ids
+from tombola.errors import UnknownName
+from tombola.objectives import inputs_of, objectives
+from tombola.objectives.cross_entropy import CrossEntropy
+
+
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "modernbert", "gpt2"])
+@pytest.mark.parametrize(("outputs", "labels"), [(3, [2, 0, 1]), (1, [0.5, -1.25, 3.0])])
+def test_the_loss_is_the_models_own(model_type: str, outputs: int, labels: list[float]) -> None:
+    model = tiny(model_type, num_labels=outputs)
+    batch = {"input_ids": token_ids(), "attention_mask": torch.ones(3, 7), "labels": torch.tensor(labels)}
+    loss = CrossEntropy().loss(model, batch)
+    torch.testing.assert_close(loss, model(**batch).loss)
+
+
+def test_masked_tokens_alone_count_in_language_modelling() -> None:
+    model = tiny("bert", "masked-lm")
+    labels = torch.full((3, 7), -100)
+    labels[0, 2], labels[2, 5] = 9, 30
+    batch = {"input_ids": token_ids(), "labels": labels}
+    logits = model(batch["input_ids"]).logits
+    expected = -(logits[0, 2].log_softmax(-1)[9] + logits[2, 5].log_softmax(-1)[30]) / 2
+    torch.testing.assert_close(CrossEntropy().loss(model, batch), expected)
+
+
+def test_label_smoothing_mixes_in_the_uniform_distribution() -> None:
+    logits, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 0])
+    target = 0.9 * F.one_hot(labels, 4) + 0.1 / 4
+    expected = -(target * logits.log_softmax(-1)).sum(-1).mean()
+    torch.testing.assert_close(CrossEntropy(label_smoothing=0.1).of_logits(logits, labels), expected)
+
+
+def test_a_step_is_one_backward_pass() -> None:
+    model = tiny("bert", num_labels=2)
+    batch = {"input_ids": token_ids(), "labels": torch.tensor([0, 1, 1])}
+    given: list[Tensor] = []
+    backward: Callable[[Tensor], None] = given.append
+    loss = CrossEntropy().step(model, batch, backward)
+    assert len(given) == 1
+    assert given[0].requires_grad
+    assert not loss.requires_grad
+    assert loss == given[0]
+
+
+def test_columns_of_other_objectives_do_not_reach_the_model() -> None:
+    batch = {"input_ids": token_ids(), "labels": torch.tensor([0, 1, 1]), "bias": torch.zeros(3, 2)}
+    assert set(inputs_of(batch)) == {"input_ids"}
+
+
+def test_objectives_are_found_by_name() -> None:
+    assert objectives["cross_entropy"](label_smoothing=0.2) == CrossEntropy(0.2)
+    with pytest.raises(UnknownName, match="cross_entropy"):
+        objectives["crossentropy"]

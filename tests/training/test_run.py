@@ -1,0 +1,273 @@
+"""What a run computes: against a loop in plain PyTorch, against itself, and against its settings."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from transformers import TrainerCallback, get_scheduler
+
+from tests.tiny import tiny, token_ids
+from tests.training.toy import TOKENIZER, same_weights, toy_data, toy_train
+from tombola.errors import TombolaError
+from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.tasks import Collate
+from tombola.training import TrainLog, TrainSettings
+from tombola.training.batches import ShuffledBatches
+from tombola.training.optimizers import AdamaxW
+from tombola.training.run import total_steps
+
+FAMILIES = ["bert", "distilbert", "modernbert", "gpt2"]
+CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
+
+
+class Watch(TrainerCallback):
+    """Notes what a callback can see of a run."""
+
+    def __init__(self) -> None:
+        self.weights: dict[int, dict[str, torch.Tensor]] = {}
+        self.dropouts: set[float] = set()
+
+    def on_step_end(self, args, state, control, **kwargs: Any) -> None:
+        self.weights[state.global_step] = {k: v.clone() for k, v in kwargs["model"].state_dict().items()}
+        self.groups = kwargs["optimizer"].param_groups
+        self.names = {parameter: name for name, parameter in kwargs["model"].named_parameters()}
+        self.dropouts |= {module.p for module in kwargs["model"].modules() if isinstance(module, nn.Dropout)}
+        self.dtypes = {parameter.dtype for parameter in kwargs["model"].parameters()}
+
+
+def largest_difference(one: nn.Module, other: nn.Module) -> float:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return max(float((a - b).detach().abs().max()) for a, b in pairs)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "constant", "cosine"])
+def test_a_run_equals_the_loop_in_plain_pytorch(tmp_path: Path, schedule: str) -> None:
+    model, reference = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    data = toy_data(37)
+    log = toy_train(
+        model, tmp_path, data, seed=5, epochs=2, dropout=0.0, weight_decay=0.1, schedule=schedule, warmup=0.3,
+        epsilon=CALM,
+    )  # fmt: skip
+
+    plain = [p for n, p in reference.named_parameters() if "bias" in n or "LayerNorm" in n]
+    decayed = [p for n, p in reference.named_parameters() if not ("bias" in n or "LayerNorm" in n)]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], lr=1e-2, eps=CALM
+    )
+    kind = "constant_with_warmup" if schedule == "constant" else schedule
+    scheduler = get_scheduler(kind, optimizer, num_warmup_steps=3, num_training_steps=10)
+    batches, collate = ShuffledBatches(data.lengths, 8, 5), Collate(TOKENIZER)
+    losses, rates = [], []
+    for epoch in range(2):
+        batches.set_epoch(epoch)
+        for indices in batches:
+            batch = collate([data[index] for index in indices])
+            loss = F.cross_entropy(
+                reference(batch["input_ids"], attention_mask=batch["attention_mask"]).logits, batch["labels"]
+            )
+            loss.backward()
+            nn.utils.clip_grad_norm_(reference.parameters(), 1.0)
+            rates.append(scheduler.get_last_lr()[0])
+            losses.append(loss.item())
+            optimizer.step()
+            scheduler.step()
+            optimizer.zero_grad()
+    assert largest_difference(model, reference) < 1e-6
+    assert [point.loss for point in log.curve] == pytest.approx(losses, abs=1e-6)
+    assert [point.learning_rate for point in log.curve] == rates
+    assert (log.steps, log.epochs) == (10, 2.0)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_accumulated_batches_equal_one_large_batch(tmp_path: Path, regression: bool) -> None:
+    options = {"data": toy_data(37, regression), "group_by_length": False, "dropout": 0.0}
+    options |= {"regression": regression, "epsilon": CALM}
+    labels = 1 if regression else 2
+    large, small = tiny("bert", num_labels=labels), tiny("bert", num_labels=labels)
+    one = toy_train(large, tmp_path / "large", batch_size=8, **options)
+    two = toy_train(small, tmp_path / "small", batch_size=4, accumulate=2, **options)
+    assert largest_difference(large, small) < 1e-6
+    assert [p.loss for p in one.curve] == pytest.approx([p.loss for p in two.curve], abs=1e-6)
+    assert one.steps == two.steps == 10
+
+
+def test_two_runs_with_one_seed_are_bit_identical_whatever_ran_before(tmp_path: Path) -> None:
+    one, two, other = (tiny("bert", num_labels=2) for _ in range(3))
+    first = toy_train(one, tmp_path / "one", seed=7)
+    torch.rand(11), np.random.rand(3), random.random()
+    second = toy_train(two, tmp_path / "two", seed=7)
+    third = toy_train(other, tmp_path / "other", seed=8)
+    assert same_weights(one, two)
+    assert first.curve == second.curve
+    assert not same_weights(one, other)
+    assert first.curve != third.curve
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+@pytest.mark.parametrize("regression", [False, True])
+def test_every_family_learns(tmp_path: Path, model_type: str, regression: bool) -> None:
+    model = tiny(model_type, num_labels=1 if regression else 2)
+    data = toy_data(64, regression)
+    log = toy_train(
+        model, tmp_path, data, epochs=12, batch_size=16, learning_rate=1e-2, regression=regression, dropout=0.0
+    )
+    start = np.mean([point.loss for point in log.curve[:4]])
+    assert np.mean([point.loss for point in log.curve[-4:]]) < 0.5 * start
+
+
+def test_a_decoder_without_padding_token_gets_the_tokenizers(tmp_path: Path) -> None:
+    model = tiny("gpt2", num_labels=2, pad_token_id=None)
+    toy_train(model, tmp_path, epochs=1)
+    assert model.config.pad_token_id == TOKENIZER.pad_token_id
+
+
+def test_training_leaves_no_other_trace_in_the_model(tmp_path: Path) -> None:
+    model = tiny("bert", num_labels=2)
+    before, attributes = model.config.to_dict(), set(vars(model))
+    toy_train(model, tmp_path, precision="bf16", dropout=0.3, epochs=1)
+    assert model.config.to_dict() == before
+    assert set(vars(model)) == attributes
+    assert not model.training
+    assert {module.p for module in model.modules() if isinstance(module, nn.Dropout)} == {0.1}
+    assert not list(tmp_path.iterdir())
+
+
+def test_bf16_computes_in_bfloat16_over_full_precision_weights(tmp_path: Path) -> None:
+    outputs: list[torch.dtype] = []
+    model, full = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    handle = model.bert.pooler.dense.register_forward_hook(lambda m, i, output: outputs.append(output.dtype))
+    watch = Watch()
+    log = toy_train(model, tmp_path / "bf16", precision="bf16", callbacks=[watch], dropout=0.0, epochs=1)
+    handle.remove()
+    assert set(outputs) == {torch.bfloat16}
+    assert watch.dtypes == {torch.float32}
+    exact = toy_train(full, tmp_path / "fp32", dropout=0.0, epochs=1)
+    assert log.precision == "bf16"
+    assert exact.precision == "fp32"
+    assert log.curve != exact.curve
+    assert [p.loss for p in log.curve] == pytest.approx([p.loss for p in exact.curve], rel=0.2)
+    assert model(token_ids()).logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adamax"])
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_biases_and_norms_do_not_decay(tmp_path: Path, model_type: str, optimizer: str) -> None:
+    watch = Watch()
+    toy_train(
+        tiny(model_type, num_labels=2),
+        tmp_path,
+        steps=1,
+        weight_decay=0.1,
+        optimizer=optimizer,
+        callbacks=[watch],
+    )
+    decay = {watch.names[p]: group["weight_decay"] for group in watch.groups for p in group["params"]}
+    assert len(decay) == len(watch.names)
+    assert set(decay.values()) == {0.0, 0.1}
+    for name, value in decay.items():
+        vector = watch.weights[1][name].dim() == 1
+        assert value == (0.0 if vector else 0.1), name
+
+
+def test_adamax_decays_weights_not_gradients() -> None:
+    weight = nn.Parameter(torch.tensor([2.0, -1.0]))
+    optimizer = AdamaxW([weight], lr=0.1, weight_decay=0.5, foreach=True)
+    weight.grad = torch.tensor([0.3, 0.0])
+    optimizer.step()
+    # Adamax' first step is lr * g / (|g| + eps); the decay multiplies by 1 - 0.1 * 0.5 before it.
+    torch.testing.assert_close(weight.detach(), torch.tensor([2.0 * 0.95 - 0.1, -0.95]))
+    assert optimizer.param_groups[0]["weight_decay"] == 0.5
+
+
+def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> None:
+    whole, short = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    watch = Watch()
+    full = toy_train(whole, tmp_path / "whole", callbacks=[watch], warmup=0.2)
+    log = toy_train(short, tmp_path / "short", stop_at=4, warmup=0.2)
+    assert log.steps == 4
+    assert log.curve == full.curve[:4]
+    assert all(torch.equal(value, watch.weights[4][name]) for name, value in short.state_dict().items())
+    with pytest.raises(TombolaError, match="stop_at"):
+        toy_train(short, tmp_path / "none", stop_at=0)
+
+
+def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    alone, watched = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    toy_train(alone, tmp_path / "alone", epochs=2.5)
+    epochs: list[int] = []
+    steps: list[tuple[int, int]] = []
+
+    def on_epoch(epoch: int, model: nn.Module) -> None:
+        assert not model.training
+        torch.rand(5), np.random.rand(5), random.random()
+        epochs.append(epoch)
+
+    def progress(step: int, total: int, figures: dict[str, float]) -> None:
+        assert set(figures) == ({"epoch"} if step == 1 else {"epoch", "loss", "learning_rate"})
+        steps.append((step, total))
+
+    toy_train(watched, tmp_path / "watched", epochs=2.5, on_epoch=on_epoch, progress=progress)
+    assert same_weights(alone, watched)
+    assert epochs == [1, 2]
+    assert steps == [(step, 13) for step in range(1, 14)]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("model_type", [*FAMILIES, "llama"])
+def test_dropout_reaches_every_layer_for_the_length_of_the_run(tmp_path: Path, model_type: str) -> None:
+    model = tiny(model_type, num_labels=2)
+    modules = list(model.modules())
+    attention = {m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)}
+    watch = Watch()
+    toy_train(model, tmp_path, steps=1, dropout=0.25, callbacks=[watch])
+    assert watch.dropouts <= {0.25}
+    assert watch.dropouts or attention
+    assert list(model.modules()) == modules
+    again = {m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)}
+    assert again == attention
+    losses = []
+    for dropout, folder in ((0.0, "none"), (0.5, "much")):
+        fresh = tiny(model_type, num_labels=2)
+        losses.append(toy_train(fresh, tmp_path / folder, steps=1, dropout=dropout).curve[0].loss)
+    assert losses[0] != losses[1]
+
+
+class ManyPasses(CrossEntropy):
+    """Three passes a step, as adversarial objectives make them, here without a perturbation."""
+
+    def step(self, model, batch, backward):
+        total = torch.zeros(())
+        for _ in range(3):
+            loss = self.loss(model, batch) / 3
+            backward(loss)
+            total += loss.detach()
+        return total
+
+
+def test_an_objective_may_make_several_passes(tmp_path: Path) -> None:
+    options = {"dropout": 0.0, "accumulate": 2, "data": toy_data(37), "epsilon": CALM}
+    one, many = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    single = toy_train(one, tmp_path / "one", **options)
+    triple = toy_train(many, tmp_path / "many", objective=ManyPasses(), **options)
+    assert largest_difference(one, many) < 1e-6
+    assert [p.loss for p in single.curve] == pytest.approx([p.loss for p in triple.curve], abs=1e-6)
+
+
+def test_the_log_is_json(tmp_path: Path) -> None:
+    log = toy_train(tiny("bert", num_labels=2), tmp_path, epochs=1)
+    assert TrainLog.model_validate(json.loads(json.dumps(log.model_dump(mode="json")))) == log
+    assert log.resumed_from is None
+    assert log.examples_per_second == pytest.approx(40 / log.seconds, rel=0.01)
+
+
+def test_the_number_of_steps() -> None:
+    assert total_steps(TrainSettings(epochs=2.5), batches=13) == 33
+    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10) == 9
+    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10, processes=2) == 6
+    assert total_steps(TrainSettings(epochs=3, steps=100), batches=10) == 100

@@ -1,0 +1,49 @@
+"""A word-level tokenizer made in memory, so that tests need no hub and no downloaded vocabulary."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def word_tokenizer(
+    texts: Iterable[str | tuple[str, ...]],
+    vocab_size: int | None = None,
+    max_length: int = 512,
+    segments: bool = True,
+) -> PreTrainedTokenizerFast:
+    """A BERT-like tokenizer ([CLS] a [SEP] b [SEP], segment ids) whose vocabulary is the words of `texts`.
+
+    The most frequent words come first; `vocab_size` counts the five special tokens too. Models without segment
+    embeddings (RoBERTa, DistilBERT, ModernBERT …) take `segments=False`: no token_type_ids.
+    """
+    lower, split = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for part in (text,) if isinstance(text, str) else text:
+            counts.update(word for word, _ in split.pre_tokenize_str(lower.normalize_str(part)))
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    vocabulary = [*SPECIAL, *(word for word in words if word not in SPECIAL)][:vocab_size]
+    ids = {word: index for index, word in enumerate(vocabulary)}
+
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = lower
+    tokenizer.pre_tokenizer = split
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=max_length,
+        model_input_names=["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )

@@ -1,0 +1,94 @@
+"""Builds the lexicon that ships inside `tombola.attacks` from WordNet's database files.
+
+    apt-get download wordnet-base && dpkg -x wordnet-base_*.deb wordnet
+    python tools/build_lexicons.py wordnet/usr/share/wordnet src/tombola/attacks/lexicon
+
+(Any WordNet 3.x `dict` folder with `index.*`, `data.*` and `*.exc` serves.) Two tables are written:
+`wordnet.tsv` (lemma, part of speech, one-word synonyms in order of how common the sense is) and
+`irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun and has no
+synonym is left out: the reader takes an unknown word for a noun anyway. The licence goes beside them.
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+ONE_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*")
+
+
+def synsets(path: Path) -> dict[str, list[str]]:
+    """The one-word, lower-case lemmas of every synset, by its offset (a capital means a name)."""
+    members = {}
+    for line in _rows(path):
+        fields = line.split(" ")
+        count = int(fields[3], 16)
+        lemmas = [re.sub(r"\((?:a|p|ip)\)$", "", lemma) for lemma in fields[4 : 4 + 2 * count : 2]]
+        members[fields[0]] = [lemma for lemma in lemmas if ONE_WORD.fullmatch(lemma)]
+    return members
+
+
+def synonyms(folder: Path, name: str) -> dict[str, list[str]]:
+    """Every one-word lemma of a part of speech with its synonyms, the commonest sense first."""
+    members = synsets(folder / f"data.{name}")
+    table: dict[str, list[str]] = {}
+    for line in _rows(folder / f"index.{name}"):
+        fields = line.split()
+        lemma, senses = fields[0], int(fields[2])
+        if ONE_WORD.fullmatch(lemma):
+            offsets = fields[-senses:]
+            others = [word for offset in offsets for word in members[offset] if word != lemma]
+            table[lemma] = list(dict.fromkeys(others))
+    return table
+
+
+def irregular(folder: Path, name: str) -> list[tuple[str, str]]:
+    """(inflected form, lemma) of the forms that WordNet lists as exceptions to its suffix rules."""
+    pairs = []
+    for line in (folder / f"{name}.exc").read_text(encoding="utf-8").splitlines():
+        form, *lemmas = line.split()
+        pairs += [(form, lemma) for lemma in lemmas if ONE_WORD.fullmatch(form) and ONE_WORD.fullmatch(lemma)]
+    return pairs
+
+
+def main() -> None:
+    """Read the WordNet folder, write the tables and the licence."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wordnet", type=Path, help="folder with WordNet's index.*, data.* and *.exc files")
+    parser.add_argument("out", type=Path, help="folder to write to")
+    arguments = parser.parse_args()
+
+    tables = {letter: synonyms(arguments.wordnet, name) for name, letter in PARTS_OF_SPEECH.items()}
+    other_than_noun = set(tables["v"]) | set(tables["a"]) | set(tables["r"])
+    rows = [
+        f"{lemma}\t{letter}\t{' '.join(words)}\n"
+        for letter, table in tables.items()
+        for lemma, words in table.items()
+        if words or letter != "n" or lemma in other_than_noun
+    ]
+    exceptions = [
+        f"{form}\t{letter}\t{lemma}\n"
+        for name, letter in PARTS_OF_SPEECH.items()
+        for form, lemma in irregular(arguments.wordnet, name)
+    ]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "wordnet.tsv").write_text("".join(sorted(rows)), encoding="utf-8")
+    (arguments.out / "irregular.tsv").write_text("".join(sorted(exceptions)), encoding="utf-8")
+    (arguments.out / "LICENSE-WordNet.txt").write_text(_licence(arguments.wordnet), encoding="utf-8")
+    print(f"{len(rows)} lemmas, {len(exceptions)} irregular forms")
+
+
+def _rows(path: Path) -> list[str]:
+    """The entries of a database file; its licence is the lines that begin with two blanks."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("  ")]
+
+
+def _licence(folder: Path) -> str:
+    """The licence that heads every database file, without the line numbers it is printed with."""
+    lines = (folder / "data.adv").read_text(encoding="utf-8").splitlines()
+    numbered = [line for line in lines if line.startswith("  ")]
+    return "".join(re.sub(r"^ +\d+ ?", "", line).rstrip() + "\n" for line in numbered)
+
+
+if __name__ == "__main__":
+    main()
