@@ -176,3 +176,30 @@ def test_yaml_cannot_make_objects(tmp_path):
     (tmp_path / "evil.yaml").write_text("model: !!python/object/apply:os.system ['true']\n")
     with pytest.raises(TombolaError, match="not valid YAML"):
         load_recipe(tmp_path / "evil.yaml")
+
+
+def test_yaml_words_and_numbers_are_what_they_look_like(tmp_path):
+    (tmp_path / "r.yaml").write_text("evaluate: {on: [validation]}\nname: no\ntrain: {learning_rate: 2e-5}\n")
+    raw = load_recipe(tmp_path / "r.yaml")
+    assert raw == {"evaluate": {"on": ["validation"]}, "name": "no", "train": {"learning_rate": 2e-5}}
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    (tmp_path / "r.yaml").write_text("seed: 1\nmodel: a\nseed: 2\n")
+    with pytest.raises(TombolaError, match="line 3: not valid YAML: 'seed' is given twice"):
+        load_recipe(tmp_path / "r.yaml")
+
+
+def test_a_cell_can_be_written_down_and_read_again():
+    raw = {
+        **BASE,
+        "task": ["rte", "sst2"],
+        "seed": [1, 2],
+        "train": {"epochs": 2},
+        "per_task": {"rte": {"train": {"epochs": 10}}, "mrpc": {"train": {"epochs": 5}}},
+        "search": {**IMP, "step": 0.2, "task": "mrpc"},
+    }
+    for cell in expand(raw):
+        (again,) = expand(cell.raw())
+        assert again.recipe == cell.recipe
+        assert (again.source.train, again.source.data) == (cell.source.train, cell.source.data)

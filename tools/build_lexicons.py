@@ -53,7 +53,9 @@ def irregular(folder: Path, name: str) -> list[tuple[str, str]]:
 
 def main() -> None:
     """Read the WordNet folder, write the tables and the licence."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("wordnet", type=Path, help="folder with WordNet's index.*, data.* and *.exc files")
     parser.add_argument("out", type=Path, help="folder to write to")
     arguments = parser.parse_args()

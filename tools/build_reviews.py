@@ -35,11 +35,12 @@ class Sentence(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Lower-case letters and digits only: equal for copies that differ in spacing, quotes or hyphens."""
+        """What makes two sentences the same."""
         return normalised(self.text)
 
 
 def normalised(text: str) -> str:
+    """Lower-case letters and digits only: equal for copies that differ in spacing, quotes or hyphens."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
@@ -56,10 +57,12 @@ def read_sentences(sdist: Path) -> dict[str, list[Sentence]]:
 
 
 def lines(content: bytes) -> list[str]:
+    """Lines of a file with CR LF line ends."""
     return content.decode("utf-8").replace("\r\n", "\n").strip("\n").split("\n")
 
 
 def parse(line: str) -> Sentence:
+    """A line of the source: id, mean rating, text."""
     identity, rating, text = line.split("\t")
     return Sentence(identity, float(rating), " ".join(unescaped(text).split()))
 
@@ -70,6 +73,7 @@ def unescaped(text: str) -> str:
 
 
 def sst2_rows(folder: Path, name: str) -> set[str]:
+    """The normalised sentences of one of SST-2's files."""
     rows = (folder / name).read_text(encoding="utf-8").strip("\n").split("\n")[1:]
     return {normalised(row.rsplit("\t", 1)[0]) for row in rows}
 
@@ -87,6 +91,7 @@ def known_to_be_train(text: str, train: set[str], dev: set[str]) -> bool:
 
 
 def split_of(key: str) -> str:
+    """A split for good, by a hash of the sentence."""
     point = int.from_bytes(blake2b(key.encode(), digest_size=8).digest()) / 2**64
     for split, share in SHARES.items():
         if point < share:
@@ -96,6 +101,7 @@ def split_of(key: str) -> str:
 
 
 def main() -> None:
+    """Read, filter, split, write, and print the counts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

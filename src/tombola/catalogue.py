@@ -16,6 +16,7 @@ from tombola.running import RECIPES, find_recipe
 from tombola.search import about, searches
 from tombola.stages.sources import find_target
 from tombola.tasks import Task, task_names
+from tombola.yaml12 import parse_yaml
 
 Rows = list[tuple[str, str]]
 
@@ -29,7 +30,8 @@ def catalogue(kind: str | None = None) -> dict[str, Rows]:
         "objectives": [(name, about(objective)) for name, objective in objectives.items()],
         "families": [(family.name, ", ".join(family.model_types)) for family in families()],
         "recipes": [
-            (str(path.relative_to(RECIPES).with_suffix("")), _recipe_about(path)) for path in shipped_recipes()
+            (str(path.relative_to(RECIPES).with_suffix("")), _recipe_about(path))
+            for path in shipped_recipes()
         ],
     }
     if kind is None:
@@ -61,7 +63,7 @@ def check_file(file: str, overrides: Iterable[str] = ()) -> str:
 
 def _is_task(path: Path) -> bool:
     try:
-        raw = yaml.safe_load(path.read_text())
+        raw = parse_yaml(path.read_text())
     except yaml.YAMLError:
         return False
     return isinstance(raw, dict) and "source" in raw

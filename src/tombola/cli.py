@@ -18,22 +18,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        help="Folder of finished stages.",
-        envvar="TOMBOLA_STORE",
-        show_default="~/.cache/tombola/store",
-    ),
-]
-OutputOption = Annotated[
+Recipe = Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with the package.")]
+Overrides = Annotated[list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")]
+Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Where results and tickets go.", show_default="runs/NAME"),
 ]
-DataOption = Annotated[
+Store = Annotated[
     Path | None,
-    typer.Option("--data", help="Root of local data folders.", envvar="TOMBOLA_DATA", show_default=False),
+    typer.Option(
+        help="Folder of finished stages.", envvar="TOMBOLA_STORE", show_default="~/.cache/tombola/store"
+    ),
+]
+Data = Annotated[
+    Path | None, typer.Option(help="Root of local data folders.", envvar="TOMBOLA_DATA", show_default=False)
 ]
 
 
@@ -45,12 +43,11 @@ def start(
     if version:
         typer.echo(f"tombola {__version__}")
         raise typer.Exit
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 
 @app.command()
-def quickstart(output: OutputOption = Path("quickstart"), store: StoreOption = None) -> None:
+def quickstart(output: Output = Path("quickstart"), store: Store = None) -> None:
     """Draw a first ticket with nothing but the package: its own model, its own data, minutes on two cores.
 
     [bold]Example:[/bold] tombola quickstart
@@ -60,14 +57,10 @@ def quickstart(output: OutputOption = Path("quickstart"), store: StoreOption = N
 
 @app.command()
 def run(
-    recipe: Annotated[
-        str, typer.Argument(help="A recipe file, or the name of one that comes with the package.")
-    ],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")
-    ] = None,
-    output: OutputOption = None,
-    store: StoreOption = None,
+    recipe: Recipe,
+    overrides: Overrides = None,
+    output: Output = None,
+    store: Store = None,
     report: Annotated[bool, typer.Option(help="Also write report.html.")] = True,
 ) -> None:
     """Run a recipe: search, draw, retrain, evaluate. What is finished already is not run again.
@@ -86,23 +79,60 @@ def _run(recipe: str, overrides: list[str], output: Path | None, store: Path | N
             recipe, overrides, output=output, store=store, announce=console.announce, watch=watch
         )
     console.out.print(console.result_table(result))
-    console.out.print(f"results  {result.folder / 'results.json'}", soft_wrap=True)
+    for line in console.matching_lines(result):
+        console.out.print(line, highlight=False)
+    console.say("results", result.folder / "results.json")
     if any(cell["ticket"] for cell in result.cells):
-        console.out.print(f"tickets  {result.folder / 'tickets'}", soft_wrap=True)
+        console.say("tickets", result.folder / "tickets")
     if report:
         from tombola.report import write_report
 
-        console.out.print(f"report   {write_report(result)}", soft_wrap=True)
+        console.say("report", write_report(result))
+
+
+@app.command()
+def transfer(
+    recipe: Recipe,
+    overrides: Overrides = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="A task whose mask is tried; may be repeated.")
+    ] = None,
+    target: Annotated[list[str] | None, typer.Option(help="A task to train on; may be repeated.")] = None,
+    output: Output = None,
+    store: Store = None,
+) -> None:
+    """Train some tasks under the masks of others, and compare with dense.
+
+    [bold]Example:[/bold] tombola transfer bert_tickets/transfer --source sst2 --source wikitext --target rte
+    """
+    from tombola import console
+    from tombola.report import write_report
+    from tombola.transfer import transfer as run_transfer
+
+    with console.watching() as watch:
+        result, matrix = run_transfer(
+            recipe,
+            overrides or [],
+            sources=source or [],
+            targets=target or [],
+            output=output,
+            store=store,
+            announce=console.announce,
+            watch=watch,
+        )
+    console.out.print(console.transfer_table(matrix))
+    console.say("results", result.folder / "results.json")
+    console.say("report", write_report(result))
 
 
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A ticket or a model: local folder or hub id.")],
     on: Annotated[
-        list[str] | None, typer.Option("--on", help="A split, a task, or task/split; may be repeated.")
+        list[str] | None, typer.Option(help="A split, a task, or task/split; may be repeated.")
     ] = None,
     task: Annotated[str | None, typer.Option(help="The model's task; a ticket knows its own.")] = None,
-    data: DataOption = None,
+    data: Data = None,
     limit: Annotated[int | None, typer.Option(help="Use a random subset of this size.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the scores as JSON.")] = None,
 ) -> None:
@@ -118,40 +148,46 @@ def evaluate(
     scores = judge(model, on=on or ["validation"], task=task, data=data, limit=limit)
     console.out.print(console.score_table(model, scores))
     if output:
-        plain = {
-            target: {name: s.as_dict() for name, s in found.items()}
-            for target, found in scores.items()
-        }
+        plain = {on: {name: score.as_dict() for name, score in found.items()} for on, found in scores.items()}
         output.write_text(json.dumps({"model": model, "scores": plain}, indent=1))
+        console.say("scores", output)
 
 
 @app.command()
 def inspect(
-    what: Annotated[str, typer.Argument(help="A ticket's folder or hub id, or a mask file.")],
-    against: Annotated[
-        list[str] | None, typer.Option(help="Another ticket or mask to compare with; may be repeated.")
-    ] = None,
+    what: Annotated[list[str], typer.Argument(help="Tickets (folders or hub ids) or mask files.")],
+    union: Annotated[Path | None, typer.Option(help="Write the union of the masks to this file.")] = None,
+    intersection: Annotated[Path | None, typer.Option(help="Write the intersection to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a page with heat maps to this file.")] = None,
 ) -> None:
-    """Show a mask: its sparsity by layer and matrix, and its overlap with others.
+    """Show masks: sparsity by layer and matrix, and how far several agree.
 
-    [bold]Example:[/bold] tombola inspect runs/quick/tickets/imp --against runs/quick/tickets/random
+    [bold]Example:[/bold] tombola inspect runs/quick/tickets/* --plot masks.html
     """
     from tombola import console
-    from tombola.judging import open_mask
+    from tombola.analysis import Comparison
 
-    mask = open_mask(what)
-    console.out.print(console.mask_table(what, mask))
-    for other in against or []:
-        console.out.print(
-            f"overlap with {other}: {mask.overlap(open_mask(other)):.4f} (Jaccard, kept weights)",
-            soft_wrap=True,
-        )
+    compared = Comparison.of(what)
+    for name, mask in compared.masks.items():
+        console.out.print(console.mask_table(name, mask))
+    if len(compared.masks) > 1:
+        console.out.print(console.overlap_table(compared))
+    if union:
+        compared.union().save(union)
+        console.say("union", union)
+    if intersection:
+        compared.intersection().save(intersection)
+        console.say("intersection", intersection)
+    if plot:
+        from tombola.report import write_masks
+
+        console.say("plot", write_masks(compared, plot))
 
 
 @app.command(name="list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="tasks, methods, families, models, objectives or recipes.")
+        str | None, typer.Argument(help="models, tasks, methods, objectives, families or recipes.")
     ] = None,
 ) -> None:
     """List what recipes may name, with one line each.
@@ -178,7 +214,7 @@ def validate(
     from tombola.catalogue import check_file
 
     for file in files:
-        console.out.print(f"{file}: {check_file(file, overrides or [])}", soft_wrap=True)
+        console.out.print(f"{file}: {check_file(file, overrides or [])}", soft_wrap=True, highlight=False)
 
 
 def main() -> None:

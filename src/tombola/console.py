@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,12 +18,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from tombola.analysis import Comparison
 from tombola.evaluation import Score
 from tombola.masks import Mask
 from tombola.results import Result
 from tombola.running import Watch
 from tombola.stages import Progress as StageProgress
 from tombola.store import Stage, Store
+from tombola.transfer import Transfer
 
 out = Console()
 err = Console(stderr=True)
@@ -84,6 +87,50 @@ def result_table(result: Result) -> Table:
         ]
         sparsity = f"{row.sparsity:.0%}" if row.sparsity else "dense"
         table.add_row(row.variant, *(str(row.axes.get(axis, "")) for axis in axes), sparsity, *cells)
+    return table
+
+
+def matching_lines(result: Result) -> list[str]:
+    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each."""
+    lines = []
+    for one in result.matching(result.targets[0]):
+        place = "".join(f" ({name} {value})" for name, value in one.place.items())
+        found = "no ticket matches" if one.within is None else f"matching up to {one.within:.0%}"
+        strict = (
+            "none is as good or better" if one.strict is None else f"as good or better up to {one.strict:.0%}"
+        )
+        lines.append(f"{one.variant}{place}: {found} the dense model's {result.targets[0]}; {strict}")
+    return lines
+
+
+def say(what: str, path: Path) -> None:
+    """Where something was written."""
+    out.print(f"{what:<8} {path}", soft_wrap=True, highlight=False)
+
+
+def transfer_table(matrix: Transfer) -> Table:
+    """Score under the source's mask less the dense score, in points; sources down, targets across."""
+    caption = f"{matrix.on}, in points above the dense model; last column: as good as the target's own mask"
+    table = Table(title="transfer", caption=caption, title_justify="left", caption_justify="left")
+    table.add_column("mask of")
+    for target in matrix.targets:
+        table.add_column(target, justify="right")
+    table.add_column("≥ own", justify="right")
+    for source, row in zip(matrix.sources, matrix.difference, strict=True):
+        own = f"{matrix.at_least_own[source]} of {matrix.compared[source]}"
+        table.add_row(source, *(f"{100 * value:+.1f}" for value in row), own)
+    return table
+
+
+def overlap_table(compared: Comparison) -> Table:
+    """Jaccard overlap of the kept weights of every two masks."""
+    names = list(compared.masks)
+    table = Table(title="overlap of kept weights (Jaccard)", title_justify="left")
+    table.add_column()
+    for index in range(len(names)):
+        table.add_column(str(index + 1), justify="right")
+    for index, (name, row) in enumerate(zip(names, compared.overlaps(), strict=True)):
+        table.add_row(f"{index + 1} {name}", *(_shaded(value) for value in row))
     return table
 
 

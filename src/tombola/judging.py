@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from tombola.errors import TombolaError
 from tombola.evaluation import Score, evaluate_split
-from tombola.masks import Mask
 from tombola.models import find_model, load_classifier, load_tokenizer
 from tombola.stages.sources import find_target
 from tombola.tasks import Task
-from tombola.ticket import MASK, TICKET, Ticket
+from tombola.ticket import TICKET, Ticket
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -40,16 +39,6 @@ def evaluate(
         loaded = Task.named(name).load(split, folder=Path(data) if data else None, limit=limit)
         scores[target] = evaluate_split(classifier, tokenizer, loaded, max_length=max_length).scores
     return scores
-
-
-def open_mask(what: str | Path) -> Mask:
-    """The mask of a ticket, or a mask file itself."""
-    path = Path(what)
-    if path.is_file():
-        return Mask.load(path)
-    if (path / MASK).is_file():
-        return Mask.load(path / MASK)
-    return Ticket.from_pretrained(what).mask
 
 
 def _task_of(folder: Path) -> str:

@@ -92,7 +92,7 @@ class Road:
             kind="draw",
             version=kinds["draw"].version,
             settings={
-                "search": {"method": scorer.method, **scorer.model_copy(update={"task": None}).canonical()},
+                "search": scorer.model_copy(update={"task": None}).canonical(),
                 "sparsity": sparsity,
                 "scope": self.recipe.draw.scope,
                 "seed": self.recipe.seed,

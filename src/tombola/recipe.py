@@ -18,6 +18,7 @@ from tombola.errors import RecipeError, UnknownName
 from tombola.search import SearchSettings, searches
 from tombola.settings import Settings, checked, settings_type
 from tombola.training.settings import TrainSettings
+from tombola.yaml12 import parse_yaml
 
 Raw = dict[str, Any]
 
@@ -97,6 +98,14 @@ class Cell(Settings):
         """A name that tells this cell from all others of the grid, fit for a folder."""
         parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
         return "_".join([self.variant, *parts]).replace("/", "-")
+
+
+    def raw(self) -> Raw:
+        """The recipe that gives this one cell again, without what is at its default."""
+        raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
+        if self.source is not None:
+            raw["per_task"] = {self.source.task: self.source.model_dump(mode="json", include={"train", "data"})}
+        return raw
 
 
 def load_recipe(
@@ -227,7 +236,7 @@ def _read(path: Path) -> Raw:
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

@@ -90,7 +90,7 @@ def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
             "mask": drawn,
             "metrics": scores,
             "precision": one.precision,
-            "recipe": recipe.model_dump(mode="json", exclude_defaults=True),
+            "recipe": cell.raw(),
             "provenance": {stage.key: stage.identity() for stage in one.model.road()},
         }
         write_ticket(tickets / cell.label, store.open(one.model), store.open(one.mask), info)

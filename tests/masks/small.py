@@ -46,7 +46,7 @@ def scores_of(values: np.ndarray) -> Scores:
 
 booleans = nps.arrays(np.bool_, COUNT)
 masks = booleans.map(mask_of)
-tied = st.sampled_from([-np.inf, -2.0, -1e-40, -0.0, 0.0, 1e-40, 1.0, 1.0000001, 1.01, np.inf])
+tied = st.sampled_from([-np.inf, -2.0, -1e-42, -0.0, 0.0, 1e-42, 1.0, 1.0000001, 1.01, np.inf])
 numbers = st.floats(allow_nan=False, width=32)
 values = st.one_of(
     nps.arrays(np.float32, COUNT, elements=tied),

@@ -103,6 +103,55 @@ def test_zeroing_is_removing(model_type, overrides, granularity, removed):
     assert (pruned - dense).abs().max() > 1e-3, "the unit must have mattered"
 
 
+@pytest.mark.parametrize(("model_type", "overrides"), VARIANTS, ids=lambda value: str(value))
+@pytest.mark.parametrize("granularity", ["head", "neuron"])
+@pytest.mark.parametrize("side", ["into", "out of"])
+def test_either_side_of_a_unit_alone_removes_it(model_type, overrides, granularity, side):
+    """With all its matrices but the last intact, or only the last: the unit stays silent, its biases too."""
+    model, hooked = tiny(model_type, **overrides), tiny(model_type, **overrides)
+    before = {name: value.clone() for name, value in model.base_model.named_parameters()}
+    units = Units.of(model, granularity)
+    group = units.groups[1]
+    kept = {g.name: torch.ones(g.shape, dtype=torch.bool) for g in units.groups}
+    kept[group.name][1 % group.count] = False
+    Mask.from_bools(units, kept).apply(model)
+    remove_by_hooks(hooked, model_type, granularity, 1, 1 % group.count)
+    last = group.parts[-1].tensor
+    with torch.no_grad():
+        for name, value in model.base_model.named_parameters():
+            if (name == last) == (side == "into"):
+                value.copy_(before[name])
+        pruned, cut = model(input_ids=token_ids()).logits, hooked(input_ids=token_ids()).logits
+    torch.testing.assert_close(pruned, cut, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "granularity", "biases"),
+    [
+        ("bert", "head", 3 * 4),
+        ("bert", "neuron", 1),
+        ("bert", "ffn", 24 + 16),
+        ("bert", "layer", 4 * 16 + 24 + 16),
+        ("bert", "row", 1),
+        ("bert", "column", 0),
+        ("bert", "weight", 0),
+        ("deberta-v2", "head", 5 * 4),
+        ("gpt2", "head", 3 * 4),
+        ("gpt2", "layer", 3 * 16 + 16 + 24 + 16),
+        ("qwen2", "head", 8 + 4 + 4),
+        ("qwen2", "neuron", 0),
+        ("modernbert", "layer", 0),
+    ],
+)
+def test_biases_go_with_their_unit(model_type, granularity, biases):
+    model = tiny(model_type)
+    units = Units.of(model, granularity)
+    kept = {g.name: torch.ones(g.shape, dtype=torch.bool) for g in units.groups}
+    kept[units.groups[0].name].view(-1)[0] = False
+    removed = Mask.from_bools(units, kept).tensors(model)
+    assert sum(int((~own).sum()) for own in removed.values() if own.dim() == 1) == biases
+
+
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
 def test_a_head_is_as_wide_as_its_share_of_the_context(model_type):
     group = Units.of(tiny(model_type), "head").groups[0]
@@ -122,6 +171,9 @@ def test_apply_zeroes_exactly_what_tensors_names(model_type, granularity):
         units, {g.name: torch.rand(g.shape, generator=generator) < 0.5 for g in units.groups}
     )
     kept = mask.tensors(model)
+    assert {name: own.shape for name, own in kept.items()} == {
+        name: value.shape for name, value in model.base_model.named_parameters() if name in kept
+    }
     mask.apply(model)
     prefix = model.base_model_prefix
     zeroed = 0

@@ -29,7 +29,7 @@ class Request(NamedTuple):
 Steps = Generator[Request, list[Any], T]
 """A generator that yields requests, receives their answers in order, and returns a T."""
 
-Oracle = Callable[[list[Any]], Sequence[Any]]
+Oracle = Callable[[list[Any]], Sequence[Any] | np.ndarray]
 """Answers to distinct keys, in their order. An answer may depend on its key alone."""
 
 Oracles = Mapping[str, Oracle]

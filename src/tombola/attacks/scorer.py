@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from tombola.evaluation.predict import batches
+from tombola.tasks.encoding import Collate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -37,7 +38,7 @@ class Scorer:
         precision: Literal["fp32", "bf16"] = "fp32",
         batch_tokens: int = 2048,
     ) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.collate = model, tokenizer, Collate(tokenizer)
         self.max_length, self.precision, self.batch_tokens = max_length, precision, batch_tokens
         self.rows = 0
         self.seconds = 0.0
@@ -55,42 +56,46 @@ class Scorer:
         return probabilities(logits)
 
     def _logits(self, encoded: Rows) -> np.ndarray:
-        def forward(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-            return self.model(**inputs).logits
-
-        return forward_sorted(
-            forward, encoded, self.tokenizer, self.model.device, self.batch_tokens, self.precision
-        )
+        with torch.autocast(self.model.device.type, torch.bfloat16, self.precision == "bf16"):
+            return in_batches(
+                lambda batch: self.model(**on(self.model.device, batch)).logits,
+                encoded,
+                self.collate,
+                self.batch_tokens,
+            )
 
 
 def tokenize(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[Columns], max_length: int) -> Rows:
-    """Token ids (and what else the tokenizer gives) of each text, truncated, not padded."""
+    """Token ids (and token types, where the model has them) of each text, truncated, not padded."""
     columns = [list(column) for column in zip(*texts, strict=True)]
-    inputs = tokenizer(*columns, truncation=True, max_length=max_length, return_attention_mask=False)
+    limit = min(max_length, tokenizer.model_max_length)
+    inputs = tokenizer(*columns, truncation=True, max_length=limit, return_attention_mask=False)
     names = list(inputs)
     return [dict(zip(names, values, strict=True)) for values in zip(*inputs.values(), strict=True)]
 
 
-def forward_sorted(
+def in_batches(
     forward: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     encoded: Rows,
-    tokenizer: "PreTrainedTokenizerBase",
-    device: torch.device,
+    collate: Collate,
     batch_tokens: int,
-    precision: Literal["fp32", "bf16"] = "fp32",
 ) -> np.ndarray:
     """`forward` over batches of about `batch_tokens` tokens, longest rows first; results in the rows' order."""
     lengths = np.array([len(row["input_ids"]) for row in encoded])
     results: np.ndarray | None = None
-    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, precision == "bf16"):
+    with torch.inference_mode():
         for members in batches(lengths, batch_tokens):
-            inputs = tokenizer.pad([encoded[i] for i in members.tolist()], return_tensors="pt")
-            rows = forward({name: tensor.to(device) for name, tensor in inputs.items()}).float().cpu().numpy()
+            rows = forward(collate([encoded[i] for i in members.tolist()])).float().cpu().numpy()
             if results is None:
                 results = np.empty((len(encoded), *rows.shape[1:]), dtype=np.float64)
             results[members] = rows
     assert results is not None
     return results
+
+
+def on(device: torch.device, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The batch on the model's device."""
+    return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
 def near_edge(values: np.ndarray, step: float, slack: float) -> np.ndarray:
@@ -110,5 +115,3 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
     settled[np.arange(len(logits)), logits.argmax(axis=1)] += STEP / 4
     powers = np.exp(settled - settled.max(axis=1, keepdims=True))
     return np.round(powers / powers.sum(axis=1, keepdims=True), 12)
-
-

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s")
 WORD = re.compile(r"\w+(?:['’*@-]+\w+)*")
 
 
@@ -80,6 +81,35 @@ class Text:
         column = self.column_of(position)
         return self.starts[column + 1] - self.starts[column]
 
+    def spans(self, column: int) -> dict[int, tuple[int, int]]:
+        """Where in the column's string each of its words begins and ends."""
+        spans, end = {}, 0
+        for i in range(self.starts[column], self.starts[column + 1]):
+            start = end + len(self.gaps[i + column])
+            end = start + len(self.words[i])
+            spans[i] = (start, end)
+        return spans
+
+    def sentences(self) -> list[range]:
+        """The words' numbers, sentence by sentence; a sentence ends at a full stop and a blank, or with its column."""
+        ends = set(self.starts)
+        for column in range(len(self.starts) - 1):
+            for i in range(self.starts[column], self.starts[column + 1]):
+                if SENTENCE_END.search(self.gaps[i + column + 1]):
+                    ends.add(i + 1)
+        bounds = sorted(ends)
+        return [range(start, end) for start, end in pairwise(bounds)]
+
+    def only(self, kept: range) -> "Text":
+        """The text with nothing but these words left in their column; the other column stays whole."""
+        column = self.column_of(kept.start)
+        start, end = self.starts[column], self.starts[column + 1]
+        words = [w if i in kept or not start <= i < end else "" for i, w in enumerate(self.words)]
+        inner = range(kept.start + column + 1, kept.stop + column)
+        own = range(start + column, end + column + 1)
+        gaps = [gap if i in inner or i not in own else "" for i, gap in enumerate(self.gaps)]
+        return self._edited(tuple(words), tuple(gaps), kept.start)
+
     @property
     def changes(self) -> dict[int, str]:
         """Position → new word, of every word that is no longer the original's."""
@@ -117,6 +147,9 @@ class Text:
 
     def __hash__(self) -> int:
         return hash(self.columns)
+
+    def __str__(self) -> str:
+        return " ".join(self.columns)
 
     def __repr__(self) -> str:
         return f"Text({' | '.join(self.columns)!r})"

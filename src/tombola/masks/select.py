@@ -112,7 +112,7 @@ def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
             chunk = chunk if free is None else chunk[free]
             counts = np.bincount(chunk.view(np.uint16)[UPPER::2], minlength=BINS)
             if counts[0x8000]:
-                minus_zeros += np.count_nonzero(chunk.view(np.uint32) == 0x80000000)
+                minus_zeros += int(np.count_nonzero(chunk.view(np.uint32) == 0x80000000))
             stored += counts
     ordered = np.concatenate([stored[:0x7FFF:-1], stored[:0x8000]])
     ordered[0x7FFF] -= minus_zeros

@@ -34,6 +34,9 @@ class Units:
         groups = [group for name in granularity.split("+") for group in groups_of(layout, name)]
         return cls(granularity, layout, tuple(groups), base)
 
+    def __str__(self) -> str:
+        return f"{self.count} {self.granularity} units of {self.base}"
+
     def join(self, other: "Units") -> "Units":
         """Both kinds of units together, as in tickets of heads and FFNs; no weight may belong to two."""
         shared = self._covers.keys() & other._covers.keys()
@@ -95,9 +98,6 @@ class Units:
         layout = self.layout.model_copy(update={"matrices": matrices})
         return Units.from_layout(layout, self.granularity, self.base)
 
-    def __str__(self) -> str:
-        return f"{self.count} {self.granularity} units of {self.base}"
-
     def at_weights(self) -> "Units":
         """The same model's units at weight granularity."""
         return Units.from_layout(self.layout, "weight", self.base)
@@ -115,15 +115,13 @@ class Units:
         """
         shapes = self.layout.shapes
         for tensor, covers in self._covers.items():
-            yield (
-                tensor,
-                _spread(shapes[tensor], [(part, group, values[group.name]) for group, part in covers]),
-            )
+            own = [(part, group, values[group.name]) for group, part in covers]
+            yield tensor, _spread(shapes[tensor], own)
 
 
 def _spread(shape: tuple[int, ...], covers: list[tuple[Part, Group, Tensor]]) -> Tensor:
     part, _, values = covers[0]
-    if len(covers) == 1 and part.dim is None and part.slab is None and values.dim() == len(shape):
+    if len(covers) == 1 and part.dim is None and part.slab is None and values.shape == shape:
         return values
     spread = torch.ones(shape, dtype=values.dtype, device=values.device)
     for part, group, values in covers:

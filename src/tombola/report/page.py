@@ -7,15 +7,17 @@ import yaml
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from tombola.report.chart import Curve, Point, chart
+from tombola.report.heatmap import heatmap
 from tombola.results import Result, Summary
 
 
 def write_report(result: Result, path: Path | None = None) -> Path:
     """Write the page beside the result, or to `path`."""
     path = path or result.folder / "report.html"
-    environment = Environment(loader=PackageLoader("tombola.report", "."), autoescape=select_autoescape())
     rows = result.summaries()
-    page = environment.get_template("page.html").render(
+    return render(
+        "page.html",
+        path,
         name=result.content["name"],
         about=result.content["about"],
         rows=[_row(result, row) for row in rows],
@@ -26,10 +28,27 @@ def write_report(result: Result, path: Path | None = None) -> Path:
         recipe=yaml.safe_dump(result.content["recipe"], sort_keys=False, allow_unicode=True),
         versions=result.content["versions"],
         precision=sorted({cell["precision"] for cell in result.cells}),
+        matching=result.matching(result.targets[0]),
+        transfer=_transfer(result.content.get("transfer")),
     )
+
+
+def render(template: str, path: Path, **content: Any) -> Path:
+    """Fill a template and write the page."""
+    environment = Environment(loader=PackageLoader("tombola.report", "."), autoescape=select_autoescape())
+    page = environment.get_template(template).render(**content)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _transfer(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    matrix = heatmap(
+        found["sources"], found["targets"], found["difference"], corner="mask of", signed=True, digits=1
+    )
+    return {"on": found["on"], "map": matrix}
 
 
 def _axes(rows: list[Summary]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tombola.masks import Granularity
 from tombola.registry import Registry
@@ -27,6 +27,10 @@ class SearchSettings(Settings):
     method: str
     units: Granularity = "weight"
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
+
+    @model_serializer(mode="wrap")
+    def _with_method(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"method": self.method, **fields(self)}
 
 
 @dataclass(frozen=True)

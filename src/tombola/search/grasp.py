@@ -36,7 +36,9 @@ def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evide
     for batch in evidence.batches(settings.batches):
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
             gradients = torch.autograd.grad(_loss(model, batch), parameters, create_graph=True)
-            flow = torch.stack([(one * fixed).sum() for one, fixed in zip(gradients, total, strict=True)]).sum()
+            flow = torch.stack(
+                [(one * fixed).sum() for one, fixed in zip(gradients, total, strict=True)]
+            ).sum()
             torch._foreach_add_(product, list(torch.autograd.grad(flow, parameters)))
     values = {
         name: (weight * hessian).detach()

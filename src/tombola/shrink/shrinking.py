@@ -13,23 +13,28 @@ from tombola.shrink.quantizer import ShrunkConfig
 from tombola.shrink.shape import METHOD, LayerShape, ModelShape
 
 STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
+MULTIPLE = 8
 
 
-def shrink(model: PreTrainedModel, mask: Mask) -> PreTrainedModel:
+def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreTrainedModel:
     """A new model without the heads, neurons, FFNs and layers that the mask removes; the given one stays whole.
 
     Its outputs are those of the masked model. `save_pretrained` writes a folder that, after `import tombola`,
     every `AutoModel….from_pretrained` loads. A shrunk model may be masked and shrunk again.
+
+    An FFN keeps a `multiple` of neurons, filled up with removed ones whose weights are zero: they change no
+    output and get no gradient, while any other width costs a third of a matrix product's speed on CPUs.
     """
     require_structure(mask)
     mask.check(model)
     before = shape_of(model)
-    cuts = _cuts(mask, Layout.of(model))
+    cuts = _cuts(mask, Layout.of(model), multiple)
     after = ModelShape(
         layers=tuple(_remaining(layer, kept) for layer, kept in zip(before.layers, cuts, strict=True))
     )
     shrunk = deepcopy(model)
     if after != before:
+        mask.apply(shrunk)
         cut(shrunk, cuts)
         shrunk.config.quantization_config = ShrunkConfig(**after.model_dump())
     return shrunk
@@ -64,22 +69,27 @@ def shape_of(model: PreTrainedModel) -> ModelShape:
     )
 
 
-def _cuts(mask: Mask, layout: Layout) -> list[Cut]:
+def _cuts(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
     kept = {(group.layer, group.kind): mask.bools(group.name) for group in mask.units.groups}
     cuts = []
     for index, roles in layout.layers().items():
         layer_stays = bool(kept.get((index, "layer"), torch.ones(1)).all())
         ffn_stays = layer_stays and bool(kept.get((index, "ffn"), torch.ones(1)).all())
         heads = _indices(kept.get((index, "head")), head_count(layout, index), layer_stays)
-        neurons = _indices(kept.get((index, "neuron")), roles["up"].outputs, ffn_stays)
+        neurons = _indices(kept.get((index, "neuron")), roles["up"].outputs, ffn_stays, multiple)
         cuts.append(Cut(heads, neurons, attention_bias=layer_stays, ffn_bias=ffn_stays))
     return cuts
 
 
-def _indices(kept: Tensor | None, count: int, stays: bool) -> Tensor:
+def _indices(kept: Tensor | None, count: int, stays: bool, multiple: int = 1) -> Tensor:
+    """The units that stay, with as many of the removed ones as make a multiple; none stay none."""
     if not stays:
         return torch.arange(0)
-    return torch.arange(count) if kept is None else kept.nonzero().flatten()
+    if kept is None:
+        return torch.arange(count)
+    missing = -int(kept.sum()) % multiple
+    filling = (~kept).nonzero().flatten()[:missing]
+    return torch.cat([kept.nonzero().flatten(), filling]).sort().values
 
 
 def _remaining(layer: LayerShape, kept: Cut) -> LayerShape:

@@ -33,7 +33,7 @@ class _BadRow(Exception):
 
 
 def parse(task: "Task", layout: Layout, table: Table) -> Examples:
-    """Examples of `table`. A row that does not parse raises DataError, or is counted where the layout drops such rows."""
+    """The table's examples. A row that does not parse raises DataError, or is counted where the layout drops it."""
     texts = [_positions(column, layout, table) for column in task.text]
     label = _positions("label", layout, table)
     kept = {column: _positions(column, layout, table) for column in task.keep}

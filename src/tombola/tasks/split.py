@@ -47,7 +47,7 @@ class Split:
             task=self.task,
             name=self.name,
             texts=[self.texts[i] for i in indices],
-            labels=[self.labels[i] for i in indices],  # type: ignore[arg-type]
+            labels=[self.labels[i] for i in indices],
             ids=[self.ids[i] for i in indices],
             source=self.source,
             columns={column: [values[i] for i in indices] for column, values in self.columns.items()},

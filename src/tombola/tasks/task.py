@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import PrivateAttr, ValidationError, model_validator
+from pydantic import PrivateAttr, model_validator
 
 from tombola.errors import RecipeError, UnknownName
+from tombola.settings import checked
 from tombola.tasks.definition import Companions, Definition, Holdout, MetricName, Names, Source
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
+from tombola.yaml12 import parse_yaml
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 
@@ -21,6 +23,7 @@ class Task(Definition):
 
     name: str
     version: int
+    about: str = ""  # one line for lists
     kind: Literal["classification", "regression"] = "classification"
     text: Names
     labels: list[str] | None = None
@@ -86,17 +89,12 @@ class Task(Definition):
         """A task from its YAML file. Data files it names without a `folder` are found beside it."""
         path = Path(path)
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            content = parse_yaml(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise RecipeError(f"{path}: cannot read the task file ({error.strerror}).") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise RecipeError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-        if not isinstance(content, dict):
-            raise RecipeError(f"{path}: a task file is a mapping that begins with `name: …`.")
-        try:
-            task = cls.model_validate(content)
-        except ValidationError as error:
-            raise _explained(error, path) from None
+        task: Task = checked(cls, content, where=f"{path}: task")
         task._directory = path.parent
         return task
 
@@ -164,28 +162,3 @@ def _part(text: tuple[str, ...], parts: dict[str, float], whole: str) -> str:
             return name
         point -= share
     return whole
-
-
-def _explained(error: ValidationError, path: Path) -> RecipeError | UnknownName:
-    """The first problem of a task file as one sentence: the field's path and what it takes."""
-    problem = error.errors()[0]
-    steps = [str(step) for step in problem["loc"]]
-    if problem["type"] == "extra_forbidden":
-        place = ".".join(steps[:-1])
-        where = f"{path}: {place}" if place else str(path)
-        return UnknownName("key", steps[-1], _valid_keys(problem["loc"]), where=where)
-    message = problem["msg"].removeprefix("Value error, ")
-    hint = (
-        " (YAML reads yes, no, on and off as true and false: put them in quotes)"
-        if problem["input"] in (True, False) and problem["type"] == "string_type"
-        else ""
-    )
-    return RecipeError(f"{path}: {'.'.join(steps)}{': ' if steps else ''}{message}{hint}.")
-
-
-def _valid_keys(location: tuple[int | str, ...]) -> list[str]:
-    model: type[Definition] = Task
-    for step in location[:-1]:
-        nested = {"source": Source, "holdout": Holdout, "companions": Companions, "alternatives": Source}
-        model = nested.get(str(step), model)
-    return list(model.model_fields)

@@ -1,0 +1,125 @@
+"""What a changed text must still be. Each constraint keeps the candidates that satisfy it; an attack lists its own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import acos, pi
+from typing import Literal, Protocol
+
+from tombola.attacks.lexicon import Lexicon
+from tombola.attacks.requests import Steps, similarity
+from tombola.attacks.text import Text
+
+
+class Constraint(Protocol):
+    """Keeps some of the candidates, each of which differs from `current` in the word it edited last."""
+
+    def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
+        """The candidates that satisfy the constraint, in their order."""
+        ...
+
+
+def satisfying(constraints: Sequence[Constraint], current: Text, candidates: list[Text]) -> Steps[list[Text]]:
+    """The candidates that satisfy every constraint; a later one sees only what the earlier ones left."""
+    for constraint in constraints:
+        candidates = yield from constraint.keep(current, candidates)
+    return candidates
+
+
+class Check(ABC):
+    """A constraint that looks at one candidate at a time and asks nobody."""
+
+    def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
+        """The candidates that are allowed."""
+        yield from ()
+        return [candidate for candidate in candidates if self.allows(candidate)]
+
+    @abstractmethod
+    def allows(self, candidate: Text) -> bool:
+        """Whether the candidate, compared with its origin, satisfies the constraint."""
+
+
+@dataclass(frozen=True)
+class MaxChanged(Check):
+    """At most this share of the words is changed; one word may always be."""
+
+    share: float
+
+    def allows(self, candidate: Text) -> bool:
+        """Count the changed words."""
+        return len(candidate.changes) <= max(1, int(self.share * len(candidate.words)))
+
+
+@dataclass(frozen=True)
+class PartOfSpeech(Check):
+    """The new word can be of the same part of speech as the original one; nouns and verbs count as one."""
+
+    lexicon: Lexicon
+    verbs_as_nouns: bool = True
+
+    def allows(self, candidate: Text) -> bool:
+        """Compare the word edited last with the original's."""
+        assert candidate.last is not None
+        old, new = candidate.origin.words[candidate.last], candidate.words[candidate.last]
+        return self.lexicon.same_part_of_speech(old, new, verbs_as_nouns=self.verbs_as_nouns)
+
+
+@dataclass(frozen=True)
+class MaxEdits(Check):
+    """At most this many letters are inserted, deleted or substituted, all changed words together."""
+
+    most: int
+
+    def allows(self, candidate: Text) -> bool:
+        """Add up the changed words' edit distances."""
+        old = candidate.origin.words
+        return sum(levenshtein(old[i], new) for i, new in candidate.changes.items()) <= self.most
+
+
+@dataclass(frozen=True)
+class SentenceSimilarity:
+    """The sentence encoder finds the changed text close enough to the original, or to what it was a step before.
+
+    `window`: only so many words around the change are compared. `spare_short`: texts shorter than the window pass.
+    `metric`: the cosine itself, or 1 − angle / π.
+    """
+
+    at_least: float
+    metric: Literal["cosine", "angular"] = "cosine"
+    window: int | None = None
+    spare_short: bool = False
+    to: Literal["origin", "current"] = "origin"
+
+    def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
+        """Ask the encoder about all candidates at once."""
+        reference = current.origin if self.to == "origin" else current
+        judged = [candidate for candidate in candidates if not self._spared(candidate)]
+        cosines = yield from similarity([self._pair(reference, candidate) for candidate in judged])
+        too_far = {
+            id(candidate)
+            for candidate, cosine in zip(judged, cosines, strict=True)
+            if self._measure(cosine) < self.at_least
+        }
+        return [candidate for candidate in candidates if id(candidate) not in too_far]
+
+    def _spared(self, candidate: Text) -> bool:
+        assert candidate.last is not None
+        short = self.window is not None and candidate.column_length(candidate.last) < self.window
+        return self.spare_short and short
+
+    def _pair(self, reference: Text, candidate: Text) -> tuple[str, str]:
+        assert candidate.last is not None
+        return reference.window(candidate.last, self.window), candidate.window(candidate.last, self.window)
+
+    def _measure(self, cosine: float) -> float:
+        return cosine if self.metric == "cosine" else 1 - acos(max(-1.0, min(1.0, cosine))) / pi
+
+
+def levenshtein(a: str, b: str) -> int:
+    """How many letters must be inserted, deleted or substituted to make `b` of `a`."""
+    row = list(range(len(b) + 1))
+    for i, letter in enumerate(a, start=1):
+        diagonal, row[0] = row[0], i
+        for j, other in enumerate(b, start=1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (letter != other))
+    return row[-1]

@@ -1,0 +1,44 @@
+"""Embedding swap: the attack that the Robust Tickets code ran under BERT-Attack's name. (Zheng et al., ACL 2022)"""
+
+from typing import ClassVar
+
+from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.constraints import PartOfSpeech, SentenceSimilarity
+from tombola.attacks.greedy import by_importance, deletion, most_similar, replace_greedily, swaps
+from tombola.attacks.requests import Steps
+from tombola.attacks.text import Text
+
+
+@attacks("embedding_swap")
+class EmbeddingSwap(Attack):
+    """BAE's search with ten word neighbours in place of its masked LM, and a stricter sentence similarity.
+
+    No masked language model takes part, so it is weaker than BERT-Attack; use it to compare with published
+    robust-ticket numbers only. The code's limit on the share of changed words was switched off, so there is none here.
+    """
+
+    paper: ClassVar[str] = (
+        "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
+    )
+
+    candidates: int = 10
+    min_similarity: float = 0.85
+    window: int = 15
+
+    def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
+        """Rank words by deletion; replace by neighbours of the same part of speech."""
+        order = yield from by_importance(text, label, tools.content_words(text), deletion(text))
+        neighbours = tools.resources.neighbours
+        return (
+            yield from replace_greedily(
+                text,
+                label,
+                order,
+                candidates=swaps(lambda word: neighbours.of(word, self.candidates)),
+                constraints=[
+                    PartOfSpeech(tools.resources.lexicon),
+                    SentenceSimilarity(self.min_similarity, "cosine", self.window),
+                ],
+                choose=most_similar,
+            )
+        )

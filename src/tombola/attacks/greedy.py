@@ -1,0 +1,91 @@
+"""The search that most word attacks share: rank the words, then replace them one by one, each by what hurts most."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tombola.attacks.base import first_best
+from tombola.attacks.constraints import Constraint, satisfying
+from tombola.attacks.requests import Steps, ask, similarity
+from tombola.attacks.text import Text, same_case
+
+Probe = Callable[[int], Text]
+"""The text with the word at a position made invisible to the model."""
+
+Choice = Callable[[Text, list[Text]], Steps[Text]]
+"""Which of the successful candidates is taken: (the text before, candidates by falling harm) → one of them."""
+
+
+def importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[np.ndarray]:
+    """How much each word matters: what the label's probability loses when the word is gone (probed)."""
+    whole = (yield from ask([text]))[0]
+    without = yield from ask([probe(i) for i in positions])
+    return np.array([whole[label] - row[label] for row in without])
+
+
+def by_importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[list[int]]:
+    """The positions, the most important word first; of equals the one that stands first."""
+    weights = yield from importance(text, label, positions, probe)
+    return ranked(positions, weights)
+
+
+def ranked(positions: list[int], weights: np.ndarray) -> list[int]:
+    """The positions by falling weight, in their order where weights are equal."""
+    return [positions[i] for i in np.argsort(-weights, kind="stable").tolist()]
+
+
+def deletion(text: Text) -> Probe:
+    """The probe that leaves a word out."""
+    return text.delete
+
+
+def substitution(text: Text, token: str) -> Probe:
+    """The probe that puts a special token in a word's place."""
+    return lambda position: text.replace(position, token)
+
+
+def replace_greedily(
+    text: Text,
+    label: int,
+    order: Sequence[int],
+    candidates: Callable[[Text, int], list[Text]],
+    constraints: Sequence[Constraint],
+    choose: Choice | None = None,
+) -> Steps[Text]:
+    """Word by word in `order`: score the candidates that satisfy the constraints; go on with the most harmful one.
+
+    A word whose candidates all raise the label's probability stays. The search ends when the label changes; `choose`
+    then picks among the candidates that changed it (by default the most harmful).
+    """
+    current = text
+    lowest = (yield from ask([text]))[0][label]
+    for position in order:
+        allowed = yield from satisfying(constraints, current, candidates(current, position))
+        if not allowed:
+            continue
+        scores = yield from ask(allowed)
+        by_harm = np.argsort(scores[:, label], kind="stable").tolist()
+        winners = [allowed[i] for i in by_harm if int(scores[i].argmax()) != label]
+        if winners:
+            return (yield from choose(text, winners)) if choose else winners[0]
+        if scores[by_harm[0], label] < lowest:
+            current, lowest = allowed[by_harm[0]], scores[by_harm[0], label]
+    return current
+
+
+def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:
+    """Of the candidates that changed the label, the one whose meaning the encoder finds nearest to the original."""
+    if len(winners) == 1:
+        return winners[0]
+    cosines = yield from similarity([(str(text), str(winner)) for winner in winners])
+    return winners[first_best(cosines)]
+
+
+def swaps(words: Callable[[str], list[str]]) -> Callable[[Text, int], list[Text]]:
+    """Candidates that put other words in a word's place, in the capitals of the word they replace."""
+
+    def candidates(current: Text, position: int) -> list[Text]:
+        old = current.words[position]
+        return [current.replace(position, same_case(new, like=old)) for new in words(old)]
+
+    return candidates

@@ -1,0 +1,109 @@
+"""Words as WordNet and a list of function words know them: synonyms, coarse parts of speech, stop words.
+
+The tables lie in `lexicon/` (built by `tools/build_lexicons.py`). There is no tagger here: a word has the *set* of
+parts of speech it can have, and two words agree when the sets meet.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "lexicon"
+
+TAGS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
+
+# WordNet's suffix rules: an inflected form that ends in the first may come from a lemma that ends in the second.
+SUFFIX_RULES = {
+    letter: [tuple(rule.split(">")) for rule in rules.split()]
+    for letter, rules in {
+        "n": "s> ses>s xes>x zes>z ches>ch shes>sh men>man ies>y",
+        "v": "s> ies>y es>e es> ed>e ed> ing>e ing>",
+        "a": "er> est> er>e est>e",
+        "r": "",
+    }.items()
+}
+
+# What the ending of a word says that no table has; tried in this order, a noun if none fits.
+ENDINGS = [
+    (("ly",), {"ADV"}),
+    (("ing", "ed"), {"VERB", "ADJ"}),
+    (("ize", "ise", "ify"), {"VERB"}),
+    (("ous", "ful", "able", "ible", "ive", "less", "ish", "ical", "ic", "al", "esque", "ish"), {"ADJ"}),
+]
+
+NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still touch
+
+
+class Lexicon:
+    """Synonyms, lemmas, parts of speech and stop words of English."""
+
+    def synonyms(self, word: str, tag: str | None = None) -> list[str]:
+        """One-word synonyms in all senses (of one part of speech), the commonest sense of each lemma first."""
+        found = (
+            synonym
+            for letter, lemma in self._lemmas(word.lower())
+            if tag is None or TAGS[letter] == tag
+            for synonym in self._synonyms[letter][lemma].split()
+        )
+        return [synonym for synonym in dict.fromkeys(found) if synonym != word.lower()]
+
+    def tags(self, word: str) -> frozenset[str]:
+        """The coarse parts of speech a word can have; a function word has no others."""
+        word = word.lower()
+        if word in self._function_words:
+            return self._function_words[word]
+        if word.isdigit():
+            return frozenset({"NUM"})
+        if known := frozenset(TAGS[letter] for letter, _ in self._lemmas(word)):
+            return known
+        guess = (tags for endings, tags in ENDINGS if word.endswith(endings) and len(word) > 4)
+        return frozenset(next(guess, {"NOUN"}))
+
+    def same_part_of_speech(self, word: str, other: str, *, verbs_as_nouns: bool = False) -> bool:
+        """Whether both words can be of one part of speech; nouns and verbs may count as one, as in TextFooler."""
+        tags, others = self.tags(word), self.tags(other)
+        if verbs_as_nouns:
+            tags, others = (s - {"VERB"} | {"NOUN"} if "VERB" in s else s for s in (tags, others))
+        return not tags.isdisjoint(others)
+
+    def is_stop_word(self, word: str) -> bool:
+        """Whether the word carries grammar rather than content: attacks leave such words alone."""
+        return not self._function_words.get(word.lower(), NOT_STOPPED) <= NOT_STOPPED
+
+    def _lemmas(self, word: str) -> Iterator[tuple[str, str]]:
+        """(part of speech, lemma) of every reading: as it stands, by the irregular forms, by the suffix rules."""
+        for letter, table in self._synonyms.items():
+            forms = [word, *self._irregular.get((letter, word), [])]
+            forms += [
+                word.removesuffix(end) + lemma_end
+                for end, lemma_end in SUFFIX_RULES[letter]
+                if word.endswith(end) and len(word) > len(end) + 1
+            ]
+            yield from ((letter, form) for form in dict.fromkeys(forms) if form in table)
+
+    @cached_property
+    def _synonyms(self) -> dict[str, dict[str, str]]:
+        tables: dict[str, dict[str, str]] = {letter: {} for letter in TAGS}
+        for lemma, letter, synonyms in _rows("wordnet.tsv"):
+            tables[letter][lemma] = synonyms
+        return tables
+
+    @cached_property
+    def _irregular(self) -> dict[tuple[str, str], list[str]]:
+        forms: dict[tuple[str, str], list[str]] = {}
+        for form, letter, lemma in _rows("irregular.tsv"):
+            forms.setdefault((letter, form), []).append(lemma)
+        return forms
+
+    @cached_property
+    def _function_words(self) -> dict[str, frozenset[str]]:
+        tags: dict[str, set[str]] = {}
+        for tag, words in _rows("function_words.tsv"):
+            for word in words.split():
+                tags.setdefault(word, set()).add(tag)
+        return {word: frozenset(found) for word, found in tags.items()}
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    for line in (FOLDER / name).read_text(encoding="utf-8").splitlines():
+        yield line.split("\t")

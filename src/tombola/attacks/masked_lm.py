@@ -1,0 +1,107 @@
+"""A masked language model as an oracle: which words would it put where a word stands? (BERT-Attack, §3.2)"""
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+import torch
+
+from tombola.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Span = tuple[int, int]
+Question = tuple[str, tuple[Span, ...], int]
+
+WHOLE_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+PER_SUBWORD = 12  # predictions of each sub-word that go into combinations
+LONGEST = 4  # sub-words of a word beyond which it gets no proposals
+COMBINATIONS = 144  # most probable combinations whose perplexity is computed
+
+
+class MaskedLM:
+    """Proposals for words in context. The text is read as it is, nothing masked, as the paper argues for.
+
+    Every text is read by itself, so that an answer depends on nothing else.
+    """
+
+    def __init__(
+        self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", name: str = "given as an object"
+    ) -> None:
+        self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
+        self._wordpiece = any(token.startswith("##") for token in tokenizer.get_vocab())
+
+    @classmethod
+    def load(cls, name: str) -> "MaskedLM":
+        """The masked LM in a folder or on the hub. A checkpoint without its prediction head is refused."""
+        from transformers import AutoModelForMaskedLM
+
+        from tombola.models import find_model, load_tokenizer
+        from tombola.quiet import quiet
+
+        folder = find_model(name).folder
+        with quiet():
+            model, loaded = AutoModelForMaskedLM.from_pretrained(
+                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            )
+        if missing := sorted(loaded["missing_keys"]):
+            raise ModelError(
+                f"{name!r} is not a masked language model: it lacks {missing[0]!r}. "
+                "BERT-Attack needs one, such as mlm='bert-base-uncased' or a folder that holds it."
+            )
+        return cls(model, load_tokenizer(folder), name)
+
+    def __call__(self, questions: Sequence[Question]) -> list[list[list[str]]]:
+        """For each (text, spans, k) and each of its spans the up to `k` best words, best first."""
+        return [self._propose(*question) for question in questions]
+
+    @torch.inference_mode()
+    def _propose(self, text: str, spans: tuple[Span, ...], k: int) -> list[list[str]]:
+        limit = min(512, self.tokenizer.model_max_length)
+        inputs = self.tokenizer(
+            text, truncation=True, max_length=limit, return_offsets_mapping=True, return_tensors="pt"
+        )
+        offsets = inputs.pop("offset_mapping")[0].tolist()
+        log_probabilities = self.model(**inputs.to(self.model.device)).logits[0].float().log_softmax(-1).cpu()
+        best = log_probabilities.topk(min(k, log_probabilities.shape[1]), dim=-1)
+        proposals = []
+        for start, end in spans:
+            places = [i for i, (a, b) in enumerate(offsets) if a < b and start <= a and b <= end]
+            if len(places) == 1:
+                words = self._words(best.indices[places[0]].tolist())
+            elif 1 < len(places) <= LONGEST:
+                words = self._combinations(best.values[places], best.indices[places], k)
+            else:
+                words = []
+            proposals.append(list(dict.fromkeys(word for word in words if word != text[start:end].lower())))
+        return proposals
+
+    def _words(self, ids: list[int]) -> list[str]:
+        """The predicted tokens that are words by themselves; parts of words, marks and numbers are not."""
+        starts = (token for token in self.tokenizer.convert_ids_to_tokens(ids) if self._begins_word(token))
+        words = (self.tokenizer.convert_tokens_to_string([token]).strip() for token in starts)
+        return [word for word in words if WHOLE_WORD.fullmatch(word)]
+
+    def _begins_word(self, token: str) -> bool:
+        return not token.startswith("##") if self._wordpiece else token.startswith(("Ġ", "▁"))
+
+    def _combinations(self, values: torch.Tensor, ids: torch.Tensor, k: int) -> list[str]:
+        """Words made of one prediction for each sub-word, ranked by the perplexity of their sub-words.
+
+        The paper feeds all K^t combinations to the masked LM; we feed it the most probable of the 12^t best ones.
+        """
+        columns = [
+            list(zip(v[:PER_SUBWORD].tolist(), i[:PER_SUBWORD].tolist(), strict=True))
+            for v, i in zip(values, ids, strict=True)
+        ]
+        joint = sorted(product(*columns), key=lambda row: -sum(value for value, _ in row))[:COMBINATIONS]
+        combinations = torch.tensor([[token for _, token in row] for row in joint])
+        logits = self.model(input_ids=combinations.to(self.model.device)).logits.float().cpu()
+        losses = torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), combinations, reduction="none"
+        ).mean(1)
+        ranked = combinations[losses.argsort(stable=True)][:k].tolist()
+        words = (self.tokenizer.decode(row, skip_special_tokens=True).strip() for row in ranked)
+        return [word for word in words if WHOLE_WORD.fullmatch(word)]

@@ -1,0 +1,102 @@
+"""What is attacked: texts with their true labels, from a task's split or from a plain list, and a sample of them."""
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tombola.errors import DataError, UnknownName
+from tombola.tasks import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+Labelled = tuple[str | Sequence[str], int]
+
+
+class Material(NamedTuple):
+    """Texts, true labels, the names of columns and labels, and which columns may be changed."""
+
+    texts: list[tuple[str, ...]]
+    truths: list[int]
+    columns: list[str]
+    labels: list[str]
+    attackable: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        examples: Split | Sequence[Labelled],
+        config: "PreTrainedConfig",
+        labels: Sequence[str] | None = None,
+        attackable: Sequence[str] | None = None,
+    ) -> "Material":
+        """The examples checked against the model: a classifier with as many labels as they use."""
+        if config.num_labels < 2:
+            raise DataError("An attack changes a label, and this model gives none: it has a single output.")
+        if isinstance(examples, Split):
+            material = cls._of_split(examples)
+        else:
+            material = cls._of_list(examples, [str(config.id2label[i]) for i in range(config.num_labels)])
+        material = material._replace(
+            labels=list(labels or material.labels), attackable=list(attackable or material.attackable)
+        )
+        material._check(config.num_labels)
+        return material
+
+    @classmethod
+    def _of_split(cls, split: Split) -> "Material":
+        task = split.task
+        if task.labels is None:
+            raise DataError(f"{task.name} is a regression task: an attack needs labels to change.")
+        return cls(
+            split.texts, [int(label) for label in split.labels], task.text, task.labels, task.attackable
+        )
+
+    @classmethod
+    def _of_list(cls, examples: Sequence[Labelled], labels: list[str]) -> "Material":
+        texts = [(text,) if isinstance(text, str) else tuple(text) for text, _ in examples]
+        columns = ["text"] if all(len(text) == 1 for text in texts) else ["text1", "text2"]
+        return cls(texts, [int(label) for _, label in examples], columns, labels, columns)
+
+    def _check(self, num_labels: int) -> None:
+        if not self.texts:
+            raise DataError("There is nothing to attack: the list of examples is empty.")
+        for i, (text, truth) in enumerate(zip(self.texts, self.truths, strict=True)):
+            if len(text) != len(self.columns):
+                raise DataError(f"Example {i} has {len(text)} texts where {len(self.columns)} are expected.")
+            if not 0 <= truth < num_labels:
+                raise DataError(f"Example {i} has label {truth}, and the model knows 0 to {num_labels - 1}.")
+        if len(self.labels) != num_labels:
+            raise DataError(f"{len(self.labels)} label names were given for the model's {num_labels} labels.")
+        for column in self.attackable:
+            if column not in self.columns:
+                raise UnknownName("column", column, self.columns, where="attackable")
+
+    @property
+    def attackable_columns(self) -> frozenset[int]:
+        """The numbers of the columns that may be changed."""
+        return frozenset(self.columns.index(column) for column in self.attackable)
+
+    def sample(self, n: int | None, seed: int) -> list[int]:
+        """Indices of `n` random examples, as many of each class as there are, up to an equal share; all for None.
+
+        The draw for n + 1 contains that for n.
+        """
+        if n is None:
+            return list(range(len(self.texts)))
+        if not 0 < n <= len(self.texts):
+            raise DataError(f"Cannot attack {n} examples: there are {len(self.texts)}.")
+        turns: dict[int, int] = dict.fromkeys(self.truths, 0)
+        ranks: list[tuple[int, int, int]] = []
+        for i in np.random.default_rng(seed).permutation(len(self.texts)).tolist():
+            ranks.append((turns[self.truths[i]], len(ranks), i))
+            turns[self.truths[i]] += 1
+        return sorted(i for _, _, i in sorted(ranks)[:n])
+
+    def fingerprint(self, indices: Sequence[int]) -> str:
+        """Hash of the texts and labels at `indices`."""
+        content = json.dumps([(i, self.texts[i], self.truths[i]) for i in indices])
+        return blake2b(content.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,168 @@
+"""Which words lie next to a word: a table of nearest neighbours by cosine, computed once and kept on disk."""
+
+import os
+import re
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tombola.errors import DataError
+from tombola.models import find_model, load_tokenizer
+
+BLOCK = 1024  # rows of the similarity matrix that are in memory at once
+EMBEDDED_WORD = re.compile(r"[a-z]{2,}")
+EMBEDDED_SCALE = (
+    0.6  # at 0.30 (for 0.5) a word has 19 neighbours on average, and 82 % of PPDB's synonym pairs pass
+)
+
+
+class Vectors(NamedTuple):
+    """Words and their vectors (words, dimensions), in the order of the file."""
+
+    words: list[str]
+    matrix: np.ndarray
+
+
+class Neighbours:
+    """The nearest words of each word of a vocabulary, with their cosines, nearest first.
+
+    The attacks' least cosines were published for counter-fitted vectors; `scale` carries them over to these.
+    """
+
+    def __init__(
+        self, words: list[str], nearest: np.ndarray, cosines: np.ndarray, source: str, scale: float = 1.0
+    ) -> None:
+        self.words, self.nearest, self.cosines, self.source, self.scale = (
+            words,
+            nearest,
+            cosines,
+            source,
+            scale,
+        )
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words)}
+
+    def of(self, word: str, k: int, at_least: float = -1.0) -> list[str]:
+        """The `k` nearest words whose cosine is `at_least` this; none for a word that has no vector."""
+        row = self._rows.get(word.lower())
+        if row is None:
+            return []
+        near = zip(self.nearest[row, :k].tolist(), self.cosines[row, :k].tolist(), strict=True)
+        return [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
+
+
+def neighbours_of(path: str | Path, k: int = 50) -> Neighbours:
+    """The table for a file of word vectors: text (word2vec, GloVe, counter-fitted) or .npz with words and vectors."""
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise DataError(
+            f"{path}: no such word-vector file. Give a text file with a word and its numbers on each line "
+            "(GloVe, counter-fitted vectors) or an .npz with the arrays `words` and `vectors`."
+        )
+    read = read_npz if path.suffix == ".npz" else read_text
+    with path.open("rb") as file:
+        content = file_digest(file, "blake2b").hexdigest()
+    return kept_table(content, k, path.name, lambda: read(path))
+
+
+def embedded_neighbours(k: int = 50) -> Neighbours:
+    """The table that is always there: MiniLM's own input embeddings of the whole words in its vocabulary."""
+    minilm = find_model("minilm")
+
+    def read() -> Vectors:
+        from safetensors import safe_open
+
+        vocabulary = load_tokenizer(minilm.folder).get_vocab()
+        rows = {token: row for token, row in vocabulary.items() if EMBEDDED_WORD.fullmatch(token)}
+        words = sorted(rows, key=rows.__getitem__)
+        with safe_open(minilm.folder / "model.safetensors", "np") as tensors:
+            matrix = tensors.get_tensor("embeddings.word_embeddings.weight")
+        return Vectors(words, matrix[[rows[word] for word in words]])
+
+    return kept_table(minilm.fingerprint, k, "MiniLM input embeddings", read, EMBEDDED_SCALE)
+
+
+def kept_table(
+    content: str, k: int, source: str, read: Callable[[], Vectors], scale: float = 1.0
+) -> Neighbours:
+    """The table of what `content` names, from the cache folder if it is there, else computed from `read()`."""
+    from safetensors.numpy import load_file, save_file
+
+    key = blake2b(f"neighbours 1 {content} {k}".encode(), digest_size=12).hexdigest()
+    path = cache_folder() / f"neighbours-{key}.safetensors"
+    if not path.is_file():
+        words, matrix = read()
+        nearest, cosines = nearest_rows(matrix, k)
+        letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        save_file({"words": letters, "nearest": nearest, "cosines": cosines}, unfinished)
+        unfinished.rename(path)
+    table = load_file(path)
+    words = table["words"].tobytes().decode().split("\n")
+    return Neighbours(words, table["nearest"], table["cosines"], source, scale)
+
+
+def nearest_rows(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and cosines of the `k` other rows nearest to each row, in blocks: never an n × n matrix."""
+    import torch
+
+    unit = torch.nn.functional.normalize(torch.from_numpy(np.asarray(matrix, dtype=np.float32)), dim=1)
+    k = min(k, len(unit) - 1)
+    nearest = np.empty((len(unit), k), dtype=np.int32)
+    cosines = np.empty((len(unit), k), dtype=np.float32)
+    for start in range(0, len(unit), BLOCK):
+        block = unit[start : start + BLOCK] @ unit.T
+        own = torch.arange(len(block))
+        block[own, own + start] = -torch.inf
+        best = block.topk(k, dim=1)
+        nearest[start : start + BLOCK] = best.indices.numpy()
+        cosines[start : start + BLOCK] = best.values.numpy()
+    return nearest, cosines
+
+
+def read_text(path: Path) -> Vectors:
+    """Word vectors from lines of a word and its numbers; word2vec's header of two numbers is skipped."""
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            word, *values = line.rstrip().split(" ")
+            if number == 1 and len(values) == 1:
+                continue
+            try:
+                row = np.array(values, dtype=np.float32)
+            except ValueError:
+                raise DataError(f"{path}:{number}: not a word and its numbers.") from None
+            if rows and len(row) != len(rows[0]):
+                raise DataError(
+                    f"{path}:{number}: {len(row)} numbers where the lines before have {len(rows[0])}."
+                )
+            words.append(word)
+            rows.append(row)
+    if len(rows) < 2:
+        raise DataError(f"{path}: no word vectors in it.")
+    return Vectors(words, np.stack(rows))
+
+
+def read_npz(path: Path) -> Vectors:
+    """Word vectors from the arrays `words` and `vectors`; nothing pickled is read."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            words, matrix = arrays["words"].tolist(), arrays["vectors"]
+    except (KeyError, ValueError, OSError) as error:
+        raise DataError(f"{path}: expected the arrays `words` (text) and `vectors` ({error}).") from None
+    if matrix.ndim != 2 or len(words) != len(matrix) or len(words) < 2:
+        raise DataError(f"{path}: {len(words)} words do not go with vectors of shape {matrix.shape}.")
+    return Vectors([str(word) for word in words], matrix)
+
+
+def cache_folder() -> Path:
+    """Where computed tables are kept: TOMBOLA_CACHE, else `~/.cache/tombola`."""
+    return Path(os.environ.get("TOMBOLA_CACHE") or Path.home() / ".cache" / "tombola")

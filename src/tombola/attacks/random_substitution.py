@@ -1,0 +1,32 @@
+"""Random substitution: the baseline that every guided attack should beat."""
+
+from typing import ClassVar
+
+from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.requests import Steps, ask
+from tombola.attacks.text import Text, same_case
+
+
+@attacks("random_substitution")
+class RandomSubstitution(Attack):
+    """Words in random order give way to a random one of their neighbours, whatever the model says of it."""
+
+    paper: ClassVar[str] = "a control, not a published attack"
+
+    candidates: int = 10
+    max_changed: float = 0.4
+
+    def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
+        """Replace words until the label changes or the allowed share of words is used up."""
+        positions = tools.content_words(text)
+        tools.random.shuffle(positions)
+        current = text
+        for position in positions[: max(1, int(self.max_changed * len(text.words)))]:
+            word = text.words[position]
+            choices = tools.resources.neighbours.of(word, self.candidates)
+            if not choices:
+                continue
+            current = current.replace(position, same_case(tools.random.choice(choices), like=word))
+            if int((yield from ask([current]))[0].argmax()) != label:
+                break
+        return current

@@ -1,0 +1,204 @@
+"""What an attack found: every example, the figures over all of them, and both as files."""
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from tombola.attacks.text import Text
+from tombola.errors import DataError
+from tombola.evaluation.intervals import wilson
+
+ResultType = Literal["Successful", "Failed", "Skipped"]
+
+SPLIT_MARK = "<SPLIT>"  # between the columns of a pair in a CSV cell, as TextAttack writes it
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example under attack, in the words of TextAttack's logs. A score is 1 − probability of the true label.
+
+    Skipped: the model was wrong before the attack. Failed: its label held, or the query budget was spent.
+    """
+
+    index: int
+    original: tuple[str, ...]
+    changes: dict[int, str]
+    ground_truth_output: int
+    original_output: int
+    perturbed_output: int
+    original_score: float
+    perturbed_score: float
+    num_queries: int
+    result_type: ResultType
+    similarity: float | None = None
+
+    @cached_property
+    def original_text(self) -> Text:
+        """The text before the attack."""
+        return Text(self.original)
+
+    @cached_property
+    def perturbed_text(self) -> Text:
+        """The text after the attack."""
+        return self.original_text.with_changes(self.changes)
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Example":
+        """The example from its line in a JSON-lines file."""
+        known = {name: record[name] for name in cls.__dataclass_fields__}
+        changes = {int(position): word for position, word in record["changes"].items()}
+        return cls(**known | {"original": tuple(record["original"]), "changes": changes})
+
+    def to_json(self) -> dict[str, Any]:
+        """The example as a line of a JSON-lines file, with the perturbed text spelt out for other readers."""
+        return {**asdict(self), "perturbed": list(self.perturbed_text.columns)}
+
+
+@dataclass(frozen=True)
+class AttackReport:
+    """The outcome of one attack on one model: its examples in order, and how they were made."""
+
+    attack: str
+    settings: dict[str, Any]
+    examples: list[Example]
+    columns: list[str]
+    labels: list[str]
+    seed: int
+    query_budget: int | None
+    resources: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    rows: int = 0
+    similarity_rows: int = 0
+    resumed: int = 0  # examples that were finished before this run
+
+    def of(self, *kinds: ResultType) -> list[Example]:
+        """The examples that ended in one of these ways."""
+        return [example for example in self.examples if example.result_type in kinds]
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of the attack; queries are averaged over attacked examples, changes over successes."""
+        successes, attacked = self.of("Successful"), self.of("Successful", "Failed")
+        n, failed = len(self.examples), len(self.of("Failed"))
+        low, high = wilson(failed, n)
+        return {
+            "attack": self.attack,
+            "n": n,
+            "clean_accuracy": len(attacked) / n,
+            "accuracy_under_attack": failed / n,
+            "accuracy_under_attack_interval": [low, high],
+            "success_rate": len(successes) / len(attacked) if attacked else None,
+            "mean_queries": _mean(attacked, lambda e: e.num_queries),
+            "mean_changed_words": _mean(successes, lambda e: len(e.changes)),
+            "mean_changed_share": _mean(successes, lambda e: e.perturbed_text.changed_share),
+            "mean_similarity": _mean(
+                [e for e in successes if e.similarity is not None], lambda e: e.similarity
+            ),
+            "seconds": self.seconds,
+            "rows": self.rows,
+            "similarity_rows": self.similarity_rows,
+            "rows_per_second": self.rows / self.seconds if self.seconds else None,
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Write report.json, examples.jsonl, examples.csv and diff.html; the folder is returned."""
+        from tombola.attacks.page import diff_page
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        about = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "examples"}
+        content = {"summary": self.summary(), **about}
+        (folder / "report.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        _write_lines(folder / "examples.jsonl", [example.to_json() for example in self.examples])
+        _write_csv(folder / "examples.csv", self.examples)
+        page = diff_page(self)
+        (folder / "diff.html").write_text(page, encoding="utf-8", errors="replace")
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "AttackReport":
+        """The report that `save` wrote into a folder."""
+        folder = Path(folder)
+        about = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        del about["summary"]
+        lines = (folder / "examples.jsonl").read_text("utf-8", "surrogatepass").splitlines()
+        return cls(examples=[Example.from_json(json.loads(line)) for line in lines], **about)
+
+    def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:
+        """Write the successes as a task of this `name`, to train on or to evaluate on; its YAML file is returned."""
+        import yaml
+
+        successes = self.of("Successful")
+        if not successes:
+            raise DataError(f"{self.attack} changed no label, so there are no adversarial examples to write.")
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {
+                **dict(zip(self.columns, example.perturbed_text.columns, strict=True)),
+                "label": self.labels[example.ground_truth_output],
+                "id": f"{self.attack}-{example.index}",
+            }
+            for example in successes
+        ]
+        _write_lines(folder / f"{name}.jsonl", rows)
+        task = {
+            "name": name,
+            "version": 1,
+            "text": self.columns,
+            "labels": self.labels,
+            "metrics": ["accuracy"],
+            "source": {"files": {split: f"{name}.jsonl"}},
+            "citation": f"adversarial examples found by {self.attack}",
+        }
+        path = folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(task, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        return path
+
+
+def _mean(examples: Sequence[Example], value: Callable[[Example], Any]) -> float | None:
+    return fmean(value(example) for example in examples) if examples else None
+
+
+def _write_lines(path: Path, records: list[dict[str, Any]]) -> None:
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    path.write_text(lines, encoding="utf-8", errors="surrogatepass")
+
+
+def _write_csv(path: Path, examples: list[Example]) -> None:
+    """The columns of TextAttack's log, changed words in [[ ]], and three more."""
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        rows = [_csv_row(example) for example in examples]
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _csv_row(example: Example) -> dict[str, Any]:
+    changed = example.perturbed_text.changed_share
+    return {
+        "original_text": _marked(example.original_text, example.changes),
+        "perturbed_text": _marked(example.perturbed_text, example.changes),
+        "original_score": example.original_score,
+        "perturbed_score": example.perturbed_score,
+        "original_output": example.original_output,
+        "perturbed_output": example.perturbed_output,
+        "ground_truth_output": example.ground_truth_output,
+        "num_queries": example.num_queries,
+        "result_type": example.result_type,
+        "changed_words": len(example.changes),
+        "changed_share": changed,
+        "similarity": example.similarity,
+    }
+
+
+def _marked(text: Text, changes: dict[int, str]) -> str:
+    columns = (
+        "".join(f"[[{piece}]]" if is_changed else piece for piece, is_changed in text.pieces(c, changes))
+        for c in range(len(text.columns))
+    )
+    return SPLIT_MARK.join(columns)

@@ -1,0 +1,92 @@
+"""What attacks draw on besides the model: lexicon, word neighbours, sentence encoder, masked LM. Loaded when needed."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tombola.attacks.lexicon import Lexicon
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from tombola.attacks.encoder import SentenceEncoder
+    from tombola.attacks.masked_lm import MaskedLM
+    from tombola.attacks.neighbours import Neighbours
+
+
+class MissingResource(TombolaError):
+    """An attack needs something that was not given and that does not come with the package."""
+
+
+@dataclass(eq=False)
+class Resources:
+    """Where an attack's resources come from. By default all are embedded, except a masked LM, which must be given.
+
+    `vectors`: a file of word vectors (counter-fitted ones are what TextFooler was published with).
+    `encoder`: a sentence encoder, mean-pooled (None: similarity is neither demanded of nor measured on the texts,
+    for attacks that do without). `mlm`: a masked language model, for BERT-Attack. Both are named like any model:
+    embedded, a folder, or a hub id.
+    """
+
+    vectors: str | Path | None = None
+    encoder: str | Path | None = "minilm"
+    mlm: "str | Path | MaskedLM | None" = None
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """WordNet's synonyms and parts of speech, and stop words."""
+        return Lexicon()
+
+    @cached_property
+    def neighbours(self) -> "Neighbours":
+        """The nearest words of a word, by the user's vectors or the embedded ones."""
+        from tombola.attacks.neighbours import embedded_neighbours, neighbours_of
+
+        return embedded_neighbours() if self.vectors is None else neighbours_of(self.vectors)
+
+    @cached_property
+    def similarity(self) -> "SentenceEncoder":
+        """The sentence encoder that tells how alike two texts are."""
+        from tombola.attacks.encoder import SentenceEncoder
+
+        if self.encoder is None:
+            raise MissingResource(
+                "This attack compares meanings: give a sentence encoder, such as encoder='minilm'."
+            )
+        return SentenceEncoder(str(self.encoder))
+
+    @cached_property
+    def masked_lm(self) -> "MaskedLM":
+        """The masked language model that proposes words."""
+        from tombola.attacks.masked_lm import MaskedLM
+
+        if self.mlm is None:
+            raise MissingResource(
+                "BERT-Attack needs a masked language model and none comes with the package: give one as mlm, by "
+                "its name on the hub ('bert-base-uncased') or as a folder; embedding_swap does without."
+            )
+        return self.mlm if isinstance(self.mlm, MaskedLM) else MaskedLM.load(str(self.mlm))
+
+    @property
+    def similarity_rows(self) -> int:
+        """How many texts the sentence encoder has read so far."""
+        return self.similarity.rows if "similarity" in vars(self) else 0
+
+    def named(self) -> dict[str, str]:
+        """What was asked for, to tell one run's resources from another's."""
+        mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
+        return {"vectors": str(self.vectors), "encoder": str(self.encoder), "mlm": str(mlm)}
+
+    def used(self) -> dict[str, str]:
+        """What has really been used so far, by kind, in words for the report."""
+        loaded = vars(self)
+        names = {}
+        if "lexicon" in loaded:
+            names["lexicon"] = "WordNet 3.0 synonyms and parts of speech, own list of stop words"
+        if "neighbours" in loaded:
+            names["word neighbours"] = self.neighbours.source
+        if "similarity" in loaded:
+            names["sentence encoder"] = f"{self.encoder}, mean-pooled"
+        if "masked_lm" in loaded:
+            names["masked LM"] = self.masked_lm.name
+        return names

@@ -1,0 +1,137 @@
+"""Attack a classifier: sample, search in lock-step, keep a journal, report."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.journal import Journal
+from tombola.attacks.material import Labelled, Material
+from tombola.attacks.report import AttackReport, Example
+from tombola.attacks.resources import Resources
+from tombola.attacks.scorer import Scorer
+from tombola.attacks.trial import attack_examples, oracles_of
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tombola.tasks import Split
+
+
+def attack(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    examples: "Split | Sequence[Labelled]",
+    recipe: str | Attack = "textfooler",
+    *,
+    n: int | None = None,
+    seed: int = 0,
+    labels: Sequence[str] | None = None,
+    attackable: Sequence[str] | None = None,
+    resources: Resources | None = None,
+    query_budget: int | None = None,
+    max_length: int = 128,
+    precision: Literal["fp32", "bf16"] = "fp32",
+    lanes: int = 128,
+    resume: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> AttackReport:
+    """Attack any transformers classifier on a class-balanced random sample of `n` examples (all by default).
+
+    `examples`: a task's split, or pairs of (text or two texts, label number). `recipe`: an attack's name, for the
+    published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, if not those the
+    task says. `lanes`: examples attacked at once. `resume`: a JSON-lines file to which finished examples go; the
+    same call again goes on after them. `progress` is called with the number of examples that have just ended.
+    """
+    chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
+    name = next(name for name, kind in attacks.items() if isinstance(chosen, kind))
+    resources = resources or Resources()
+    material = Material.of(examples, model.config, labels, attackable)
+    indices = material.sample(n, seed)
+    if query_budget is not None and query_budget < 1:
+        raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
+    scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision)
+    tools = Tools(
+        resources,
+        Random(),
+        material.attackable_columns,
+        unknown=tokenizer.unk_token or Tools.unknown,
+        mask=tokenizer.mask_token or tokenizer.unk_token or Tools.mask,
+    )
+    settings = {
+        "attack": name,
+        "settings": chosen.model_dump(),
+        "examples": material.fingerprint(indices),
+        "attackable": material.attackable,
+        "seed": seed,
+        "query_budget": query_budget,
+        "max_length": max_length,
+        "precision": precision,
+        "resources": resources.named(),
+    }
+    start = perf_counter()
+    with _evaluating(model), _journal(resume, settings, model) as journal:
+        found = [Example.from_json(record) for record in journal.records] if journal else []
+        resumed = len(found)
+        if progress is not None and resumed:
+            progress(resumed)
+        done = {example.index for example in found}
+        for example in attack_examples(
+            chosen,
+            material,
+            [i for i in indices if i not in done],
+            oracles_of(scorer, resources),
+            tools,
+            seed=seed,
+            lanes=lanes,
+            budget=query_budget,
+        ):
+            found.append(example)
+            if journal:
+                journal.append(example.to_json())
+            if progress is not None:
+                progress(1)
+    return AttackReport(
+        attack=name,
+        settings=chosen.model_dump(),
+        examples=sorted(found, key=lambda example: example.index),
+        columns=material.columns,
+        labels=material.labels,
+        seed=seed,
+        query_budget=query_budget,
+        resources=resources.used(),
+        seconds=perf_counter() - start,
+        rows=scorer.rows,
+        similarity_rows=resources.similarity_rows,
+        resumed=resumed,
+    )
+
+
+@contextmanager
+def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def _journal(path: str | Path | None, settings: dict[str, Any], model: "PreTrainedModel") -> Any:
+    if path is None:
+        return nullcontext()
+    return Journal(path, settings | {"model": _weights_hash(model)})
+
+
+def _weights_hash(model: "PreTrainedModel") -> str:
+    """Hash of every tensor of the model, so that a journal is never continued with another one."""
+    digest = blake2b(digest_size=16)
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(-1).float().numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,49 @@
+"""TextBugger: bugs that a reader overlooks, in the sentences and words that matter. (Li et al., NDSS 2019)"""
+
+from typing import ClassVar
+
+from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.constraints import SentenceSimilarity
+from tombola.attacks.edits import delete_inside, edited, insert_blank, substitute_look_alike, swap_inside
+from tombola.attacks.greedy import by_importance, deletion, replace_greedily, swaps
+from tombola.attacks.requests import Steps, ask
+from tombola.attacks.text import Text
+
+EDITS = [insert_blank, delete_inside, swap_inside, substitute_look_alike]
+
+
+@attacks("textbugger")
+class TextBugger(Attack):
+    """Algorithm 2, the black-box attack: sentences by how much they speak for the label, words by deletion, five bugs.
+
+    A sentence that by itself is not given the label is left alone. The paper gives up at the first bug that takes
+    the text too far from the original; here, as in TextAttack's recipe, such a bug is passed over.
+    """
+
+    paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
+
+    neighbours: int = 5
+    min_similarity: float = 0.8
+
+    def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
+        """Rank sentences, rank the words inside them, put the worst of five bugs into each word in turn."""
+        content = set(tools.content_words(text))
+        order: list[int] = []
+        for sentence in (yield from self._telling_sentences(text, label, content)):
+            words = [i for i in sentence if i in content]
+            order += yield from by_importance(text, label, words, deletion(text))
+
+        def bugs(word: str) -> list[str]:
+            return edited(word, EDITS, tools.random) + tools.resources.neighbours.of(word, self.neighbours)
+
+        similar = SentenceSimilarity(self.min_similarity)
+        return (yield from replace_greedily(text, label, order, swaps(bugs), [similar]))
+
+    def _telling_sentences(self, text: Text, label: int, content: set[int]) -> Steps[list[range]]:
+        """The sentences that are given the label by themselves, the surest first."""
+        sentences = [sentence for sentence in text.sentences() if content.intersection(sentence)]
+        if len(sentences) < 2:
+            return sentences
+        alone = yield from ask([text.only(sentence) for sentence in sentences])
+        surest = sorted(range(len(sentences)), key=lambda i: -alone[i, label])
+        return [sentences[i] for i in surest if int(alone[i].argmax()) == label]

@@ -1,0 +1,60 @@
+"""TextFooler: important words give way to their nearest neighbours in a space of synonyms. (Jin et al., AAAI 2020)"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.constraints import PartOfSpeech, SentenceSimilarity
+from tombola.attacks.greedy import most_similar, ranked, replace_greedily, swaps
+from tombola.attacks.requests import Steps, ask
+from tombola.attacks.text import Text
+
+
+@attacks("textfooler")
+class TextFooler(Attack):
+    """Algorithm 1, with the numbers of the authors' code, which are also TextAttack's.
+
+    The authors' similarity threshold of 0.5 is an angle in radians; as 1 − angle / π it is 0.8408. Stop words,
+    which the paper drops after ranking, are not asked about at all.
+    """
+
+    paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
+
+    candidates: int = 50
+    min_cosine: float = 0.5
+    min_similarity: float = 0.840845057
+    window: int = 15
+
+    def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
+        """Rank words by deletion; replace by synonyms; of several successes take the most similar."""
+        positions = tools.content_words(text)
+        order = ranked(positions, (yield from self._importance(text, label, positions)))
+        neighbours = tools.resources.neighbours
+        return (
+            yield from replace_greedily(
+                text,
+                label,
+                order,
+                candidates=swaps(lambda word: neighbours.of(word, self.candidates, at_least=self.min_cosine)),
+                constraints=[
+                    PartOfSpeech(tools.resources.lexicon),
+                    SentenceSimilarity(
+                        self.min_similarity, "angular", self.window, spare_short=True, to="current"
+                    ),
+                ],
+                choose=most_similar,
+            )
+        )
+
+    def _importance(self, text: Text, label: int, positions: list[int]) -> Steps[np.ndarray]:
+        """What the label loses without each word and, where another label wins then, what that one gains (eq. 2)."""
+        whole = (yield from ask([text]))[0]
+        without = yield from ask([text.delete(i) for i in positions])
+        winners = [int(row.argmax()) for row in without]
+        return np.array(
+            [
+                whole[label] - row[label] + (row[won] - whole[won] if won != label else 0.0)
+                for row, won in zip(without, winners, strict=True)
+            ]
+        )

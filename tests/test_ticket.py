@@ -1,0 +1,139 @@
+"""A ticket's folder: an ordinary model for everybody, and all that is known about it for us."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+import tombola
+from tombola.errors import TombolaError
+from tombola.masks import Mask
+
+
+@pytest.fixture(scope="module")
+def drawn(world, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ticket")
+    recipe = world.recipe(about="A <b>|pipe</b>", search={"method": "magnitude"}, draw={"sparsity": 0.5})
+    return tombola.run(recipe, output=folder / "out", store=folder / "store")
+
+
+@pytest.fixture(scope="module")
+def ticket(drawn):
+    return tombola.Ticket.from_pretrained(drawn.folder / drawn.cells[0]["ticket"])
+
+
+def test_the_folder_opens_with_plain_transformers(ticket):
+    plain = AutoModelForSequenceClassification.from_pretrained(ticket.folder)
+    ids = AutoTokenizer.from_pretrained(ticket.folder)("the film was lovely", return_tensors="pt")
+    with torch.no_grad():
+        assert torch.equal(plain(**ids).logits, ticket.model()(**ids).logits)
+    classify = pipeline("text-classification", model=str(ticket.folder))
+    assert classify("the film was lovely")[0]["label"] in ("negative", "positive")
+
+
+def test_the_mask_is_the_weights_zeros(ticket):
+    weights = dict(ticket.model().base_model.named_parameters())
+    for name, kept in ticket.mask.items():
+        assert torch.equal(weights[f"{name}.weight"] != 0, kept)
+
+
+def test_it_carries_recipe_scores_versions_and_provenance(ticket, drawn):
+    assert ticket.metrics == drawn.cells[0]["scores"]
+    assert ticket.recipe["search"] == {"method": "magnitude"}
+    assert ticket.info["versions"]["tombola"] == tombola.__version__
+    assert ticket.info["base"]["fingerprint"] == ticket.mask.base.fingerprint
+    kinds = sorted(stage["kind"] for stage in ticket.info["provenance"].values())
+    assert kinds == ["draw", "train"]
+
+
+def test_both_sparsities_are_reported_and_not_mixed_up(ticket):
+    mask = ticket.info["mask"]
+    model = ticket.model()
+    zeros = sum(int((~kept).sum()) for _, kept in ticket.mask.items())
+    assert mask["weight_sparsity"] == 0.5
+    assert mask["total_sparsity"] == pytest.approx(zeros / model.num_parameters())
+    assert mask["total_sparsity"] < mask["weight_sparsity"]
+
+
+def test_the_card_has_a_table_and_the_recipe(ticket):
+    card = (ticket.folder / "README.md").read_text()
+    score = ticket.metrics["validation"]["accuracy"]
+    assert f"| validation | accuracy | {score['value']:.4f} | {score['stderr']:.4f} | {score['n']} |" in card
+    assert "method: magnitude" in card
+    assert card.startswith("---\nlibrary_name: transformers")
+
+
+def test_the_recipe_of_a_ticket_draws_it_again(ticket, tmp_path):
+    again = tombola.run(ticket.recipe, output=tmp_path / "out", store=tmp_path / "store")
+    other = tombola.Ticket.from_pretrained(again.folder / again.cells[0]["ticket"])
+    assert other.mask == ticket.mask
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(
+            other.model().state_dict().values(), ticket.model().state_dict().values(), strict=True
+        )
+    )
+
+
+def test_saving_and_opening_again_changes_nothing(ticket, tmp_path):
+    ticket.save_pretrained(tmp_path / "copy")
+    copy = tombola.Ticket.from_pretrained(tmp_path / "copy")
+    assert copy.mask == ticket.mask
+    assert copy.info == ticket.info
+
+
+def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_path):
+    recipe = world.recipe(search={"method": "magnitude", "start": "finetuned"}, retrain=None)
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0]["ticket"])
+    weights = dict(ticket.model().base_model.named_parameters())
+    assert all((weights[f"{name}.weight"][~kept] == 0).all() for name, kept in ticket.mask.items())
+
+
+def test_what_is_not_a_ticket_is_told_so(world, ticket, tmp_path):
+    with pytest.raises(TombolaError, match=r"is a model but not a ticket: it has no ticket\.json"):
+        tombola.Ticket.from_pretrained(world.model)
+    ticket.save_pretrained(tmp_path / "old")
+    info = {**ticket.info, "format": 99}
+    (tmp_path / "old" / "ticket.json").write_text(json.dumps(info))
+    with pytest.raises(TombolaError, match="format 99"):
+        tombola.Ticket.from_pretrained(tmp_path / "old")
+
+
+def test_it_is_ready_for_the_hub(ticket, monkeypatch):
+    calls = {}
+
+    class Api:
+        def __init__(self, token=None):
+            calls["token"] = token
+
+        def create_repo(self, repo_id, private=None, exist_ok=False):
+            calls["repo"] = (repo_id, private, exist_ok)
+
+        def upload_folder(self, repo_id, folder_path, commit_message):
+            calls["folder"] = folder_path
+            return "address"
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    assert ticket.push_to_hub("me/ticket", private=True) == "address"
+    assert calls == {"token": None, "repo": ("me/ticket", True, True), "folder": ticket.folder}
+    assert all(path.suffix in (".json", ".safetensors", ".md", ".txt") for path in ticket.folder.iterdir())
+
+
+def test_a_mask_for_another_model_is_refused_with_both_fingerprints(ticket, tmp_path):
+    from tests.world import make_world
+
+    (tmp_path / "w").mkdir()
+    other = make_world(tmp_path / "w")
+    from tests.tiny import tiny
+
+    changed = tiny("bert", "base", seed=7, vocab_size=25)
+    changed.save_pretrained(other.model)
+    recipe = other.recipe(search={"method": "given", "masks": [str(ticket.folder)]})
+    with pytest.raises(TombolaError) as caught:
+        tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    from tombola.masks import fingerprint
+
+    assert Mask.load(ticket.folder / "mask.safetensors").base.fingerprint in str(caught.value)
+    assert fingerprint(changed).fingerprint in str(caught.value)

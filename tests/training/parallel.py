@@ -1,0 +1,41 @@
+"""One process of a data-parallel run: `parallel.py FOLDER DROPOUT [STEP]`, killed after STEP if it is given."""
+
+import os
+import sys
+from pathlib import Path
+
+from safetensors.torch import save_model
+from transformers import PreTrainedModel
+
+from tests.tiny import tiny
+from tests.training.toy import random_mask, toy_data, toy_train
+
+
+def run(folder: Path, batch_size: int, dropout: float, die_after: int = 0) -> PreTrainedModel:
+    """Train a tiny BERT under a mask; every process dies in the step after `die_after`."""
+    model = tiny("bert", num_labels=2)
+
+    def progress(step: int, steps: int, figures: dict[str, float]) -> None:
+        if step == die_after + 1:
+            os._exit(9)
+
+    toy_train(
+        model,
+        folder,
+        toy_data(40),
+        mask=random_mask(model),
+        batch_size=batch_size,
+        group_by_length=False,
+        dropout=dropout,
+        epsilon=1e-2,
+        checkpoint_minutes=0 if die_after else 999,
+        progress=progress if die_after else None,
+    )
+    return model
+
+
+if __name__ == "__main__":
+    folder, dropout, die_after = Path(sys.argv[1]), float(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
+    model = run(folder, 4, dropout, die_after)
+    if os.environ["RANK"] == "0":
+        save_model(model, str(folder / "trained.safetensors"))

@@ -1,0 +1,41 @@
+"""Two processes with half a batch each are one process with the whole, and survive being killed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.training.parallel import run
+
+pytestmark = pytest.mark.slow
+
+
+def launch(*arguments: object) -> int:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return subprocess.run(
+        [*command, "-m", "tests.training.parallel", *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+    ).returncode
+
+
+def test_two_processes_compute_what_one_does(tmp_path: Path) -> None:
+    whole = run(tmp_path / "one", 8, dropout=0.0).state_dict()
+    assert launch(tmp_path / "two", 0.0) == 0
+    halves = load_file(tmp_path / "two" / "trained.safetensors")
+    assert all(torch.allclose(value, whole[name], atol=1e-6) for name, value in halves.items())
+
+
+@pytest.mark.parametrize("step", [3, 5])  # inside an epoch, and between two
+def test_a_killed_parallel_run_ends_bit_identical(tmp_path: Path, step: int) -> None:
+    assert launch(tmp_path / "whole", 0.2) == 0
+    assert launch(tmp_path / "killed", 0.2, step) != 0
+    assert (tmp_path / "killed" / "checkpoints" / f"step-{step}").is_dir()
+    assert launch(tmp_path / "killed", 0.2) == 0
+    whole, resumed = (load_file(tmp_path / name / "trained.safetensors") for name in ("whole", "killed"))
+    assert all(torch.equal(value, whole[name]) for name, value in resumed.items())
