@@ -77,7 +77,7 @@ def main() -> None:
         dense_seconds, *others = seconds_in_turns([dense, *shrunk], chosen.rounds, clock)
         for model, taken in zip(shrunk, others, strict=True):
             ratio = count_flops(dense, 1, LENGTH) / count_flops(model, 1, LENGTH)
-            gain = median(before / after for before, after in zip(dense_seconds, taken, strict=True))
+            gain = median(dense_seconds) / median(taken)
             print(
                 f"{name:<10} {median(dense_seconds) * 1e3:>8.0f}  {median(taken) * 1e3:>9.0f}  {ratio:>10.2f}"
                 f"  {gain:>8.2f}  {gain / ratio:>21.3f}",

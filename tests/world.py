@@ -29,7 +29,7 @@ class World:
             "model": str(self.model),
             "task": str(self.task),
             "precision": "fp32",
-            "train": {"epochs": 2, "learning_rate": 1e-3, "batch_size": 16, "max_length": 16},
+            "train": {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16},
             **changes,
         }
 
@@ -40,7 +40,7 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     rows = []
     for _ in range(count):
         label = int(rng.integers(2))
-        words = list(rng.choice(PLAIN, size=rng.integers(3, 8)))
+        words = list(rng.choice(PLAIN, size=rng.integers(2, 5)))
         words.insert(int(rng.integers(len(words) + 1)), str(rng.choice((BAD, GOOD)[label])))
         rows.append((" ".join(words), ("negative", "positive")[label]))
     return rows
@@ -52,7 +52,7 @@ def make_world(folder: Path, model_type: str = "bert") -> World:
     tokenizer = word_tokenizer([" ".join(GOOD + BAD + PLAIN)])
     tiny(model_type, "base", vocab_size=len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)
-    for split, count, seed in (("train", 96, 0), ("validation", 48, 1), ("other", 48, 2)):
+    for split, count, seed in (("train", 192, 0), ("validation", 48, 1), ("other", 48, 2)):
         lines = ["sentence\tlabel", *("\t".join(row) for row in sentences(count, seed))]
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     task = folder / "task.yaml"

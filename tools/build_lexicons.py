@@ -3,17 +3,19 @@
     apt-get download wordnet-base && dpkg -x wordnet-base_*.deb wordnet
     python tools/build_lexicons.py wordnet/usr/share/wordnet src/tombola/attacks/lexicon
 
-(Any WordNet 3.x `dict` folder with `index.*`, `data.*` and `*.exc` serves.) Two tables are written:
-`wordnet.tsv` (lemma, part of speech, one-word synonyms in order of how common the sense is) and
-`irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun and has no
+(Any WordNet 3.x `dict` folder with `index.*`, `data.*`, `*.exc` and `cntlist.rev` serves.) Two tables are written:
+`wordnet.tsv` (lemma, part of speech, how often it was met as such in tagged text, one-word synonyms in order of how
+common the sense is) and `irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun and has no
 synonym is left out: the reader takes an unknown word for a noun anyway. The licence goes beside them.
 """
 
 import argparse
 import re
+from collections import Counter
 from pathlib import Path
 
 PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+SENSE_KEY_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
 ONE_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*")
 
 
@@ -42,6 +44,16 @@ def synonyms(folder: Path, name: str) -> dict[str, list[str]]:
     return table
 
 
+def frequencies(folder: Path) -> Counter[tuple[str, str]]:
+    """How often each (lemma, part of speech) was met in the text that WordNet's makers tagged by hand."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for line in (folder / "cntlist.rev").read_text(encoding="utf-8").splitlines():
+        key, _, count = line.split()
+        lemma, sense = key.split("%")
+        counts[lemma, SENSE_KEY_TYPES[sense[0]]] += int(count)
+    return counts
+
+
 def irregular(folder: Path, name: str) -> list[tuple[str, str]]:
     """(inflected form, lemma) of the forms that WordNet lists as exceptions to its suffix rules."""
     pairs = []
@@ -56,14 +68,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("wordnet", type=Path, help="folder with WordNet's index.*, data.* and *.exc files")
+    parser.add_argument("wordnet", type=Path, help="folder with WordNet's database files")
     parser.add_argument("out", type=Path, help="folder to write to")
     arguments = parser.parse_args()
 
     tables = {letter: synonyms(arguments.wordnet, name) for name, letter in PARTS_OF_SPEECH.items()}
     other_than_noun = set(tables["v"]) | set(tables["a"]) | set(tables["r"])
+    counts = frequencies(arguments.wordnet)
     rows = [
-        f"{lemma}\t{letter}\t{' '.join(words)}\n"
+        f"{lemma}\t{letter}\t{counts[lemma, letter]}\t{' '.join(words)}\n"
         for letter, table in tables.items()
         for lemma, words in table.items()
         if words or letter != "n" or lemma in other_than_noun

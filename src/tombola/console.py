@@ -92,14 +92,16 @@ def result_table(result: Result) -> Table:
 
 def matching_lines(result: Result) -> list[str]:
     """The sparsest ticket of each variant that is as good as the dense model, in a sentence each."""
-    lines = []
-    for one in result.matching(result.targets[0]):
-        place = "".join(f" ({name} {value})" for name, value in one.place.items())
-        found = "no ticket matches" if one.within is None else f"matching up to {one.within:.0%}"
-        strict = (
-            "none is as good or better" if one.strict is None else f"as good or better up to {one.strict:.0%}"
-        )
-        lines.append(f"{one.variant}{place}: {found} the dense model's {result.targets[0]}; {strict}")
+    on, lines = result.targets[0], []
+    for one in result.matching(on):
+        name = one.variant + "".join(f" ({axis} {value})" for axis, value in one.place.items())
+        if one.within is None:
+            lines.append(f"{name}: no ticket matches the dense model on {on}")
+        else:
+            strict = f"up to {one.strict:.0%}" if one.strict is not None else "at none"
+            lines.append(
+                f"{name}: matches the dense model on {on} up to {one.within:.0%}; not below its mean {strict}"
+            )
     return lines
 
 

@@ -21,6 +21,7 @@ import yaml
 from tombola.errors import TombolaError
 from tombola.masks import Mask
 from tombola.models import find_model, load_tokenizer
+from tombola.quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -75,7 +76,8 @@ class Ticket:
 
         config = transformers.AutoConfig.from_pretrained(self.folder)
         kind = getattr(transformers, config.architectures[0])
-        return kind.from_pretrained(self.folder, use_safetensors=True, **options)
+        with quiet():
+            return kind.from_pretrained(self.folder, use_safetensors=True, **options)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokenizer that belongs to the model."""
@@ -131,7 +133,8 @@ def _mask_weights(folder: Path) -> None:
     ticket = Ticket(folder, {})
     model = ticket.model()
     ticket.mask.apply(model)
-    model.save_pretrained(folder)
+    with quiet():
+        model.save_pretrained(folder)
 
 
 def versions() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Units of three small matrices, none of whose sizes is a multiple of eight, and strategies over them."""
 
+from functools import cache
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ SHAPES = {"first": (3, 5), "second": (2, 9), "pooler": (1, 9)}
 COUNT = 15 + 18 + 9
 
 
+@cache
 def small_units() -> Units:
     matrices = tuple(
         Matrix(

@@ -67,7 +67,9 @@ def test_ordered_batches_are_those_of_training() -> None:
     assert [len(batch["labels"]) for batch in epoch] == [8, 8, 4]
     longer = list(ordered_batches(data, collate, size=8, seed=3, count=5))
     assert len(longer) == 5
-    assert all((one["input_ids"] == two["input_ids"]).all() for one, two in zip(epoch, longer[:3], strict=True))
+    assert all(
+        (one["input_ids"] == two["input_ids"]).all() for one, two in zip(epoch, longer[:3], strict=True)
+    )
     assert epoch[0]["input_ids"].tolist() != longer[3]["input_ids"].tolist()
 
 

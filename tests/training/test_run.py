@@ -115,7 +115,14 @@ def test_every_family_learns(tmp_path: Path, model_type: str, regression: bool) 
     model = tiny(model_type, num_labels=1 if regression else 2)
     data = toy_data(64, regression)
     log = toy_train(
-        model, tmp_path, data, epochs=12, batch_size=16, learning_rate=1e-2, regression=regression, dropout=0.0
+        model,
+        tmp_path,
+        data,
+        epochs=12,
+        batch_size=16,
+        learning_rate=1e-2,
+        regression=regression,
+        dropout=0.0,
     )
     start = np.mean([point.loss for point in log.curve[:4]])
     assert np.mean([point.loss for point in log.curve[-4:]]) < 0.5 * start
@@ -223,7 +230,9 @@ def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.Capture
 def test_dropout_reaches_every_layer_for_the_length_of_the_run(tmp_path: Path, model_type: str) -> None:
     model = tiny(model_type, num_labels=2)
     modules = list(model.modules())
-    attention = {m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)}
+    attention = {
+        m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)
+    }
     watch = Watch()
     toy_train(model, tmp_path, steps=1, dropout=0.25, callbacks=[watch])
     assert watch.dropouts <= {0.25}

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from tests.tiny import VOCABULARY, tiny
+from tests.tiny import VOCABULARY
 from tests.words import word_tokenizer
 from tombola.masks import Mask, Units
 from tombola.tasks import Encoded
@@ -22,7 +22,9 @@ def toy_data(examples: int = 40, regression: bool = False, seed: int = 0) -> Enc
     offsets = np.concatenate([[0], np.cumsum(rng.integers(3, 13, examples))])
     tokens = rng.integers(5, VOCABULARY, offsets[-1]).astype(np.int32)
     first = tokens[offsets[:-1]]
-    labels = (first / VOCABULARY).astype(np.float32) if regression else (first > VOCABULARY // 2).astype(np.int64)
+    labels = (
+        (first / VOCABULARY).astype(np.float32) if regression else (first > VOCABULARY // 2).astype(np.int64)
+    )
     return Encoded({"input_ids": tokens}, offsets, labels)
 
 
@@ -41,7 +43,9 @@ def toy_train(
     )
 
 
-def random_mask(model: PreTrainedModel, granularity: Any = "weight", kept: float = 0.3, seed: int = 0) -> Mask:
+def random_mask(
+    model: PreTrainedModel, granularity: Any = "weight", kept: float = 0.3, seed: int = 0
+) -> Mask:
     """A mask that keeps about this share of the units."""
     generator = torch.Generator().manual_seed(seed)
     units = Units.of(model, granularity)
@@ -54,5 +58,3 @@ def same_weights(one: PreTrainedModel, other: PreTrainedModel) -> bool:
     """Whether two models are equal bit for bit."""
     others = other.state_dict()
     return all(torch.equal(value, others[name]) for name, value in one.state_dict().items())
-
-

@@ -1,7 +1,7 @@
 """Words as WordNet and a list of function words know them: synonyms, coarse parts of speech, stop words.
 
 The tables lie in `lexicon/` (built by `tools/build_lexicons.py`). There is no tagger here: a word has the *set* of
-parts of speech it can have, and two words agree when the sets meet.
+parts of speech in which it is commonly met, and two words agree when the sets meet.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,10 @@ ENDINGS = [
     (("ly",), {"ADV"}),
     (("ing", "ed"), {"VERB", "ADJ"}),
     (("ize", "ise", "ify"), {"VERB"}),
-    (("ous", "ful", "able", "ible", "ive", "less", "ish", "ical", "ic", "al", "esque", "ish"), {"ADJ"}),
+    (("ous", "ful", "able", "ible", "ive", "less", "ish", "ical", "ic", "al", "esque"), {"ADJ"}),
 ]
+
+RARE = 0.1  # a reading met in less than this share of a word's tagged occurrences does not count
 
 NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still touch
 
@@ -37,25 +39,28 @@ NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still touch
 class Lexicon:
     """Synonyms, lemmas, parts of speech and stop words of English."""
 
-    def synonyms(self, word: str, tag: str | None = None) -> list[str]:
-        """One-word synonyms in all senses (of one part of speech), the commonest sense of each lemma first."""
+    def synonyms(self, word: str) -> list[str]:
+        """One-word synonyms in all senses, the commonest sense of each lemma first."""
         found = (
             synonym
             for letter, lemma in self._lemmas(word.lower())
-            if tag is None or TAGS[letter] == tag
-            for synonym in self._synonyms[letter][lemma].split()
+            for synonym in self._table[letter][lemma][1].split()
         )
         return [synonym for synonym in dict.fromkeys(found) if synonym != word.lower()]
 
     def tags(self, word: str) -> frozenset[str]:
-        """The coarse parts of speech a word can have; a function word has no others."""
-        word = word.lower()
+        """The coarse parts of speech in which a word is commonly met; a function word has no others."""
+        word = word.lower().replace("’", "'")
         if word in self._function_words:
             return self._function_words[word]
         if word.isdigit():
             return frozenset({"NUM"})
-        if known := frozenset(TAGS[letter] for letter, _ in self._lemmas(word)):
-            return known
+        counts: dict[str, int] = {}
+        for letter, lemma in self._lemmas(word):
+            counts[letter] = counts.get(letter, 0) + self._table[letter][lemma][0]
+        if counts:
+            least = RARE * sum(counts.values())
+            return frozenset(TAGS[letter] for letter, count in counts.items() if count >= least)
         guess = (tags for endings, tags in ENDINGS if word.endswith(endings) and len(word) > 4)
         return frozenset(next(guess, {"NOUN"}))
 
@@ -68,11 +73,12 @@ class Lexicon:
 
     def is_stop_word(self, word: str) -> bool:
         """Whether the word carries grammar rather than content: attacks leave such words alone."""
-        return not self._function_words.get(word.lower(), NOT_STOPPED) <= NOT_STOPPED
+        tags = self._function_words.get(word.lower().replace("’", "'"), NOT_STOPPED)
+        return not tags <= NOT_STOPPED
 
     def _lemmas(self, word: str) -> Iterator[tuple[str, str]]:
         """(part of speech, lemma) of every reading: as it stands, by the irregular forms, by the suffix rules."""
-        for letter, table in self._synonyms.items():
+        for letter, table in self._table.items():
             forms = [word, *self._irregular.get((letter, word), [])]
             forms += [
                 word.removesuffix(end) + lemma_end
@@ -82,11 +88,12 @@ class Lexicon:
             yield from ((letter, form) for form in dict.fromkeys(forms) if form in table)
 
     @cached_property
-    def _synonyms(self) -> dict[str, dict[str, str]]:
-        tables: dict[str, dict[str, str]] = {letter: {} for letter in TAGS}
-        for lemma, letter, synonyms in _rows("wordnet.tsv"):
-            tables[letter][lemma] = synonyms
-        return tables
+    def _table(self) -> dict[str, dict[str, tuple[int, str]]]:
+        """By part of speech and lemma: tagged occurrences, synonyms."""
+        table: dict[str, dict[str, tuple[int, str]]] = {letter: {} for letter in TAGS}
+        for lemma, letter, count, synonyms in _rows("wordnet.tsv"):
+            table[letter][lemma] = (int(count), synonyms)
+        return table
 
     @cached_property
     def _irregular(self) -> dict[tuple[str, str], list[str]]:

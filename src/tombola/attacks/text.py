@@ -6,7 +6,8 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s")
-WORD = re.compile(r"\w+(?:['’*@-]+\w+)*")
+CLITIC = r"(?<!\w)['’](?:s|m|d|t|re|ve|ll)\b"  # "it 's" in text that was tokenised before
+WORD = re.compile(rf"{CLITIC}|\w+(?:['’*@-]+\w+)*", re.IGNORECASE)
 
 
 class Text:

@@ -1,6 +1,7 @@
 """Logits of a whole split, in batches of about equal numbers of tokens and hardly any padding."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -24,26 +25,33 @@ def predict(
 ) -> np.ndarray:
     """The model's logits as float32, one row per example in the order of the data.
 
-    The model is put into eval mode and back. `progress` is called with the number of examples of each batch.
+    `progress` is called with the number of examples of each batch.
     """
-    logits: np.ndarray | None = None
-    training = model.training
+    rows, order = [], []
+    autocast = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+    with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast:
+        for members in batches(encoded.lengths, batch_tokens):
+            batch = collate([encoded[i] for i in members.tolist()])
+            inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
+            rows.append(model(**inputs).logits.float().cpu().numpy())
+            order.append(members)
+            if progress is not None:
+                progress(len(members))
+    logits = np.concatenate(rows)
+    return logits[np.argsort(np.concatenate(order))]
+
+
+@contextmanager
+def _evaluating(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
+    """The model in eval mode, and with a padding token if it lacks one (decoders look for it); both put back after."""
+    training, own = model.training, model.config.pad_token_id
     model.eval()
+    model.config.pad_token_id = pad_id if own is None else own
     try:
-        with torch.inference_mode(), torch.autocast(model.device.type, torch.bfloat16, precision == "bf16"):
-            for members in batches(encoded.lengths, batch_tokens):
-                batch = collate([encoded[i] for i in members.tolist()])
-                inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
-                rows = model(**inputs).logits.float().cpu().numpy()
-                if logits is None:
-                    logits = np.empty((len(encoded), rows.shape[1]), dtype=np.float32)
-                logits[members] = rows
-                if progress is not None:
-                    progress(len(members))
+        yield
     finally:
+        model.config.pad_token_id = own
         model.train(training)
-    assert logits is not None
-    return logits
 
 
 def batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:

@@ -68,7 +68,8 @@ def _draw_from(
     groups = [
         Candidates(
             name,
-            scores[name],
+            scores.stored[name],
+            absolute=scores.absolute,
             within=within.bits[name] if within is not None else None,
             protected=protect.bits[name] if protect is not None else None,
         )

@@ -5,6 +5,7 @@ from os import PathLike
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.masks import storage
@@ -16,24 +17,38 @@ from tombola.masks.units import Units
 class Scores(Mapping[str, Tensor]):
     """A float32 score for every unit, by group; from them masks can be drawn at any sparsity."""
 
-    def __init__(self, units: Units, scores: Mapping[str, Tensor]) -> None:
+    def __init__(self, units: Units, scores: Mapping[str, Tensor], *, absolute: bool = False) -> None:
+        """Take the scores as they are. With `absolute` their absolute values count, and none is copied for that."""
         check_groups("scores", units, {name: tuple(score.shape) for name, score in scores.items()})
         self.units = units
-        self._scores = {group.name: scores[group.name].detach().float() for group in units.groups}
+        self.absolute = absolute
+        self.stored = {group.name: scores[group.name].detach().float() for group in units.groups}
 
     @classmethod
     def total(cls, units: Units, values: Mapping[str, Tensor]) -> "Scores":
         """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …"""
         return cls(units, {group.name: _total(group, values) for group in units.groups})
 
+    @classmethod
+    def magnitude(cls, units: Units, model: PreTrainedModel) -> "Scores":
+        """The absolute value of each weight of the model, or the mean over the weights of each larger unit.
+
+        Single weights are looked at where they are: draw before the model changes.
+        """
+        weights = units.matrices(model)
+        if units.granularity == "weight":
+            return cls(units, cls.total(units, weights).stored, absolute=True)
+        sums = cls.total(units, {name: weight.detach().abs() for name, weight in weights.items()})
+        return cls(units, {group.name: sums[group.name] / group.unit_weights for group in units.groups})
+
     def __getitem__(self, name: str) -> Tensor:
-        return self._scores[name]
+        return self.stored[name].abs() if self.absolute else self.stored[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._scores)
+        return iter(self.stored)
 
     def __len__(self) -> int:
-        return len(self._scores)
+        return len(self.stored)
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
         """Write one safetensors file: a float32 tensor per group, and the units in the header."""

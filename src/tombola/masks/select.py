@@ -27,6 +27,7 @@ class Candidates:
     scores: torch.Tensor
     within: Bits | None = None
     protected: Bits | None = None
+    absolute: bool = False
 
     @property
     def gone(self) -> int:
@@ -62,6 +63,8 @@ class Candidates:
         free = self.free
         for start in range(0, scores.size, CHUNK):
             chunk = scores[start : start + CHUNK]
+            if self.absolute:
+                chunk = np.abs(chunk)
             if free is None:
                 yield chunk, None
             else:

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import torch
 from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
@@ -17,10 +16,6 @@ class Magnitude(SearchSettings):
 
 
 @scorer(Magnitude)
-@torch.no_grad()
 def magnitude(settings: Magnitude, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove the smallest weights (structured units: the smallest mean absolute weight)."""
-    sums = Scores.total(units, {name: weight.abs() for name, weight in units.matrices(model).items()})
-    if units.granularity == "weight":
-        return sums
-    return Scores(units, {group.name: sums[group.name] / group.unit_weights for group in units.groups})
+    return Scores.magnitude(units, model)

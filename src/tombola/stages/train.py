@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 from tombola.controls import Control, apply_control
 from tombola.masks import Mask, fingerprint
 from tombola.models import copy_base, copy_head, load_classifier
+from tombola.quiet import quiet
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
 from tombola.store import WORK
@@ -38,8 +39,9 @@ def run(job: Job) -> None:
         stop_at=job.settings.get("stop_at"),
         progress=lambda step, steps, figures: job.progress(step, steps),
     )
-    model.save_pretrained(job.folder)
-    tokenizer.save_pretrained(job.folder)
+    with quiet():
+        model.save_pretrained(job.folder)
+        tokenizer.save_pretrained(job.folder)
     if mask is not None:
         mask.save(job.folder / MASK)
     job.write_json("log.json", log.model_dump(mode="json"))

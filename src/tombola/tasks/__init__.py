@@ -1,7 +1,25 @@
 """Tasks as data files, their splits in memory, and the tokenised arrays that models read."""
 
-from tombola.tasks.encoding import Collate, Encoded, encode, position_limit
+from tombola.tasks.blocks import Blocks, MaskTokens
+from tombola.tasks.encoding import Collate, Encoded, position_limit
+from tombola.tasks.kinds import collate_of, encode
+from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
 from tombola.tasks.task import Task, task_names, validate
+from tombola.tasks.windows import Windows
 
-__all__ = ["Collate", "Encoded", "Split", "Task", "encode", "position_limit", "task_names", "validate"]
+__all__ = [
+    "Answers",
+    "Blocks",
+    "Collate",
+    "Encoded",
+    "MaskTokens",
+    "Split",
+    "Task",
+    "Windows",
+    "collate_of",
+    "encode",
+    "position_limit",
+    "task_names",
+    "validate",
+]

@@ -5,7 +5,32 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-MetricName = Literal["accuracy", "f1", "macro_f1", "weighted_f1", "mcc", "pearson", "spearman"]
+Kind = Literal["classification", "regression", "question-answering", "masked-lm"]
+MetricName = Literal[
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "weighted_f1",
+    "mcc",
+    "pearson",
+    "spearman",
+    "exact_match",
+    "squad_f1",
+    "masked_accuracy",
+]
+METRICS: dict[Kind, set[MetricName]] = {
+    "classification": {"accuracy", "f1", "macro_f1", "weighted_f1", "mcc"},
+    "regression": {"pearson", "spearman"},
+    "question-answering": {"exact_match", "squad_f1"},
+    "masked-lm": {"masked_accuracy"},
+}
+COLUMNS: dict[Kind, list[int]] = {
+    "classification": [1, 2],
+    "regression": [1, 2],
+    "question-answering": [2],  # the question and its context
+    "masked-lm": [1],
+}
+"""How many columns of text a task of each kind may have."""
 
 
 def _inside(path: str) -> str:
@@ -34,6 +59,7 @@ class Layout(Definition):
 
     `files` gives each split's file, or several names it is known by (`*` allowed; `.gz` is tried too). The reader
     goes by the ending: .tsv and .txt (tabs, no quoting), .csv, .jsonl, .json, or a folder of one sub-folder per label.
+    Passages of a masked-lm task may also be the lines of a text file of any other name, and of .txt.
     """
 
     files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = {}

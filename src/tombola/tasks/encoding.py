@@ -30,7 +30,7 @@ class Encoded:
     extras: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         if not -len(self) <= index < len(self):
@@ -38,8 +38,12 @@ class Encoded:
         index %= len(self)
         tokens = slice(self.offsets[index], self.offsets[index + 1])
         example: dict[str, Any] = {name: values[tokens].tolist() for name, values in self.inputs.items()}
-        example["labels"] = self.labels[index].item()
+        example["labels"] = self.label(index)
         return example | {name: values[index].tolist() for name, values in self.extras.items()}
+
+    def label(self, index: int) -> Any:
+        """What is to be found for an example: a class, a number, or the first and last token of an answer."""
+        return self.labels[index].tolist()
 
     @property
     def model_inputs(self) -> list[str]:
@@ -58,7 +62,7 @@ class Encoded:
         return replace(self, extras={**self.extras, name: np.asarray(values)})
 
 
-def encode(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Encoded:
+def encode_texts(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Encoded:
     """Tokenise a split. Longer inputs are cut, the longer text of a pair first; nothing is padded here."""
     limit = min(max_length, tokenizer.model_max_length)
     pieces: dict[str, list[np.ndarray]] = {}
@@ -81,12 +85,14 @@ def encode(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) ->
 
 
 class Collate:
-    """Examples to a batch of tensors, padded to the longest of them on the tokenizer's side.
+    """Examples to a batch of tensors, padded to the longest of them on the tokenizer's side unless another is said.
 
     Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, regression: bool = False) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, regression: bool = False, padding_side: str | None = None
+    ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if pad is None:
             raise DataError(
@@ -94,8 +100,11 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
-        self._left = tokenizer.padding_side == "left"
+        self._left = (padding_side or tokenizer.padding_side) == "left"
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of what a collator draws anew in each; here nothing is drawn."""
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Token tensors of shape (examples, longest), the attention mask, labels, and extras as they are."""

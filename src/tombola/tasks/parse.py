@@ -2,12 +2,14 @@
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Layout
-from tombola.tasks.readers import DoesNotFit, Fields, Malformed, Table
+from tombola.tasks.questions import read_answers
+from tombola.tasks.readers import BadRow, DoesNotFit, Fields, Malformed, Table
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
@@ -28,17 +30,12 @@ class Examples:
     dropped: int = 0
 
 
-class _BadRow(Exception):
-    """This row cannot become an example; the reason is its message."""
-
-
 def parse(task: "Task", layout: Layout, table: Table) -> Examples:
     """The table's examples. A row that does not parse raises DataError, or is counted where the layout drops it."""
     texts = [_positions(column, layout, table) for column in task.text]
-    label = _positions("label", layout, table)
+    read_target = _target_reader(task, layout, table)
     kept = {column: _positions(column, layout, table) for column in task.keep}
     name = _positions("id", layout, table) if "id" in layout.map or "id" in table.columns else None
-    read_label = _label_reader(task, layout)
 
     found = Examples(columns={column: [] for column in kept})
     seen: dict[str, int] = {}
@@ -48,11 +45,15 @@ def parse(task: "Task", layout: Layout, table: Table) -> Examples:
         try:
             values = _values(fields)
             example = tuple(_text(column, values, at) for column, at in zip(task.text, texts, strict=True))
-            target = read_label(_value(values, label))
+            if (
+                task.kind != "question-answering"
+            ):  # its answers are counted in characters of the whole context
+                example = tuple(text.strip() for text in example)
+            target = read_target(values, example)
             identity = str(rows) if name is None else str(_value(values, name))
             if identity in seen:
-                raise _BadRow(f"id {identity!r} also stands at {table.where(seen[identity])}")
-        except _BadRow as bad:
+                raise BadRow(f"id {identity!r} also stands at {table.where(seen[identity])}")
+        except BadRow as bad:
             problem = f"{table.where(line)}: {bad}"
             if not layout.drop_malformed:
                 raise DataError(f"{problem}.") from None
@@ -89,7 +90,7 @@ def _positions(column: str, layout: Layout, table: Table) -> list[int]:
 
 def _values(fields: Fields) -> list[Any]:
     if isinstance(fields, Malformed):
-        raise _BadRow(fields.reason)
+        raise BadRow(fields.reason)
     return fields
 
 
@@ -100,16 +101,26 @@ def _value(values: list[Any], at: list[int]) -> Any:
 def _text(column: str, values: list[Any], at: list[int]) -> str:
     value = _value(values, at)
     if not isinstance(value, str):
-        raise _BadRow(
+        raise BadRow(
             f"no text in column {column!r}" if value is None else f"column {column!r} is not text: {value!r}"
         )
-    text = value.strip()
-    if not text:
-        raise _BadRow(f"empty text in column {column!r}")
-    return text
+    if not value.strip():
+        raise BadRow(f"empty text in column {column!r}")
+    return value
 
 
-def _label_reader(task: "Task", layout: Layout) -> Any:
+def _target_reader(task: "Task", layout: Layout, table: Table) -> Callable[[list[Any], tuple[str, ...]], Any]:
+    """What finds an example's label, answers or nothing in its row, given its texts."""
+    if task.kind == "masked-lm":
+        return lambda values, texts: None
+    at = _positions("answers" if task.kind == "question-answering" else "label", layout, table)
+    if task.kind == "question-answering":
+        return lambda values, texts: read_answers(_value(values, at), texts[1], task.unanswerable)
+    read = _label_reader(task, layout)
+    return lambda values, texts: read(_value(values, at))
+
+
+def _label_reader(task: "Task", layout: Layout) -> Callable[[Any], int | float]:
     """Raw label -> number. `values` where the layout has them, else a label's name or its number."""
     if task.labels is None:
         return _number
@@ -126,7 +137,7 @@ def _label_reader(task: "Task", layout: Layout) -> Any:
                     f"This split of {task.name!r} is unlabelled (its labels are -1, as in public test sets): "
                     "use another split."
                 )
-            raise _BadRow(f"unknown label {raw!r}; expected one of {expected}")
+            raise BadRow(f"unknown label {raw!r}; expected one of {expected}")
         return number
 
     return read
@@ -136,7 +147,7 @@ def _number(raw: Any) -> float:
     try:
         number = float(raw)
     except (TypeError, ValueError):
-        raise _BadRow(f"label {raw!r} is not a number") from None
+        raise BadRow(f"label {raw!r} is not a number") from None
     if not math.isfinite(number):
-        raise _BadRow(f"label {raw!r} is not a finite number")
+        raise BadRow(f"label {raw!r} is not a finite number")
     return number

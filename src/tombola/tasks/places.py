@@ -8,7 +8,9 @@ from tombola.errors import DataError
 from tombola.tasks.definition import Layout
 from tombola.tasks.hub import NotOnHub, hub_table
 from tombola.tasks.parse import Examples, parse
-from tombola.tasks.readers import DoesNotFit, open_table
+from tombola.tasks.passages import passage_table, without_blanks
+from tombola.tasks.questions import question_table
+from tombola.tasks.readers import DoesNotFit, Table, ending_of, open_table
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
@@ -35,7 +37,7 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
     if source.hub is not None:
         try:
             layout = Layout(drop_malformed=source.drop_malformed)
-            return parse(task, layout, hub_table(task, split)), f"hub {source.hub}"
+            return _examples(task, layout, hub_table(task, split)), f"hub {source.hub}"
         except NotOnHub as error:
             looked.append(f"the hub ({error})")
     raise DataError(f"No data for {task.name}/{split}. Looked in: {'; '.join(looked)}.")
@@ -78,12 +80,25 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
             )
         try:
             if files:
-                return parse(task, layout, open_table(files[0], layout)), str(files[0])
+                return _examples(task, layout, _open(task, files[0], layout)), str(files[0])
         except DoesNotFit as error:
             misfit = misfit or error
     if misfit is not None:
         raise misfit
     raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).")
+
+
+def _open(task: "Task", file: Path, layout: Layout) -> Table:
+    """The file's rows, in the form that files of this kind of task have."""
+    if task.kind == "question-answering" and ending_of(file) == ".json":
+        return question_table(file)
+    if task.kind == "masked-lm" and ending_of(file) not in (".tsv", ".csv", ".json", ".jsonl"):
+        return passage_table(file)
+    return open_table(file, layout)
+
+
+def _examples(task: "Task", layout: Layout, table: Table) -> Examples:
+    return parse(task, layout, without_blanks(table) if task.kind == "masked-lm" else table)
 
 
 def _wanted(task: "Task", split: str) -> str:

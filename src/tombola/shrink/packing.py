@@ -1,0 +1,126 @@
+"""Unstructured tickets small on disk: what is kept of each matrix, and a bitmap that says where it was.
+
+At 70 % sparsity a matrix of 32-bit weights takes 0.3 · 32 + 1 bits a weight: 3.0 times less than dense.
+"""
+
+import json
+from os import PathLike
+from typing import Any, Literal
+
+import torch
+import transformers
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import AutoConfig, PreTrainedModel
+
+from tombola.errors import DamagedArtefact, TombolaError
+from tombola.masks import Mask, bits
+
+HEADER = "tombola"
+
+
+class Header(BaseModel):
+    """What a packed file says of itself: the model to build, and which of its tensors are packed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["packed"] = "packed"
+    version: Literal[1] = 1
+    architecture: str
+    config: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]
+
+
+def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
+    """Write the model under its mask as one safetensors file: kept values and a bit per weight.
+
+    A tensor of which too little is removed to pay for its bitmap is written as it is.
+    """
+    prefix = "" if model is model.base_model else f"{model.base_model_prefix}."
+    kept = {prefix + name: bools for name, bools in mask.tensors(model).items()}
+    stored: dict[str, Tensor] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, tensor in model.state_dict().items():
+        if name in model.all_tied_weights_keys:
+            continue
+        tensor = tensor.detach()
+        if name in kept and _pays(tensor, kept[name]):
+            shapes[name] = tuple(tensor.shape)
+            stored[f"{name}.values"] = tensor[kept[name]]
+            stored[f"{name}.bits"] = torch.from_numpy(bits.pack(kept[name]))
+        elif name in kept:
+            stored[name] = tensor.masked_fill(~kept[name], 0.0)
+        else:
+            stored[name] = tensor.contiguous()
+    header = Header(
+        architecture=type(model).__name__, config=json.loads(model.config.to_json_string()), shapes=shapes
+    )
+    try:
+        save_file(stored, path, {"format": "pt", HEADER: header.model_dump_json()})
+    except (OSError, SafetensorError) as error:
+        raise TombolaError(f"could not write the packed model to {path}: {error}.") from error
+
+
+def unpack(path: str | PathLike[str]) -> PreTrainedModel:
+    """The model that `pack` wrote, bit for bit; removed weights are zero."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise TombolaError(f"there is no packed model at {path}.") from error
+    except (OSError, SafetensorError) as error:
+        raise DamagedArtefact(
+            f"{path} is not a readable safetensors file ({error}): get it again."
+        ) from error
+    if HEADER not in metadata:
+        raise TombolaError(f"{path} is a safetensors file, but not a model packed by Tombola.")
+    try:
+        header = Header.model_validate_json(metadata[HEADER])
+    except ValidationError as error:
+        raise DamagedArtefact(
+            f"{path} has a malformed header ({error.errors()[0]['msg']}): get it again."
+        ) from None
+    state = {name: tensor for name, tensor in stored.items() if not _belongs(name, header)}
+    for name, shape in header.shapes.items():
+        state[name] = _unpacked(path, name, stored, shape)
+    return _built(header, state)
+
+
+def _pays(tensor: Tensor, kept: Tensor) -> bool:
+    removed = tensor.numel() - int(kept.sum())
+    return removed * tensor.element_size() > tensor.numel() / 8
+
+
+def _belongs(name: str, header: Header) -> bool:
+    return name.removesuffix(".values") in header.shapes or name.removesuffix(".bits") in header.shapes
+
+
+def _unpacked(
+    path: str | PathLike[str], name: str, stored: dict[str, Tensor], shape: tuple[int, ...]
+) -> Tensor:
+    values, bitmap = stored.get(f"{name}.values"), stored.get(f"{name}.bits")
+    count = torch.Size(shape).numel()
+    if (
+        values is None
+        or bitmap is None
+        or bitmap.dtype != torch.uint8
+        or bitmap.numel() != -(-count // 8)
+        or bits.population(bitmap.numpy()) != values.numel()
+    ):
+        raise DamagedArtefact(f"{path}: the values of {name} do not fit their bitmap: get the file again.")
+    tensor = torch.zeros(shape, dtype=values.dtype)
+    tensor[bits.unpack(bitmap.numpy(), shape)] = values
+    return tensor
+
+
+def _built(header: Header, state: dict[str, Tensor]) -> PreTrainedModel:
+    kind = getattr(transformers, header.architecture, None)
+    if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
+        raise TombolaError(
+            f"the packed model is a {header.architecture}, which transformers {transformers.__version__} lacks."
+        )
+    config_kind = type(AutoConfig.for_model(header.config["model_type"]))
+    return kind.from_pretrained(None, config=config_kind.from_dict(header.config), state_dict=state)

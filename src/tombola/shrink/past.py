@@ -1,0 +1,68 @@
+"""Checkpoints of the past: folders with `pruned_heads`, which transformers 5 no longer reads, as shrunk models.
+
+transformers 4 cut the rows of query, key and value and the columns of the output projection, and kept in the
+config which heads had gone; a shrunk folder has the same tensors and says the same in its own words.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, PretrainedConfig
+
+from tombola.errors import ModelError
+from tombola.masks import Layout
+from tombola.shrink.cutting import head_count
+from tombola.shrink.folders import (
+    copy_companions,
+    load_model,
+    read_config,
+    require_safetensors,
+    written_whole,
+)
+from tombola.shrink.shape import LayerShape, ModelShape
+
+
+def convert_pruned_heads(old: str | Path, new: str | Path) -> ModelShape:
+    """Write a folder whose config carries `pruned_heads` as a shrunk folder; what is left of each layer."""
+    old, new = Path(old), Path(new)
+    config = read_config(old)
+    weights = require_safetensors(old)
+    pruned = config.pop("pruned_heads", None)
+    if not pruned:
+        raise ModelError(f"{old} has no pruned_heads in its config.json, so there is nothing to convert.")
+    shape = _shape(config, pruned, old)
+    with written_whole(new) as folder:
+        config["quantization_config"] = shape.model_dump(mode="json")
+        (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+        for file in weights:
+            shutil.copyfile(file, folder / file.name)
+        copy_companions(old, folder)
+        load_model(folder)
+    return shape
+
+
+def _shape(config: dict[str, Any], pruned: dict[str, list[int]], folder: Path) -> ModelShape:
+    with torch.device("meta"):
+        layout = Layout.of(AutoModel.from_config(_typed(config)))
+    gone = {int(layer): set(heads) for layer, heads in pruned.items()}
+    present = {index: set(range(head_count(layout, index))) for index in layout.layers()}
+    for layer, heads in gone.items():
+        if not heads <= present.get(layer, set()):
+            raise ModelError(
+                f"{folder}: pruned_heads names heads {sorted(heads)} of layer {layer}, which this model does not have."
+            )
+    return ModelShape(
+        layers=tuple(
+            LayerShape(
+                heads=tuple(sorted(present[index] - gone.get(index, set()))), neurons=roles["up"].outputs
+            )
+            for index, roles in layout.layers().items()
+        )
+    )
+
+
+def _typed(config: dict[str, Any]) -> PretrainedConfig:
+    return type(AutoConfig.for_model(config["model_type"])).from_dict(config)

@@ -1,0 +1,113 @@
+"""Questions with windows of their contexts as token ids, and the way back from tokens to characters."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from tombola.errors import DataError
+from tombola.tasks.encoding import CHUNK, Encoded
+from tombola.tasks.frame import Frame, token_ids
+from tombola.tasks.questions import Answers
+from tombola.tasks.split import Split
+
+STRIDE = 128  # tokens from the beginning of a window to that of the next
+LONGEST_QUESTION = 64  # tokens; the rest is cut off
+NO_ANSWER = 0  # the token that stands for "not in this window", BERT's [CLS]
+
+
+@dataclass(frozen=True, eq=False)
+class Windows(Encoded):
+    """Each question with one window of its context or several. `labels` are the answer's first and last token.
+
+    `question` says whose window it is; `spans` gives every token's characters in the context, (−1, −1) outside.
+    """
+
+    question: np.ndarray = field(kw_only=True)
+    spans: np.ndarray = field(kw_only=True)
+
+
+class Context(NamedTuple):
+    """The tokens of a context, and the characters from and to which each of them goes."""
+
+    ids: np.ndarray
+    spans: np.ndarray
+
+
+def encode_questions(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Windows:
+    """Tokenise a split of questions. A window begins every 128 tokens, or half a window where that is less.
+
+    The answer's label is in the windows that hold all of it; the others say "no answer here".
+    """
+    frame = Frame(tokenizer, texts=2)
+    free = min(max_length, tokenizer.model_max_length) - frame.size
+    if free < 2:
+        raise DataError(f"{max_length} tokens have no room for a question and its context.")
+    contexts = _contexts(tokenizer, [context for _, context in split.texts])
+    questions = _questions(tokenizer, [question for question, _ in split.texts], free)
+    inputs: list[dict[str, np.ndarray]] = []
+    spans: list[np.ndarray] = []
+    labels: list[tuple[int, int]] = []
+    owners: list[int] = []
+    for number, (asked, (_, text)) in enumerate(zip(questions, split.texts, strict=True)):
+        context, answers = contexts[text], split.labels[number]
+        assert isinstance(answers, Answers)
+        first, last = _answer_tokens(context, answers.span)
+        room = free - len(asked)
+        for start in _window_starts(len(context.ids), room):
+            part = slice(start, start + room)
+            window = frame.around(asked, context.ids[part])
+            at = frame.start(1, len(asked), len(context.ids[part]))
+            inputs.append(window)
+            spans.append(_placed(context.spans[part], at, len(window["input_ids"])))
+            inside = start <= first <= last < start + room
+            labels.append((first - start + at, last - start + at) if inside else (NO_ANSWER, NO_ANSWER))
+            owners.append(number)
+    return Windows(
+        {name: np.concatenate([window[name] for window in inputs]) for name in frame.names},
+        np.cumsum([0, *(len(one) for one in spans)]),
+        np.array(labels, dtype=np.int64),
+        question=np.array(owners),
+        spans=np.concatenate(spans),
+    )
+
+
+def _contexts(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> dict[str, Context]:
+    """Each context once: half a dozen questions share it."""
+    unique = list(dict.fromkeys(texts))
+    found: dict[str, Context] = {}
+    for start in range(0, len(unique), CHUNK):
+        chunk = unique[start : start + CHUNK]
+        encoded = tokenizer(chunk, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        for text, ids, spans in zip(chunk, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+            if not ids:
+                raise DataError(f"The tokenizer finds no token in the context {text!r}.")
+            found[text] = Context(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int32))
+    return found
+
+
+def _questions(tokenizer: PreTrainedTokenizerBase, texts: list[str], free: int) -> list[np.ndarray]:
+    longest = min(LONGEST_QUESTION, free // 2)
+    chunks = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK))
+    return [ids[:longest] for chunk in chunks for ids in token_ids(tokenizer, chunk)]
+
+
+def _window_starts(length: int, room: int) -> range:
+    step = min(STRIDE, (room + 1) // 2)
+    return range(0, max(length - room, 0) + step, step)
+
+
+def _answer_tokens(context: Context, span: tuple[int, int] | None) -> tuple[int, int]:
+    """The first and the last token that overlap the span; (−1, −1) if there is none."""
+    if span is None:
+        return -1, -1
+    first = int(np.searchsorted(context.spans[:, 1], span[0], side="right"))
+    last = int(np.searchsorted(context.spans[:, 0], span[1], side="left")) - 1
+    return (first, last) if first <= last else (-1, -1)
+
+
+def _placed(spans: np.ndarray, at: int, length: int) -> np.ndarray:
+    placed = np.full((length, 2), -1, dtype=np.int32)
+    placed[at : at + len(spans)] = spans
+    return placed
