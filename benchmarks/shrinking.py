@@ -8,8 +8,6 @@ wanted ratio. Goal: speed-up at least 0.93 of the ratio. On a machine that other
 """
 
 import argparse
-from collections.abc import Callable
-from statistics import median
 from time import perf_counter, thread_time
 
 import torch
@@ -18,7 +16,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, PreTrai
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.models import find_model
 from tombola.shrink import count_flops, shrink
-from tombola.shrink.inputs import random_inputs
+from tombola.shrink.measuring import time_in_turns
 
 RATIOS = (1.3, 2.0, 4.0)
 BATCH, LENGTH = 32, 128
@@ -43,21 +41,6 @@ def shrunk_by(model: PreTrainedModel, ratio: float) -> PreTrainedModel:
     return shrink(model, random_mask(heads, sparsity).join(random_mask(neurons, sparsity)))
 
 
-@torch.inference_mode()
-def seconds_in_turns(
-    models: list[PreTrainedModel], rounds: int, clock: Callable[[], float]
-) -> list[list[float]]:
-    inputs = random_inputs(models[0], BATCH, LENGTH)
-    seconds: list[list[float]] = [[] for _ in models]
-    for turn in range(rounds + 2):
-        for model, taken in zip(models, seconds, strict=True):
-            start = clock()
-            model(**inputs)
-            if turn >= 2:
-                taken.append(clock() - start)
-    return seconds
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--models", default="minilm,bert-base")
@@ -74,12 +57,12 @@ def main() -> None:
     for name in chosen.models.split(","):
         dense = load(name).eval()
         shrunk = [shrunk_by(dense, ratio).eval() for ratio in RATIOS]
-        dense_seconds, *others = seconds_in_turns([dense, *shrunk], chosen.rounds, clock)
-        for model, taken in zip(shrunk, others, strict=True):
+        before, *after = time_in_turns([dense, *shrunk], BATCH, LENGTH, chosen.rounds, clock)
+        for model, seconds in zip(shrunk, after, strict=True):
             ratio = count_flops(dense, 1, LENGTH) / count_flops(model, 1, LENGTH)
-            gain = median(dense_seconds) / median(taken)
+            gain = before / seconds
             print(
-                f"{name:<10} {median(dense_seconds) * 1e3:>8.0f}  {median(taken) * 1e3:>9.0f}  {ratio:>10.2f}"
+                f"{name:<10} {before * 1e3:>8.0f}  {seconds * 1e3:>9.0f}  {ratio:>10.2f}"
                 f"  {gain:>8.2f}  {gain / ratio:>21.3f}",
                 flush=True,
             )

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import tombola
 from tombola.masks import Mask
-from tombola.models import find_model, load_classifier
+from tombola.models import find_model, load_model
 from tombola.pipeline import execute, plan, unique
 from tombola.recipe import expand
 from tombola.stages import Job
@@ -110,7 +110,7 @@ def test_imp_removes_the_smallest_of_the_trained_weights_that_were_left(finished
 def test_after_a_rewind_every_kept_encoder_weight_is_the_pretrained_one_bit_for_bit(world, finished):
     one, store = finished
     rewound = prepare(job(store, one.model))
-    original = load_classifier(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
+    original = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     kept = mask.tensors(rewound)
     for name, tensor in rewound.base_model.state_dict().items():
@@ -188,7 +188,7 @@ def test_a_mask_without_retraining_is_applied_when_it_is_evaluated(world, tmp_pa
     assert one.model.key == plans(world)[0].model.key
     execute(one.stages() + most.stages(), store)
     scores = [
-        load_file(store.open(p.evaluations["validation"]) / "logits.safetensors")["logits"]
+        load_file(store.open(p.evaluations["validation"]) / "predictions.safetensors")["predictions"]
         for p in (one, most)
     ]
     assert not torch.equal(*scores)

@@ -6,7 +6,7 @@ import pytest
 
 from tombola.errors import TombolaError
 from tombola.results import Result
-from tombola.transfer import transfer_matrix
+from tombola.transferring import transfer_matrix
 
 
 def cell(variant, score, sparsity=0.0, seed=1, **axes):

@@ -7,9 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.shrink.registration import install
 from tombola.version import __version__
 
+install()  # lets AutoModel read shrunk tickets
+
 if TYPE_CHECKING:
+    from tombola.attacks import attack
     from tombola.judging import evaluate
     from tombola.masks import Mask, Scores, Units, draw
     from tombola.results import Result
@@ -17,8 +21,10 @@ if TYPE_CHECKING:
     from tombola.tasks import Task
     from tombola.ticket import Ticket
     from tombola.training import KeepMask
+    from tombola.transferring import transfer
 
 _HOME = {
+    "attack": "tombola.attacks",
     "KeepMask": "tombola.training",
     "Mask": "tombola.masks",
     "Result": "tombola.results",
@@ -27,6 +33,7 @@ _HOME = {
     "Ticket": "tombola.ticket",
     "Units": "tombola.masks",
     "draw": "tombola.masks",
+    "transfer": "tombola.transferring",
     "evaluate": "tombola.judging",
     "run": "tombola.running",
 }
@@ -41,9 +48,11 @@ __all__ = [
     "TombolaError",
     "Units",
     "__version__",
+    "attack",
     "draw",
     "evaluate",
     "run",
+    "transfer",
 ]
 
 

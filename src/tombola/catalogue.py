@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from tombola.attacks import attacks
 from tombola.errors import TombolaError, UnknownName
 from tombola.families import families
 from tombola.models import EMBEDDED
@@ -28,6 +29,7 @@ def catalogue(kind: str | None = None) -> dict[str, Rows]:
         "tasks": [(name, Task.named(name).about) for name in task_names()],
         "methods": [(name, search.about) for name, search in searches.items()],
         "objectives": [(name, about(objective)) for name, objective in objectives.items()],
+        "attacks": [(name, kind.paper) for name, kind in attacks.items()],
         "families": [(family.name, ", ".join(family.model_types)) for family in families()],
         "recipes": [
             (str(path.relative_to(RECIPES).with_suffix("")), _recipe_about(path))

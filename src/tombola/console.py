@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -25,7 +25,11 @@ from tombola.results import Result
 from tombola.running import Watch
 from tombola.stages import Progress as StageProgress
 from tombola.store import Stage, Store
-from tombola.transfer import Transfer
+from tombola.transferring import Transfer
+
+if TYPE_CHECKING:
+    from tombola.attacks import AttackReport
+    from tombola.shrink import Export, Row
 
 out = Console()
 err = Console(stderr=True)
@@ -103,6 +107,80 @@ def matching_lines(result: Result) -> list[str]:
                 f"{name}: matches the dense model on {on} up to {one.within:.0%}; not below its mean {strict}"
             )
     return lines
+
+
+@contextmanager
+def counting(title: str) -> Iterator[Callable[[int], None]]:
+    """A bar for a number of examples; what it yields is told how many have just ended."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed} done"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda ended: progress.advance(task, ended)
+
+
+def attack_table(name: str, report: AttackReport) -> Table:
+    """The figures of an attack."""
+    found = report.summary()
+    low, high = found["accuracy_under_attack_interval"]
+    caption = f"{found['seconds']:.0f} s, {found['rows']:,} texts scored; " + "; ".join(
+        f"{kind}: {what}" for kind, what in report.resources.items()
+    )
+    table = Table(
+        title=f"{report.attack} on {name}", caption=caption, title_justify="left", caption_justify="left"
+    )
+    table.add_column("")
+    table.add_column("", justify="right")
+    rows = [
+        ("examples", f"{found['n']}"),
+        ("clean accuracy", f"{found['clean_accuracy']:.1%}"),
+        ("accuracy under attack", f"{found['accuracy_under_attack']:.1%}  (95 %: {low:.1%} to {high:.1%})"),
+        ("success rate", _percent(found["success_rate"])),
+        ("queries", _number(found["mean_queries"])),
+        (
+            "changed words",
+            f"{_number(found['mean_changed_words'])}  ({_percent(found['mean_changed_share'])})",
+        ),
+        ("similarity", _number(found["mean_similarity"], 3)),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def size_table(title: str, rows: Sequence[Row]) -> Table:
+    """Before and after, with the ratio of each."""
+    table = Table("", title=title, title_justify="left")
+    for column in ("before", "after", "ratio"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(row.what, f"{row.before:,.4g}", f"{row.after:,.4g}", f"{row.ratio:.2f} ×")
+    return table
+
+
+def export_table(done: Export) -> Table:
+    """How far onnxruntime is from PyTorch."""
+    table = Table("", title="ONNX", title_justify="left")
+    for column in ("bytes", "largest difference", "same decision"):
+        table.add_column(column, justify="right")
+    table.add_row("float32", f"{done.bytes:,}", f"{done.max_difference:.2g}", "")
+    if done.int8:
+        table.add_row(
+            "int8", f"{done.int8.bytes:,}", f"{done.int8.max_difference:.2g}", f"{done.int8.agreement:.1%}"
+        )
+    return table
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def say(what: str, path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tombola.attacks import Attack, Resources
+from tombola.attacks.report import AttackReport
+from tombola.attacks.run import attack as attack_model
 from tombola.errors import TombolaError
 from tombola.evaluation import Score, evaluate_split
-from tombola.models import find_model, load_classifier, load_tokenizer
+from tombola.models import find_model, load_model, load_tokenizer
 from tombola.stages.sources import find_target
 from tombola.tasks import Task
 from tombola.ticket import TICKET, Ticket
@@ -41,6 +44,43 @@ def evaluate(
     return scores
 
 
+def attack(
+    model: Ticket | str | Path,
+    recipe: str | Attack = "textfooler",
+    *,
+    task: str | None = None,
+    split: str = "validation",
+    n: int | None = None,
+    seed: int = 0,
+    query_budget: int | None = None,
+    vectors: Path | str | None = None,
+    mlm: str | None = None,
+    data: Path | str | None = None,
+    max_length: int = 128,
+    journal: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> AttackReport:
+    """Attack a ticket or a model's folder on a sample of its task; `tombola.attack` takes any model in memory."""
+    folder = model.folder if isinstance(model, Ticket) else find_model(str(model)).folder
+    task = task or _task_of(folder)
+    examples = Task.named(task).load(split, folder=Path(data) if data else None)
+    if journal is not None:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+    return attack_model(
+        _load(folder, task),
+        load_tokenizer(folder),
+        examples,
+        recipe,
+        n=n,
+        seed=seed,
+        query_budget=query_budget,
+        resources=Resources(vectors=vectors, mlm=mlm),
+        max_length=max_length,
+        resume=journal,
+        progress=progress,
+    )
+
+
 def _task_of(folder: Path) -> str:
     if not (folder / TICKET).is_file():
         raise TombolaError(f"{folder} is not a ticket, so its task must be said: --task NAME")
@@ -48,4 +88,4 @@ def _task_of(folder: Path) -> str:
 
 
 def _load(folder: Path, task: str) -> PreTrainedModel:
-    return load_classifier(folder, Task.named(task), seed=0)
+    return load_model(folder, Task.named(task), seed=0)

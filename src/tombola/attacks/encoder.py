@@ -65,10 +65,11 @@ class SentenceEncoder:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, one row a text."""
+        model = self.model
 
         def forward(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            inputs = on(self.model.device, batch)
-            states = self.model(**inputs).last_hidden_state
+            inputs = on(model.device, batch)
+            states = model(**inputs).last_hidden_state
             real = inputs["attention_mask"].unsqueeze(-1)
             return torch.nn.functional.normalize((states * real).sum(1) / real.sum(1), dim=-1)
 

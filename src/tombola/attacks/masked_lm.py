@@ -31,6 +31,7 @@ class MaskedLM:
         self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", name: str = "given as an object"
     ) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
+        self._special = set(tokenizer.all_special_ids)
         self._wordpiece = any(token.startswith("##") for token in tokenizer.get_vocab())
 
     @classmethod
@@ -90,18 +91,25 @@ class MaskedLM:
     def _combinations(self, values: torch.Tensor, ids: torch.Tensor, k: int) -> list[str]:
         """Words made of one prediction for each sub-word, ranked by the perplexity of their sub-words.
 
-        The paper feeds all K^t combinations to the masked LM; we feed it the most probable of the 12^t best ones.
+        The paper feeds all K^t combinations to the masked LM; we feed it the most probable of the 12^t best ones that
+        make a single word: a beginning followed by continuations.
         """
         columns = [
-            list(zip(v[:PER_SUBWORD].tolist(), i[:PER_SUBWORD].tolist(), strict=True))
-            for v, i in zip(values, ids, strict=True)
+            [pair for pair in zip(v, i, strict=True) if self._fits(pair[1], begins=place == 0)][:PER_SUBWORD]
+            for place, (v, i) in enumerate(zip(values.tolist(), ids.tolist(), strict=True))
         ]
         joint = sorted(product(*columns), key=lambda row: -sum(value for value, _ in row))[:COMBINATIONS]
+        if not joint:
+            return []
         combinations = torch.tensor([[token for _, token in row] for row in joint])
         logits = self.model(input_ids=combinations.to(self.model.device)).logits.float().cpu()
         losses = torch.nn.functional.cross_entropy(
             logits.transpose(1, 2), combinations, reduction="none"
         ).mean(1)
         ranked = combinations[losses.argsort(stable=True)][:k].tolist()
-        words = (self.tokenizer.decode(row, skip_special_tokens=True).strip() for row in ranked)
+        words = (self.tokenizer.decode(row).strip() for row in ranked)
         return [word for word in words if WHOLE_WORD.fullmatch(word)]
+
+    def _fits(self, token_id: int, *, begins: bool) -> bool:
+        token = self.tokenizer.convert_ids_to_tokens(token_id)
+        return token_id not in self._special and self._begins_word(token) == begins

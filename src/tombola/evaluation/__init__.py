@@ -1,9 +1,12 @@
 """How good a model is: predictions in data order, metrics with their standard errors, intervals over seeds."""
 
+from tombola.evaluation.answers import normalised
 from tombola.evaluation.evaluate import Evaluation, evaluate_split
 from tombola.evaluation.intervals import MeanInterval, bootstrap, mean_interval, wilson
 from tombola.evaluation.metrics import Score, metrics, score
 from tombola.evaluation.predict import predict
+from tombola.evaluation.spans import predict_spans
+from tombola.evaluation.tokens import predict_tokens
 
 __all__ = [
     "Evaluation",
@@ -13,7 +16,10 @@ __all__ = [
     "evaluate_split",
     "mean_interval",
     "metrics",
+    "normalised",
     "predict",
+    "predict_spans",
+    "predict_tokens",
     "score",
     "wilson",
 ]

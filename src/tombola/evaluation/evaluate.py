@@ -1,4 +1,4 @@
-"""A model on a split in one call: tokenise, predict, put the labels in the task's order, score."""
+"""A model on a split in one call: tokenise, predict, score."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,15 +9,22 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from tombola.errors import ModelError
 from tombola.evaluation.metrics import Score, score
 from tombola.evaluation.predict import predict
-from tombola.tasks import Collate, Split, Task, encode, position_limit
+from tombola.evaluation.spans import predict_spans
+from tombola.evaluation.tokens import predict_tokens
+from tombola.tasks import Blocks, Split, Task, Windows, collate_of, encode, position_limit
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores by metric, the logits they come from in the task's label order, and remarks for the reader."""
+    """Scores by metric, the predictions they come from, and remarks for the reader.
+
+    Predictions are logits in the task's label order, one row per example; of questions the characters of the
+    context that answer each, from first to after the last; of passages the predicted and the true id of each
+    masked token.
+    """
 
     scores: dict[str, Score]
-    logits: np.ndarray
+    predictions: np.ndarray
     notes: list[str] = field(default_factory=list)
 
 
@@ -29,11 +36,19 @@ def evaluate_split(
     precision: Literal["fp32", "bf16"] = "fp32",
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
-    columns, notes = label_columns(model, split.task)
-    limit = min(max_length, position_limit(model.config) or max_length)
-    collate = Collate(tokenizer, regression=split.task.kind == "regression")
-    logits = predict(model, encode(split, tokenizer, limit), collate, precision=precision)[:, columns]
-    return Evaluation(score(split.task, logits, split.labels), logits, notes)
+    task = split.task
+    data = encode(split, tokenizer, min(max_length, position_limit(model.config) or max_length))
+    collate = collate_of(task, tokenizer)
+    if isinstance(data, Windows):
+        spans = predict_spans(model, data, collate, unanswerable=task.unanswerable, precision=precision)
+        texts = [context[a:b] for (_, context), (a, b) in zip(split.texts, spans.tolist(), strict=True)]
+        return Evaluation(score(task, texts, split.labels), spans)
+    if isinstance(data, Blocks):
+        tokens = predict_tokens(model, data, collate, precision=precision)
+        return Evaluation(score(task, *tokens.T), tokens)
+    columns, notes = label_columns(model, task)
+    logits = predict(model, data, collate, precision=precision)[:, columns]
+    return Evaluation(score(task, logits, split.labels), logits, notes)
 
 
 def label_columns(model: PreTrainedModel, task: Task) -> tuple[list[int], list[str]]:

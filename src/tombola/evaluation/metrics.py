@@ -3,7 +3,7 @@ so one definition serves the value and its bootstrap, which redraws matrices ins
 
 from collections.abc import Callable
 from math import sqrt
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import stats
@@ -42,19 +42,25 @@ class Score(NamedTuple):
         return max(-1.0, self.value - half), min(1.0, self.value + half)
 
 
-Metric = Callable[[np.ndarray, np.ndarray], Score]
+Metric = Callable[[Any, Any], Score]
 metrics: Registry[Metric] = Registry("metric")
 
 
-def score(task: Task, logits: np.ndarray, labels: np.ndarray | list[int] | list[float]) -> dict[str, Score]:
-    """Every metric of the task, the headline first."""
-    labels = np.asarray(labels)
-    if len(logits) != len(labels) or len(labels) == 0:
-        raise DataError(f"{len(logits)} predictions for {len(labels)} labels cannot be scored.")
-    broken = int((~np.isfinite(logits).reshape(len(logits), -1).all(axis=1)).sum())
-    if broken:
-        raise ModelError(f"The model's outputs for {broken} of {len(logits)} examples are NaN or infinite.")
-    return {name: metrics[name](logits, labels) for name in task.metrics}
+def score(task: Task, predictions: np.ndarray | list[str], labels: Any) -> dict[str, Score]:
+    """Every metric of the task, the headline first.
+
+    Predictions are logits; of questions the texts of the answers, of masked tokens their ids.
+    """
+    if len(predictions) != len(labels) or len(labels) == 0:
+        raise DataError(f"{len(predictions)} predictions for {len(labels)} labels cannot be scored.")
+    if task.kind != "question-answering":
+        predictions, labels = np.asarray(predictions), np.asarray(labels)
+        broken = int((~np.isfinite(predictions).reshape(len(labels), -1).all(axis=1)).sum())
+        if broken:
+            raise ModelError(
+                f"The model's outputs for {broken} of {len(labels)} examples are NaN or infinite."
+            )
+    return {name: metrics[name](predictions, labels) for name in task.metrics}
 
 
 @metrics("accuracy")

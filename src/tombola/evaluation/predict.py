@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from tombola.objectives import logits_of
 from tombola.tasks import Collate, Encoded
 
 BATCH_TOKENS = 2048  # see benchmarks/evaluation.py
@@ -28,17 +29,34 @@ def predict(
     `progress` is called with the number of examples of each batch.
     """
     rows, order = [], []
+
+    def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
+        rows.append(logits.float().cpu().numpy())
+        order.append(members)
+        if progress is not None:
+            progress(len(members))
+
+    each_batch(model, encoded, collate, take, batch_tokens=batch_tokens, precision=precision)
+    logits = np.concatenate(rows)
+    return logits[np.argsort(np.concatenate(order))]
+
+
+def each_batch(
+    model: PreTrainedModel,
+    encoded: Encoded,
+    collate: Collate,
+    take: Callable[[np.ndarray, dict[str, Any], torch.Tensor], None],
+    *,
+    batch_tokens: int,
+    precision: Literal["fp32", "bf16"],
+) -> None:
+    """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits."""
     autocast = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
     with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast:
         for members in batches(encoded.lengths, batch_tokens):
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
-            rows.append(model(**inputs).logits.float().cpu().numpy())
-            order.append(members)
-            if progress is not None:
-                progress(len(members))
-    logits = np.concatenate(rows)
-    return logits[np.argsort(np.concatenate(order))]
+            take(members, batch, logits_of(model(**inputs)))
 
 
 @contextmanager

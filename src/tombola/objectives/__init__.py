@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+import torch
+
 from tombola.registry import Registry
 
 if TYPE_CHECKING:
@@ -19,6 +21,13 @@ INPUTS = ("input_ids", "inputs_embeds", "attention_mask", "token_type_ids", "pos
 def inputs_of(batch: Batch) -> dict[str, "Tensor"]:
     """The part of a batch that the model reads."""
     return {name: batch[name] for name in INPUTS if name in batch}
+
+
+def logits_of(output: Mapping[str, "Tensor"]) -> "Tensor":
+    """A model's logits; those for the start and the end of an answer as (examples, 2, tokens)."""
+    if "logits" in output:
+        return output["logits"]
+    return torch.stack([output["start_logits"], output["end_logits"]], dim=1)
 
 
 class Objective(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tombola.objectives import Batch, Objective, inputs_of, objectives
+from tombola.objectives import Batch, Objective, inputs_of, logits_of, objectives
 
 
 @objectives("cross_entropy")
@@ -13,14 +13,15 @@ from tombola.objectives import Batch, Objective, inputs_of, objectives
 class CrossEntropy(Objective):
     """Mean cross-entropy from the logits, with optional label smoothing; mean squared error for regression.
 
-    Labels of −100 are no items, so that masked language modelling needs nothing else.
+    Labels of −100 are no items, so that masked language modelling needs nothing else; the start and the end of
+    an answer are two items, each a choice among the tokens.
     """
 
     label_smoothing: float = 0.0
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean over the batch's items."""
-        return self.of_logits(model(**inputs_of(batch)).logits, batch["labels"])
+        return self.of_logits(logits_of(model(**inputs_of(batch))), batch["labels"])
 
     def of_logits(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The same from logits that are already there."""

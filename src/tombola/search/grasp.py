@@ -7,6 +7,7 @@ from pydantic import Field
 from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
+from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence, SearchSettings, scorer
 
 
@@ -48,4 +49,4 @@ def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evide
 
 
 def _loss(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    return model(**batch).loss
+    return CrossEntropy().loss(model, batch)

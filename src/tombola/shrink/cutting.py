@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -83,11 +84,11 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
         within = _indices(kept, matrix.outputs, count)
         rows.setdefault(_path(matrix), []).append(within + matrix.block * matrix.outputs)
     for path, indices in rows.items():
-        module = base.get_submodule(path)
-        _select(module, "weight", inward[0].out_dim, torch.cat(indices))
-        _select(module, "bias", 0, torch.cat(indices))
-        _declare_sizes(module)
-    module = base.get_submodule(_path(outward))
+        inlet = base.get_submodule(path)
+        _select(inlet, "weight", inward[0].out_dim, torch.cat(indices))
+        _select(inlet, "bias", 0, torch.cat(indices))
+        _declare_sizes(inlet)
+    module: Any = base.get_submodule(_path(outward))
     _select(module, "weight", 1 - outward.out_dim, _indices(kept, outward.inputs, count))
     _declare_sizes(module)
     if not keep_bias:

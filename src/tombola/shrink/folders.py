@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers import AutoConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError, TombolaError
 
-WEIGHTS = "*.safetensors"
+WEIGHTS = "model*.safetensors"
+INDEX = "model.safetensors.index.json"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -24,6 +25,14 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{folder} has no config.json, so it is not a model folder.") from None
     except ValueError as error:
         raise ModelError(f"{path} is not valid JSON: {error}.") from None
+
+
+def config_from(data: dict[str, Any]) -> PretrainedConfig:
+    """A config as its own class, from what is written of it."""
+    try:
+        return type(AutoConfig.for_model(data["model_type"])).from_dict(data)
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"transformers does not know the model type of this config: {error}.") from None
 
 
 def require_safetensors(folder: Path) -> list[Path]:
@@ -41,14 +50,18 @@ def load_model(folder: Path, **options: Any) -> PreTrainedModel:
     """The model of a folder, of the architecture that its config names, in the precision it is stored in."""
     read_config(folder)
     require_safetensors(folder)
-    config = AutoConfig.from_pretrained(folder)
-    architecture = (config.architectures or ["none"])[0]
+    architectures = AutoConfig.from_pretrained(folder).architectures
+    if not architectures:
+        raise ModelError(f"{folder}: its config.json does not name the architecture to build.")
+    return model_class(architectures[0]).from_pretrained(folder, use_safetensors=True, **options)
+
+
+def model_class(architecture: str) -> type[PreTrainedModel]:
+    """The model class that a config names."""
     kind = getattr(transformers, architecture, None)
     if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
-        raise ModelError(
-            f"{folder}: its config names the architecture {architecture}, which transformers lacks."
-        )
-    return kind.from_pretrained(folder, use_safetensors=True, **options)
+        raise ModelError(f"transformers {transformers.__version__} has no model {architecture!r}.")
+    return kind
 
 
 def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -> None:

@@ -1,6 +1,6 @@
 """How large and how fast a model is: parameters, FLOPs, bytes, and latency measured side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -72,16 +72,22 @@ def measure(
 
 
 @torch.inference_mode()
-def time_in_turns(models: Sequence[PreTrainedModel], batch: int, length: int, rounds: int) -> list[float]:
+def time_in_turns(
+    models: Sequence[PreTrainedModel],
+    batch: int,
+    length: int,
+    rounds: int,
+    clock: Callable[[], float] = perf_counter,
+) -> list[float]:
     """The median seconds of a forward pass of each model, after a warm-up; every round runs each model once."""
     seconds: list[list[float]] = [[] for _ in models]
     inputs = [random_inputs(model.eval(), batch, length) for model in models]
     for turn in range(WARM_UP + rounds):
         for model, given, taken in zip(models, inputs, seconds, strict=True):
-            start = perf_counter()
+            start = clock()
             model(**given)
             if turn >= WARM_UP:
-                taken.append(perf_counter() - start)
+                taken.append(clock() - start)
     return [median(taken) for taken in seconds]
 
 

@@ -1,6 +1,11 @@
 """Models as ONNX, for any batch and length, checked against PyTorch before anybody else runs them."""
 
+import logging
 import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,11 +62,13 @@ def export_onnx(source: PreTrainedModel | str | Path, path: str | Path, int8: bo
     with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         draft = Path(folder) / path.name
         large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
-        _write(model.eval(), draft, large)
+        with _quiet():
+            _write(model.eval(), draft, large)
         longest = longest_input(model.config)
         shapes = [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
         difference = _check(model, draft, shapes)
-        quantised = _quantise(model, draft, large) if int8 else None
+        with _quiet():
+            quantised = _quantise(model, draft, large) if int8 else None
         size = sum(file.stat().st_size for file in Path(folder).iterdir() if ".int8." not in file.name)
         for file in list(Path(folder).iterdir()):
             shutil.move(file, path.parent / file.name)
@@ -86,7 +93,7 @@ class _Tensors(nn.Module):
 def _write(model: PreTrainedModel, path: Path, large: bool) -> None:
     inputs = random_inputs(model, 2, min(9, longest_input(model.config)), padded=True)
     torch.onnx.export(
-        _Tensors(model, list(inputs)),
+        _Tensors(model, list(inputs)).eval(),
         tuple(inputs.values()),
         path,
         dynamo=True,
@@ -115,10 +122,14 @@ def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]]) ->
 
 
 def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
+    quantization = import_module("onnxruntime.quantization")
     target = path.with_suffix(".int8.onnx")
-    quantize_dynamic(path, target, weight_type=QuantType.QInt8, use_external_data_format=large)
+    signed = quantization.QuantType.QInt8
+    graph = import_module("onnx").load(path)
+    graph.graph.ClearField(
+        "value_info"
+    )  # the quantiser transposes matrices and trips over their recorded shapes
+    quantization.quantize_dynamic(graph, target, weight_type=signed, use_external_data_format=large)
     inputs = random_inputs(model, TEXTS, min(32, longest_input(model.config)), padded=True)
     expected, actual = outputs_of(model, inputs), _run(_session(target), inputs)
     first = next(iter(expected))
@@ -132,15 +143,26 @@ def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
 
 
 def _session(path: Path) -> Any:
-    from onnxruntime import InferenceSession
-
-    return InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    runtime = import_module("onnxruntime")
+    return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
 def _run(session: Any, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     names = [output.name for output in session.get_outputs()]
     values = session.run(names, {name: value.cpu().numpy() for name, value in inputs.items()})
     return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporters' warnings about packages and names that do not concern the model."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(level)
 
 
 def _require_packages() -> None:

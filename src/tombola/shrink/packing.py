@@ -8,15 +8,15 @@ from os import PathLike
 from typing import Any, Literal
 
 import torch
-import transformers
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, bits
+from tombola.shrink.folders import config_from, model_class
 
 HEADER = "tombola"
 
@@ -117,10 +117,5 @@ def _unpacked(
 
 
 def _built(header: Header, state: dict[str, Tensor]) -> PreTrainedModel:
-    kind = getattr(transformers, header.architecture, None)
-    if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
-        raise TombolaError(
-            f"the packed model is a {header.architecture}, which transformers {transformers.__version__} lacks."
-        )
-    config_kind = type(AutoConfig.for_model(header.config["model_type"]))
-    return kind.from_pretrained(None, config=config_kind.from_dict(header.config), state_dict=state)
+    kind = model_class(header.architecture)
+    return kind.from_pretrained(None, config=config_from(header.config), state_dict=state)

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, PretrainedConfig
+from transformers import AutoModel
 
 from tombola.errors import ModelError
 from tombola.masks import Layout
 from tombola.shrink.cutting import head_count
 from tombola.shrink.folders import (
+    config_from,
     copy_companions,
     load_model,
     read_config,
@@ -46,7 +47,7 @@ def convert_pruned_heads(old: str | Path, new: str | Path) -> ModelShape:
 
 def _shape(config: dict[str, Any], pruned: dict[str, list[int]], folder: Path) -> ModelShape:
     with torch.device("meta"):
-        layout = Layout.of(AutoModel.from_config(_typed(config)))
+        layout = Layout.of(AutoModel.from_config(config_from(config)))
     gone = {int(layer): set(heads) for layer, heads in pruned.items()}
     present = {index: set(range(head_count(layout, index))) for index in layout.layers()}
     for layer, heads in gone.items():
@@ -62,7 +63,3 @@ def _shape(config: dict[str, Any], pruned: dict[str, list[int]], folder: Path) -
             for index, roles in layout.layers().items()
         )
     )
-
-
-def _typed(config: dict[str, Any]) -> PretrainedConfig:
-    return type(AutoConfig.for_model(config["model_type"])).from_dict(config)

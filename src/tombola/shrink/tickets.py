@@ -7,12 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tombola.errors import ModelError
 from tombola.masks import Mask
-from tombola.shrink.folders import (
-    copy_companions,
-    load_model,
-    require_safetensors,
-    written_whole,
-)
+from tombola.shrink.folders import INDEX, copy_companions, load_model, require_safetensors, written_whole
 from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
 from tombola.shrink.measuring import Row, Sizes, compare, measure
 from tombola.shrink.packing import pack, unpack
@@ -85,7 +80,7 @@ def shrink_ticket(
     mask.apply(masked)
     with written_whole(output) as partial:
         shrink(masked, mask, multiple).save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, "manifest.json", "log.json"))
+        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
         shrunk = load_model(partial)
         length = min(length, longest_input(masked.config))
         before, after = measure(masked, shrunk, batch_sizes=batch_sizes, length=length)

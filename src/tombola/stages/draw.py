@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tombola.masks import Mask, Units, draw
-from tombola.models import load_classifier
+from tombola.models import load_model
 from tombola.search import Evidence, searches
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
 from tombola.stages.train import MASK
-from tombola.tasks import Collate, encode
+from tombola.tasks import collate_of, encode
 from tombola.training.batches import ordered_batches
 
 DRAW = "draw.json"
@@ -27,12 +27,12 @@ def run(job: Job) -> None:
     within = Mask.load(job.inputs["within"] / MASK) if "within" in job.inputs else None
     origin = pretrained(job, task, seed)
     units = Units.of(origin, settings.units)
-    model = load_classifier(job.inputs["of"], task, seed) if "of" in job.inputs else origin
+    model = load_model(job.inputs["of"], task, seed) if "of" in job.inputs else origin
 
     def batches(count: int) -> Iterator[dict[str, Any]]:
         tokenizer = tokenizer_of(job)
         data = encode(load_split(job.ref("data").where), tokenizer, job.settings.get("max_length", 128))
-        return ordered_batches(data, Collate(tokenizer), size=32, seed=seed, count=count)
+        return ordered_batches(data, collate_of(task, tokenizer, seed), size=32, seed=seed, count=count)
 
     scores = search.scorer(settings, model, units, Evidence(seed, batches))
     mask = draw(scores, sparsity=job.settings["sparsity"], scope=job.settings["scope"], within=within)

@@ -1,4 +1,4 @@
-"""Score a trained model on one data set, and keep its logits so that later questions need no second pass."""
+"""Score a trained model on one data set, and keep its predictions so that later questions need no second pass."""
 
 import json
 from pathlib import Path
@@ -10,18 +10,21 @@ from safetensors.torch import save_file
 
 from tombola.evaluation import evaluate_split
 from tombola.masks import Mask
-from tombola.models import load_classifier, load_tokenizer
+from tombola.models import load_model, load_tokenizer
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split
 from tombola.stages.train import MASK
 from tombola.tasks import Task
 
 
+PREDICTIONS = "predictions.safetensors"
+
+
 @stage("evaluate", version=1)
 def run(job: Job) -> None:
     """Evaluate the model of the input stage, under the mask of another if that is given."""
     folder = job.inputs["model"]
-    model = load_classifier(folder, Task.named(job.ref("trained").where["task"]), seed=0)
+    model = load_model(folder, Task.named(job.ref("trained").where["task"]), seed=0)
     if "mask" in job.inputs:
         Mask.load(job.inputs["mask"] / MASK).apply(model)
     split = load_split(job.ref("data").where)
@@ -33,7 +36,7 @@ def run(job: Job) -> None:
         precision=job.settings["precision"],
     )
     save_file(
-        {"logits": torch.from_numpy(np.ascontiguousarray(result.logits))}, job.folder / "logits.safetensors"
+        {"predictions": torch.from_numpy(np.ascontiguousarray(result.predictions))}, job.folder / PREDICTIONS
     )
     scores = {name: score.as_dict() for name, score in result.scores.items()}
     job.write_json("scores.json", {"scores": scores, "notes": result.notes, "source": split.source})

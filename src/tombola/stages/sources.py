@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import UnknownName
-from tombola.models import find_model, load_classifier, load_tokenizer
+from tombola.models import find_model, load_model, load_tokenizer
 from tombola.stages import Job
 from tombola.store import Ref
 from tombola.tasks import Split, Task, task_names
@@ -54,7 +54,7 @@ def task_of(job: Job) -> Task:
 
 def pretrained(job: Job, task: Task, seed: int) -> "PreTrainedModel":
     """The pre-trained model with a new head for the task."""
-    return load_classifier(Path(job.ref("model").where["folder"]), task, seed)
+    return load_model(Path(job.ref("model").where["folder"]), task, seed)
 
 
 def tokenizer_of(job: Job) -> "PreTrainedTokenizerBase":

@@ -6,12 +6,12 @@ from pydantic import TypeAdapter
 
 from tombola.controls import Control, apply_control
 from tombola.masks import Mask, fingerprint
-from tombola.models import copy_base, copy_head, load_classifier
+from tombola.models import copy_base, copy_head, load_model
 from tombola.quiet import quiet
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
 from tombola.store import WORK
-from tombola.tasks import encode
+from tombola.tasks import collate_of, encode
 from tombola.training import TrainSettings, train
 
 if TYPE_CHECKING:
@@ -28,14 +28,13 @@ def run(job: Job) -> None:
     mask = Mask.load(job.inputs["mask"] / MASK) if "mask" in job.inputs else None
     log = train(
         model,
-        tokenizer,
         encode(load_split(job.ref("data").where), tokenizer, settings.max_length),
         settings,
+        collate=collate_of(task, tokenizer, job.settings["seed"]),
         seed=job.settings["seed"],
         precision=job.settings["precision"],
         folder=job.folder / WORK,
         mask=mask,
-        regression=task.labels is None,
         stop_at=job.settings.get("stop_at"),
         progress=lambda step, steps, figures: job.progress(step, steps),
     )
@@ -57,12 +56,12 @@ def prepare(job: Job) -> "PreTrainedModel":
     model = pretrained(job, task, seed)
     base = fingerprint(model)
     if "start" in job.inputs:
-        start = load_classifier(job.inputs["start"], task, seed)
+        start = load_model(job.inputs["start"], task, seed)
         copy_base(start, model)
         if job.settings.get("head") != "fresh":
             copy_head(start, model)
     if "head" in job.inputs:
-        copy_head(load_classifier(job.inputs["head"], task, seed), model)
+        copy_head(load_model(job.inputs["head"], task, seed), model)
     if "control" in job.settings:
         apply_control(TypeAdapter(Control).validate_python(job.settings["control"]), model, seed)
     if "mask" in job.inputs:

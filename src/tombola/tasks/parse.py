@@ -45,9 +45,7 @@ def parse(task: "Task", layout: Layout, table: Table) -> Examples:
         try:
             values = _values(fields)
             example = tuple(_text(column, values, at) for column, at in zip(task.text, texts, strict=True))
-            if (
-                task.kind != "question-answering"
-            ):  # its answers are counted in characters of the whole context
+            if task.kind != "question-answering":  # answers are counted in characters of the whole text
                 example = tuple(text.strip() for text in example)
             target = read_target(values, example)
             identity = str(rows) if name is None else str(_value(values, name))

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from tombola.training.keep_mask import KeepMask
     from tombola.training.log import TrainLog
     from tombola.training.precision import resolve_precision
-    from tombola.training.progress import progress_bar
     from tombola.training.run import train
     from tombola.training.seeding import fresh_head, seeded
     from tombola.training.settings import TrainSettings
@@ -20,7 +19,6 @@ _HOMES = {
     "TrainLog": "log",
     "TrainSettings": "settings",
     "fresh_head": "seeding",
-    "progress_bar": "progress",
     "resolve_precision": "precision",
     "seeded": "seeding",
     "train": "run",
@@ -31,7 +29,6 @@ __all__ = [
     "TrainLog",
     "TrainSettings",
     "fresh_head",
-    "progress_bar",
     "resolve_precision",
     "seeded",
     "train",

@@ -61,17 +61,21 @@ class Checkpoints:
         final = self.folder / f"step-{trainer_state.global_step}"
         partial = self.folder / f"partial-{final.name}"
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
         tensors, scalars = _split(optimizer.state_dict())
-        save_model(model, str(partial / MODEL))
-        save_file(tensors, partial / OPTIMIZER)
         state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "rng": rng}
-        (partial / STATE).write_text(json.dumps({**state, "seconds": seconds}))
-        trainer_state.save_to_json(str(partial / TRAINER_STATE))
-        for file in partial.iterdir():
-            _flush(file)
-        _flush(partial)
-        partial.rename(final)
+        try:
+            partial.mkdir(parents=True)
+            save_model(model, str(partial / MODEL))
+            save_file(tensors, partial / OPTIMIZER)
+            (partial / STATE).write_text(json.dumps({**state, "seconds": seconds}))
+            trainer_state.save_to_json(str(partial / TRAINER_STATE))
+            for path in (*partial.iterdir(), partial):
+                _flush(path)
+            partial.rename(final)
+        except (SafetensorError, OSError) as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            kept = f"; {older[-1]} is kept" if older else ""
+            raise TombolaError(f"the checkpoint {final} could not be written ({error}){kept}") from error
         _flush(self.folder)
         for checkpoint in older:
             shutil.rmtree(checkpoint)

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import broadcast_object_list
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from tombola.training.batches import ShuffledBatches
 from tombola.training.seeding import undisturbed
+
+if TYPE_CHECKING:
+    from tombola.tasks import Collate
 
 Progress = Callable[[int, int, dict[str, float]], None]
 """Called after each step with the step, the number of steps, and the newest loss, learning rate and epoch."""
@@ -23,12 +26,14 @@ class Course(TrainerCallback):
     def __init__(
         self,
         batches: ShuffledBatches,
+        collate: "Collate",
         checkpoint_minutes: float,
         stop_at: int | None = None,
         progress: Progress | None = None,
         on_epoch: EpochHook | None = None,
     ) -> None:
         self.batches = batches
+        self.collate = collate
         self.checkpoint_seconds = 60 * checkpoint_minutes
         self.stop_at = stop_at
         self.progress = progress
@@ -38,8 +43,9 @@ class Course(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Tell the sampler its epoch: the Trainer does not reach it through a resumed, sharded loader."""
+        """Tell sampler and collator the epoch: the Trainer does not reach them through a resumed, sharded loader."""
         self.batches.set_epoch(int(state.epoch))
+        self.collate.set_epoch(int(state.epoch))
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

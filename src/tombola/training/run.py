@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, TrainingArguments
+from transformers import PreTrainedModel, TrainerCallback, TrainingArguments
+from transformers.integrations import get_available_reporting_integrations
 from transformers.trainer_callback import PrinterCallback
-from transformers.utils import logging
 
 from tombola.errors import TombolaError
 from tombola.objectives import Objective
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.tasks import Collate
+from tombola.quiet import quiet
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, step_of
 from tombola.training.course import Course, EpochHook, Progress
@@ -29,24 +29,23 @@ from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
     from tombola.masks import Mask
-    from tombola.tasks import Encoded
+    from tombola.tasks import Collate, Encoded
 
 _SCHEDULES = {"linear": "linear", "constant": "constant_with_warmup", "cosine": "cosine"}
 
 
 def train(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
     data: "Encoded",
     settings: TrainSettings,
     *,
+    collate: "Collate",
     seed: int,
     precision: Precision,
     folder: Path,
     mask: "Mask | None" = None,
     objective: Objective | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-    regression: bool = False,
     stop_at: int | None = None,
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
@@ -58,15 +57,15 @@ def train(
     """
     if stop_at is not None and stop_at < 1:
         raise TombolaError(f"stop_at takes a step from 1 on, not {stop_at}: before it nothing is trained")
-    collate = Collate(tokenizer, regression)
     batches = ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
     run = {**_identity(settings, data, mask), "seed": seed, "precision": precision, "stop_at": stop_at}
     checkpoints = Checkpoints(folder / "checkpoints", run)
     resumed = checkpoints.last()
-    course = Course(batches, settings.checkpoint_minutes, stop_at, progress, on_epoch)
+    course = Course(batches, collate, settings.checkpoint_minutes, stop_at, progress, on_epoch)
     keep = [KeepMask(mask)] if mask is not None else []
-    with _quiet(), _lent(model, collate.pad_id), dropout_of(model, settings.dropout):
+    with quiet(), _lent(model, collate.pad_id), dropout_of(model, settings.dropout):
         arguments = _arguments(settings, seed, precision, folder)
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # a process drives one device; no DataParallel
         arguments.max_steps = total_steps(settings, len(batches), arguments.world_size)
         arguments.logging_steps = logging_interval(arguments.max_steps)
         trainer = ObjectiveTrainer(
@@ -105,6 +104,11 @@ def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> in
 
 
 def _arguments(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
+    trackers = get_available_reporting_integrations()
+    missing = [name for name in settings.report_to if name not in trackers]
+    if missing:
+        here = ", ".join(trackers) or "none"
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed; trackers that are: {here}")
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=settings.batch_size,
@@ -135,17 +139,6 @@ def _identity(settings: TrainSettings, data: "Encoded", mask: "Mask | None") -> 
         "tokens": int(data.lengths.sum()),
         "mask": digest.hexdigest() if mask is not None else None,
     }
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Inside, transformers speaks of errors only; a run is watched through its `progress`."""
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
 
 
 @contextmanager

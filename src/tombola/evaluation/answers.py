@@ -1,0 +1,53 @@
+"""Exact match and F1 of answers as the official SQuAD script counts them. (Rajpurkar et al. 2016, §6.1)"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import sqrt
+
+import numpy as np
+
+from tombola.evaluation.metrics import Score, metrics
+from tombola.tasks import Answers
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalised(text: str) -> str:
+    """Lower case, without punctuation, articles and superfluous white space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def same(predicted: str, answer: str) -> float:
+    """1 if both are the same once normalised."""
+    return float(normalised(predicted) == normalised(answer))
+
+
+def word_f1(predicted: str, answer: str) -> float:
+    """F1 of the words that two texts share, counted with their repetitions."""
+    ours, theirs = normalised(predicted).split(), normalised(answer).split()
+    shared = sum((Counter(ours) & Counter(theirs)).values())
+    return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
+
+
+def best(measure: Callable[[str, str], float], predicted: str, answers: Answers) -> float:
+    """The measure against the nearest of the right answers; where there is none, silence alone is right."""
+    if not answers.texts:
+        return same(predicted, "")
+    return max(measure(predicted, answer) for answer in answers.texts)
+
+
+@metrics("exact_match")
+def exact_match(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
+    """Share of questions whose predicted text is one of the right answers; binomial error."""
+    share = float(np.mean([best(same, *pair) for pair in zip(predicted, answers, strict=True)]))
+    return Score(share, sqrt(share * (1 - share) / len(answers)), len(answers), "binomial")
+
+
+@metrics("squad_f1")
+def squad_f1(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
+    """Mean over questions of the F1 of words against the nearest right answer; the error of that mean."""
+    values = np.array([best(word_f1, *pair) for pair in zip(predicted, answers, strict=True)])
+    return Score(float(values.mean()), float(values.std()) / sqrt(len(values)), len(values), "of the mean")
