@@ -262,3 +262,25 @@ def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(world, 
     assert contents(tmp_path / "killed") == contents(tmp_path / "reference")
     result = tombola.Result.load(tmp_path / "out")
     assert [cell["scores"] for cell in result.cells] == [cell["scores"] for cell in reference.cells]
+
+
+def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
+    recipe = world.recipe(
+        search={"method": "magnitude"},
+        train={**world.recipe()["train"], "epochs": 2},
+        attack={"recipes": ["deepwordbug"], "n": 12, "query_budget": 40, "every_epoch": True},
+    )
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    (cell,) = result.cells
+    found = cell["attacks"]["deepwordbug"]
+    assert found["n"] == 12
+    assert found["accuracy_under_attack"] <= found["clean_accuracy"]
+    assert cell["scores"]["deepwordbug"]["under attack"]["value"] == found["accuracy_under_attack"]
+    curve = cell["curves"]["deepwordbug"]
+    assert len(curve) == 2
+    assert curve[-1]["accuracy_under_attack"] == found["accuracy_under_attack"]
+
+
+def test_an_unknown_attack_offers_the_nearest(world):
+    with pytest.raises(tombola.TombolaError, match="unknown attack 'textfoler'. Did you mean 'textfooler'"):
+        expand(world.recipe(attack={"recipes": ["textfoler"]}))

@@ -5,8 +5,8 @@
 
 (Any WordNet 3.x `dict` folder with `index.*`, `data.*`, `*.exc` and `cntlist.rev` serves.) Two tables are written:
 `wordnet.tsv` (lemma, part of speech, how often it was met as such in tagged text, one-word synonyms in order of how
-common the sense is) and `irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun and has no
-synonym is left out: the reader takes an unknown word for a noun anyway. The licence goes beside them.
+common the sense is) and `irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun
+and has no synonym is left out: the reader takes an unknown word for a noun anyway. The licence goes beside them.
 """
 
 import argparse

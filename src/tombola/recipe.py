@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
+from tombola.attacks import attacks
 from tombola.controls import Control
 from tombola.errors import RecipeError, UnknownName
 from tombola.search import SearchSettings, searches
@@ -59,6 +60,29 @@ class EvaluateSettings(Settings):
     on: list[str] = ["validation"]
 
 
+class AttackSettings(Settings):
+    """Which attacks the result must withstand."""
+
+    recipes: list[str] = Field(["textfooler"], min_length=1, description="attacks, by name")
+    on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
+    n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
+    seed: int = Field(0, ge=0, description="which sample")
+    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
+    vectors: str | None = Field(
+        None, description="a file of word vectors for synonyms; else the embedded ones"
+    )
+    mlm: str | None = Field(None, description="masked language model, for bert_attack")
+    every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
+
+    @field_validator("recipes")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in attacks:
+                raise ValueError(str(UnknownName("attack", name, attacks)))
+        return names
+
+
 def _find_search(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, dict):
         return value
@@ -82,6 +106,7 @@ class Recipe(Settings):
     draw: DrawSettings = DrawSettings()
     retrain: RetrainSettings | None = RetrainSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
+    attack: AttackSettings | None = None
 
 
 class Cell(Settings):

@@ -7,10 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tombola.evaluation import Score
 from tombola.pipeline import Plan, execute, plan, unique
 from tombola.recipe import expand, load_recipe
 from tombola.results import Result
 from tombola.stages import Progress
+from tombola.stages.attack import read_attack
 from tombola.stages.draw import read_draw
 from tombola.stages.evaluate import read_scores
 from tombola.store import Stage, Store, read_manifest
@@ -71,6 +73,8 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
 def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
     cell, recipe = one.cell, one.cell.recipe
     scores = {on: read_scores(store.open(stage)) for on, stage in one.evaluations.items()}
+    attacks = {name: read_attack(store.open(stage)) for name, stage in one.attacks.items()}
+    scores |= {name: {"under attack": _as_score(found)} for name, found in attacks.items()}
     drawn = read_draw(store.open(one.mask)) if one.mask else None
     collected = {
         "variant": cell.variant,
@@ -79,6 +83,10 @@ def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
         "label": cell.label,
         "precision": one.precision,
         "scores": scores,
+        "attacks": attacks,
+        "curves": {
+            name: [read_attack(store.open(stage)) for stage in stages] for name, stages in one.curves.items()
+        },
         "mask": drawn,
         "stages": {"model": one.model.key, "mask": one.mask.key if one.mask else None},
         "seconds": sum(read_manifest(store.path(stage))["made"]["seconds"] for stage in one.stages()),
@@ -96,3 +104,9 @@ def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
         write_ticket(tickets / cell.label, store.open(one.model), store.open(one.mask), info)
         collected["ticket"] = f"tickets/{cell.label}"
     return collected
+
+
+def _as_score(attack: dict[str, Any]) -> dict[str, Any]:
+    """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
+    share, n = attack["accuracy_under_attack"], attack["n"]
+    return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial").as_dict()

@@ -106,7 +106,9 @@ class TestTextFooler:
 class TestEmbeddingSwap:
     def test_neighbours_have_no_least_cosine_but_short_texts_are_not_spared(self):
         table = {"good": {"decent": 0.1}}
-        assert attack_one(EmbeddingSwap(), fresh(), "a good plot", 1, resources(table)).result_type == "Failed"
+        assert (
+            attack_one(EmbeddingSwap(), fresh(), "a good plot", 1, resources(table)).result_type == "Failed"
+        )
         lax = EmbeddingSwap(min_similarity=0.5)
         found = attack_one(lax, fresh(), "a good plot", 1, resources(table))
         assert (found.result_type, found.changes) == ("Successful", {1: "decent"})
@@ -190,12 +192,18 @@ class TestRandomSubstitution:
     def test_no_more_than_the_allowed_share_is_changed(self):
         table = {"good": {"fine": 0.9}, "warm": {"nice": 0.9}, "plot": {"story": 0.9}, "film": {"movie": 0.9}}
         model = fresh({"good": 9.0, "warm": 9.0, "fine": 9.0, "nice": 9.0})
-        found = attack_one(RandomSubstitution(max_changed=0.5), model, "good warm plot film", 1, resources(table))
+        found = attack_one(
+            RandomSubstitution(max_changed=0.5), model, "good warm plot film", 1, resources(table)
+        )
         assert (found.result_type, len(found.changes), found.num_queries) == ("Failed", 2, 3)
 
     def test_it_stops_at_success(self):
         found = attack_one(
-            RandomSubstitution(), fresh({"good": 1.0, "bad": -2.0}), "good", 1, resources({"good": {"bad": 0.9}})
+            RandomSubstitution(),
+            fresh({"good": 1.0, "bad": -2.0}),
+            "good",
+            1,
+            resources({"good": {"bad": 0.9}}),
         )
         assert (found.result_type, found.num_queries) == ("Successful", 2)
 
@@ -203,7 +211,9 @@ class TestRandomSubstitution:
 class TestBertAttack:
     def attacked(self, model, text, proposals, **settings):
         toys = resources()
-        toys.masked_lm = lambda questions: [[proposals[text[a:b]] for a, b in spans] for text, spans, _ in questions]
+        toys.masked_lm = lambda questions: [
+            [proposals[text[a:b]] for a, b in spans] for text, spans, _ in questions
+        ]
         return attack_one(BertAttack(**settings), model, text, 1, toys)
 
     def test_proposals_are_taken_as_they_come_and_the_first_success_ends_it(self):

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.attacks.toys import alone
-from tombola.attacks.constraints import MaxChanged, MaxEdits, PartOfSpeech, SentenceSimilarity, levenshtein, satisfying
+from tombola.attacks.constraints import (
+    MaxChanged,
+    MaxEdits,
+    PartOfSpeech,
+    SentenceSimilarity,
+    levenshtein,
+    satisfying,
+)
 from tombola.attacks.lexicon import Lexicon
 from tombola.attacks.requests import SIMILARITY
 from tombola.attacks.text import Text

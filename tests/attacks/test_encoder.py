@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def test_cosines_of_mean_pooled_states(folder):
 def test_a_pair_is_as_similar_in_any_company(folder):
     encoder = SentenceEncoder(str(folder))
     texts = [text for (text,) in random_texts(201, 1)]
-    pairs = list(zip(texts, texts[1:], strict=False))
+    pairs = list(itertools.pairwise(texts))
     together = encoder(pairs)
     fresh = SentenceEncoder(str(folder))
     assert [fresh([pair])[0] for pair in pairs] == together

@@ -9,8 +9,9 @@ from tests.words import word_tokenizer
 from tombola.attacks import attack, attacks
 from tombola.attacks.masked_lm import MaskedLM
 
-CONTENT = "film plot good bad warm cold actor scene story ending fine dull movie tale nice awful player act".split()
-PLAIN = "the a is was and of it".split()
+CONTENT = ["film", "plot", "good", "bad", "warm", "cold", "actor", "scene", "story"]
+CONTENT += ["ending", "fine", "dull", "movie", "tale", "nice", "awful", "player", "act"]
+PLAIN = ["the", "a", "is", "was", "and", "of", "it"]
 
 
 def texts(count, columns=1, seed=0):
@@ -31,7 +32,10 @@ def tokenizer():
 def toys(tokenizer):
     rng = np.random.default_rng(5)
     table = {
-        word: {str(near): float(cosine) for near, cosine in zip(rng.permutation(CONTENT)[:8], rng.uniform(0.4, 1, 8), strict=True)}
+        word: {
+            str(near): float(cosine)
+            for near, cosine in zip(rng.permutation(CONTENT)[:8], rng.uniform(0.4, 1, 8), strict=True)
+        }
         for word in CONTENT
     }
     toy = resources(table)
@@ -49,7 +53,8 @@ def test_lock_step_equals_one_at_a_time(name, columns, labels, tokenizer, toys):
     model = tiny("bert", vocab_size=len(tokenizer), num_labels=labels, seed=1)
     examples = [(text, i % labels) for i, text in enumerate(texts(24, columns))]
     reports = [
-        attack(model, tokenizer, examples, name, resources=toys, max_length=48, lanes=lanes) for lanes in (24, 5, 1)
+        attack(model, tokenizer, examples, name, resources=toys, max_length=48, lanes=lanes)
+        for lanes in (24, 5, 1)
     ]
     together, few, alone = ([outcome(example) for example in report.examples] for report in reports)
     assert together == few == alone

@@ -50,7 +50,9 @@ def test_the_model_is_called_when_every_lane_waits_for_it():
             yield from similarity([(name, str(i))])
         yield from ask(texts(name))
 
-    list(run([(0, steps(3, "a")), (1, steps(0, "b")), (2, steps(1, "c"))], {MODEL: model, SIMILARITY: encoder}))
+    list(
+        run([(0, steps(3, "a")), (1, steps(0, "b")), (2, steps(1, "c"))], {MODEL: model, SIMILARITY: encoder})
+    )
     assert model.calls == [[("a",), ("b",), ("c",)]]
     assert calls == [[("a", "0"), ("c", "0")], [("a", "1")], [("a", "2")]]
 
@@ -98,9 +100,13 @@ def test_a_spent_budget_is_thrown_into_the_attack_and_never_exceeded(budget):
     (lane,) = run([(0, steps())], {MODEL: model}, budget=budget)
     assert lane.queries == min(budget, 6)
     assert sum(map(len, model.calls)) == min(budget, 6)
-    assert lane.outcome == {1: ("spent", 1), 2: ("spent", 3), 3: ("spent", 3), 4: ("spent", 3), 5: ("spent", 6)}.get(
-        budget, ("done", 7)
-    )
+    assert lane.outcome == {
+        1: ("spent", 1),
+        2: ("spent", 3),
+        3: ("spent", 3),
+        4: ("spent", 3),
+        5: ("spent", 6),
+    }.get(budget, ("done", 7))
 
 
 def test_an_example_without_words_asks_nothing_and_ends():

@@ -7,7 +7,8 @@ from tests.tiny import tiny
 from tombola.attacks.masked_lm import MaskedLM
 from tombola.errors import ModelError
 
-VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] film plot good bad un ##like ##able ##ly re ##do 7 !".split()
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "plot", "good", "bad"]
+VOCABULARY += ["un", "##like", "##able", "##ly", "re", "##do", "7", "!"]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.attacks.scorer import STEP, Scorer, near_edge, near_tie, probabilities
 
-WORDS = "film plot good bad warm cold actor scene story end fine dull".split()
+WORDS = ["film", "plot", "good", "bad", "warm", "cold", "actor", "scene", "story", "end", "fine", "dull"]
 
 
 def random_texts(count, seed, columns=1):

@@ -20,7 +20,8 @@ class BagOfWords:
     def __init__(self, weights: dict[str, Sequence[float] | float], labels: int = 2) -> None:
         self.labels, self.asked = labels, []
         self.weights = {
-            word: np.array([0.0, weight] if np.isscalar(weight) else weight) for word, weight in weights.items()
+            word: np.array([0.0, weight] if np.isscalar(weight) else weight)
+            for word, weight in weights.items()
         }
 
     def logits(self, columns: tuple[str, ...]) -> np.ndarray:

@@ -111,7 +111,7 @@ def test_evaluate_split_is_predict_and_score() -> None:
     model, split = tiny("bert", num_labels=3), split_of("mnli", longest=10)
     result = evaluate_split(model, SEGMENTS, split)
     expected = predict(model, encode(split, SEGMENTS, 128), Collate(SEGMENTS))
-    np.testing.assert_array_equal(result.logits, expected)
+    np.testing.assert_array_equal(result.predictions, expected)
     assert result.scores == {"accuracy": metrics["accuracy"](expected, np.array(split.labels))}
     assert result.notes == []
 
@@ -122,7 +122,7 @@ def test_labels_are_matched_by_name_not_by_position() -> None:
     straight = evaluate_split(named(task_order), SEGMENTS, split)
     assert straight.notes == []
     turned = evaluate_split(named(["CONTRADICTION", "ENTAILMENT", "NEUTRAL"]), SEGMENTS, split)
-    np.testing.assert_array_equal(turned.logits, straight.logits[:, [1, 2, 0]])
+    np.testing.assert_array_equal(turned.predictions, straight.predictions[:, [1, 2, 0]])
     assert "['CONTRADICTION', 'ENTAILMENT', 'NEUTRAL']" in turned.notes[0]
     assert str(task_order) in turned.notes[0]
 
@@ -138,5 +138,5 @@ def test_regression_and_inputs_beyond_the_last_position() -> None:
     split = split_of("stsb", n=6, longest=100)
     long = word_tokenizer([" ".join(WORDS)], max_length=10_000)
     result = evaluate_split(tiny("bert", num_labels=1), long, split, max_length=512)
-    assert result.logits.shape == (6, 1)
+    assert result.predictions.shape == (6, 1)
     assert list(result.scores) == ["pearson", "spearman"]

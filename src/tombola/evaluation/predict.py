@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from tombola.errors import ModelError
 from tombola.objectives import logits_of
 from tombola.tasks import Collate, Encoded
 
-BATCH_TOKENS = 2048  # see benchmarks/evaluation.py
+BATCH_TOKENS = 1024  # measured best on two cores, see benchmarks/evaluation.py
 LARGEST_BATCH = 512  # examples; keeps the (examples, tokens, tokens) attention mask of tiny inputs small
 
 
@@ -57,6 +58,13 @@ def each_batch(
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
             take(members, batch, logits_of(model(**inputs)))
+
+
+def require_finite(logits: torch.Tensor) -> torch.Tensor:
+    """The logits as they are; ModelError if one is not a number."""
+    if not bool(torch.isfinite(logits).all()):
+        raise ModelError("The model's outputs are NaN or infinite.")
+    return logits
 
 
 @contextmanager

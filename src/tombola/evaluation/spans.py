@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from tombola.evaluation.predict import BATCH_TOKENS, each_batch
+from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
 from tombola.tasks import Collate, Windows
 
 N_BEST = 20  # starts and ends that are tried in each window
@@ -69,7 +69,9 @@ def predict_spans(
     best = Best(int(windows.question.max()) + 1)
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
-        for member, (start, end) in zip(members.tolist(), logits.double().cpu().numpy(), strict=True):
+        for member, (start, end) in zip(
+            members.tolist(), require_finite(logits).double().cpu().numpy(), strict=True
+        ):
             tokens = slice(windows.offsets[member], windows.offsets[member + 1])
             length = tokens.stop - tokens.start
             best.take(int(windows.question[member]), start[:length], end[:length], windows.spans[tokens])

@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from tombola.evaluation.metrics import Score, metrics
-from tombola.evaluation.predict import each_batch
+from tombola.evaluation.predict import each_batch, require_finite
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.blocks import IGNORED
 
@@ -30,7 +30,7 @@ def predict_tokens(
         labels = batch["labels"]
         asked = labels != IGNORED
         guesses = torch.full_like(labels, IGNORED)
-        guesses[asked] = logits.cpu()[asked].argmax(dim=-1)
+        guesses[asked] = require_finite(logits.cpu()[asked]).argmax(dim=-1)
         for member, guess, label, here in zip(members.tolist(), guesses, labels, asked, strict=True):
             found[member] = torch.stack([guess[here], label[here]], dim=1).numpy().astype(np.int32)
 

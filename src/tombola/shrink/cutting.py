@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,11 +63,11 @@ def cut(model: PreTrainedModel, cuts: Sequence[Cut]) -> None:
     for index, (layer, kept) in enumerate(zip(family.layers_of(model), cuts, strict=True)):
         roles = layout.layers()[index]
         heads, neurons = head_count(layout, index), roles["up"].outputs
-        if len(kept.neurons) < neurons or not kept.ffn_bias:
+        if len(kept.neurons) < neurons:
             _cut_units(model.base_model, _present(roles, FFN), kept.neurons, neurons, kept.ffn_bias)
-        if len(kept.heads) < heads or not kept.attention_bias:
+        if len(kept.heads) < heads:
             _cut_units(model.base_model, _present(roles, ATTENTION), kept.heads, heads, kept.attention_bias)
-            query_heads = roles["query"].outputs // layout.head_dim // max(heads, 1) * len(kept.heads)
+            query_heads = roles["query"].outputs // layout.head_dim // heads * len(kept.heads)
             _settle(layer, family.attention, kept.heads, query_heads, layout.head_dim)
 
 
@@ -88,13 +87,13 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
         _select(inlet, "weight", inward[0].out_dim, torch.cat(indices))
         _select(inlet, "bias", 0, torch.cat(indices))
         _declare_sizes(inlet)
-    module: Any = base.get_submodule(_path(outward))
+    module = base.get_submodule(_path(outward))
     _select(module, "weight", 1 - outward.out_dim, _indices(kept, outward.inputs, count))
     _declare_sizes(module)
     if not keep_bias:
         _select(module, "bias", 0, torch.arange(0))
     if len(kept) == 0:
-        base.set_submodule(_path(outward), BiasAlone(module.weight, module.bias, outward.outputs))
+        base.set_submodule(_path(outward), BiasAlone(module, outward.outputs))
 
 
 def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, head_dim: int) -> None:
@@ -120,15 +119,21 @@ def _path(matrix: Matrix) -> str:
 
 def _indices(kept: Tensor, features: int, count: int) -> Tensor:
     """The features of the kept units, when `count` units share them equally."""
-    width = features // max(count, 1)
+    width = features // count
     return (kept[:, None] * width + torch.arange(width)).flatten()
 
 
 def _select(module: nn.Module, name: str, dim: int, indices: Tensor) -> None:
-    parameter = getattr(module, name)
-    if parameter is not None:
-        chosen = parameter.index_select(dim, indices.to(parameter.device))
-        setattr(module, name, nn.Parameter(chosen, requires_grad=parameter.requires_grad))
+    """Keep some indices of a parameter. One of which nothing is left becomes a buffer: stored, never trained."""
+    old = getattr(module, name)
+    if old is None:
+        return
+    new = old.index_select(dim, indices.to(old.device))
+    delattr(module, name)
+    if new.numel():
+        module.register_parameter(name, nn.Parameter(new, requires_grad=old.requires_grad))
+    else:
+        module.register_buffer(name, new)
 
 
 def _declare_sizes(module: nn.Module) -> None:

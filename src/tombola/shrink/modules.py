@@ -12,16 +12,23 @@ class BiasAlone(nn.Module):
     completed with random weights.
     """
 
-    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None, outputs: int) -> None:
+    bias: Tensor | None
+
+    def __init__(self, projection: nn.Module, outputs: int) -> None:
         super().__init__()
-        self.weight = weight
-        self.bias = bias
+        for name, buffer in projection.named_buffers(recurse=False):
+            self.register_buffer(name, buffer)
+        for name, parameter in projection.named_parameters(recurse=False):
+            self.register_parameter(name, parameter)
+        self.bias = getattr(self, "bias", None)
         self.outputs = outputs
 
     def forward(self, features: Tensor) -> Tensor:
-        """The same for every token, as a view that costs no memory."""
-        value = features.new_zeros(1) if self.bias is None or self.bias.numel() == 0 else self.bias
-        return value.expand(*features.shape[:-1], self.outputs)
+        """The same for every token."""
+        shape = (*features.shape[:-1], self.outputs)
+        if self.bias is None or self.bias.numel() == 0:
+            return features.new_zeros(shape)
+        return self.bias.expand(shape).clone()
 
 
 class WithoutHeads(nn.Module):

@@ -40,13 +40,13 @@ class ShrunkLoader(HfQuantizer):
 
         with torch.device("cpu"):  # indices have values even where the model is still on the meta device
             cut(model, cuts_to(model, ModelShape.read(self.quantization_config.to_dict())))
-        self._expected = {name: parameter.shape for name, parameter in model.named_parameters()}
+        self._expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
 
     def _process_model_after_weight_loading(self, model: "PreTrainedModel", **_: Any) -> None:
-        for name, parameter in model.named_parameters():
-            if parameter.shape != self._expected[name]:
+        for name, tensor in model.state_dict().items():
+            if tensor.shape != self._expected[name]:
                 raise ModelError(
-                    f"the stored {name} has shape {tuple(parameter.shape)} where this shrunk model needs "
+                    f"the stored {name} has shape {tuple(tensor.shape)} where this shrunk model needs "
                     f"{tuple(self._expected[name])}: for another head, save the shrunk model without its own "
                     f"(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load that."
                 )

@@ -57,4 +57,4 @@ def stage(name: str, version: int) -> Callable[[Callable[[Job], None]], Callable
     return register
 
 
-from tombola.stages import draw, evaluate, given, perturb, train  # noqa: E402, F401  (the registry's lines)
+from tombola.stages import attack, draw, evaluate, given, perturb, train  # noqa: E402, F401  (the registry's lines)

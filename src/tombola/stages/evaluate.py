@@ -16,7 +16,6 @@ from tombola.stages.sources import load_split
 from tombola.stages.train import MASK
 from tombola.tasks import Task
 
-
 PREDICTIONS = "predictions.safetensors"
 
 

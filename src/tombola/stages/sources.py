@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tombola.errors import UnknownName
+from tombola.errors import RecipeError, UnknownName
 from tombola.models import find_model, load_model, load_tokenizer
 from tombola.stages import Job
 from tombola.store import Ref
@@ -35,16 +35,22 @@ def load_split(where: Any) -> Split:
 
 def find_target(on: str, task: str) -> tuple[str, str]:
     """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one."""
-    own = Task.named(task).split_names()
-    if on in own:
+    own = Task.named(task)
+    if on in own.split_names():
         return task, on
-    name, slash, split = on.rpartition("/")
-    if slash and not on.endswith((".yaml", ".yml")):
+    is_file = on.endswith((".yaml", ".yml"))
+    name, slash, split = (on, "", "") if is_file else on.rpartition("/")
+    if not slash and not is_file and on not in task_names():
+        raise UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
+    other = Task.named(name if slash else on)
+    if other.kind != own.kind:
+        raise RecipeError(
+            f"cannot evaluate on {on!r}: it is a {other.kind} task, and a model for {own.name} has a head for "
+            f"{own.kind} alone"
+        )
+    if slash:
         return name, split
-    if not on.endswith((".yaml", ".yml")) and on not in task_names():
-        raise UnknownName("split or task to evaluate on", on, [*own, *task_names()])
-    others = Task.named(on).split_names()
-    return on, "validation" if "validation" in others else others[-1]
+    return on, "validation" if "validation" in other.split_names() else other.split_names()[-1]
 
 
 def task_of(job: Job) -> Task:

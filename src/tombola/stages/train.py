@@ -1,5 +1,6 @@
 """Train a model on the task, under a mask or not: fine-tuning, a round of IMP, retraining a ticket."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MASK = "mask.safetensors"
+EPOCHS = "epochs"
 
 
 @stage("train", version=1)
@@ -37,13 +39,26 @@ def run(job: Job) -> None:
         mask=mask,
         stop_at=job.settings.get("stop_at"),
         progress=lambda step, steps, figures: job.progress(step, steps),
+        on_epoch=_keeper(job) if job.settings.get("keep_epochs") else None,
     )
+    if job.settings.get("keep_epochs"):
+        (job.folder / WORK / EPOCHS).rename(job.folder / EPOCHS)
     with quiet():
         model.save_pretrained(job.folder)
         tokenizer.save_pretrained(job.folder)
     if mask is not None:
         mask.save(job.folder / MASK)
     job.write_json("log.json", log.model_dump(mode="json"))
+
+
+def _keeper(job: Job) -> Callable[[int, "PreTrainedModel"], None]:
+    """Keeps the model of every epoch, where it survives a kill, for curves over training."""
+
+    def keep(epoch: int, model: "PreTrainedModel") -> None:
+        with quiet():
+            model.save_pretrained(job.folder / WORK / EPOCHS / str(epoch))
+
+    return keep
 
 
 def prepare(job: Job) -> "PreTrainedModel":

@@ -1,0 +1,136 @@
+"""The whole call: resuming after a kill, refusing another run's journal, reporting what was used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.test_identity import CONTENT, PLAIN, texts
+from tests.attacks.toys import resources
+from tests.tiny import tiny
+from tests.words import word_tokenizer
+from tombola.attacks import DeepWordBug, Resources, attack
+from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+
+EXAMPLES = [(text, i % 2) for i, text in enumerate(texts(30))]
+TABLE = {word: {"film": 0.9, "cold": 0.8, "dull": 0.7, "warm": 0.6} for word in CONTENT}
+
+
+def run(**settings):
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)])
+    model = tiny("bert", vocab_size=len(tokenizer), num_labels=2, seed=settings.pop("weights", 1))
+    recipe = settings.pop("recipe", "textfooler")
+    tools = settings.pop("resources", None) or resources(TABLE)
+    return attack(model, tokenizer, EXAMPLES, recipe, resources=tools, **settings)
+
+
+def untimed(report):
+    return replace(report, seconds=0, rows=0, similarity_rows=0, resumed=0)
+
+
+def kill_after(path: Path, count: int) -> None:
+    """Run the attack in another process, and kill that process when it has finished `count` examples."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"from tests.attacks.test_run import run_and_die; run_and_die({str(path)!r}, {count})",
+        ],
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.wait(timeout=120) == -signal.SIGKILL
+
+
+def run_and_die(path: str, count: int) -> None:
+    seen = []
+
+    def progress(done):
+        seen.append(done)
+        if len(seen) == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run(resume=path, lanes=4, progress=progress)
+
+
+def test_a_killed_attack_goes_on_and_gives_the_same_report(tmp_path):
+    whole = run()
+    path = tmp_path / "kept" / "journal.jsonl"
+    kill_after(path, 9)
+    path.write_bytes(path.read_bytes() + b'{"index": 29, "original": ["to')  # torn by the kill
+    done: list[int] = []
+    again = run(resume=path, progress=done.append)
+    assert again.resumed == 9
+    assert done[0] == 9
+    assert sum(done) == len(EXAMPLES)
+    assert untimed(again) == untimed(whole)
+    finished = run(resume=path)
+    assert (finished.resumed, finished.rows) == (len(EXAMPLES), 0)
+    assert finished.examples == whole.examples
+    assert len(path.read_text().splitlines()) == 1 + len(EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"weights": 2}, "model"),
+        ({"query_budget": 9}, "query_budget"),
+        ({"n": 29}, "examples"),
+    ],
+)
+def test_a_journal_of_another_run_is_refused(tmp_path, changed, named):
+    path = tmp_path / "journal.jsonl"
+    run(recipe="random_substitution", resume=path)
+    with pytest.raises(TombolaError, match=f"another {named}:"):
+        run(recipe="random_substitution", resume=path, **changed)
+
+
+def test_a_damaged_journal_is_refused(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    run(recipe="random_substitution", resume=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"oops\n", *lines[4:]]))
+    with pytest.raises(DamagedArtefact, match=":4: not JSON"):
+        run(recipe="random_substitution", resume=path)
+
+
+def test_settings_and_resources_are_in_the_report():
+    report = run(recipe=DeepWordBug(max_edits=3), n=6, seed=4)
+    assert (report.attack, report.settings, report.seed) == ("deepwordbug", {"max_edits": 3}, 4)
+    assert len(report.examples) == 6
+    assert report.rows == sum(example.num_queries for example in report.examples)
+    assert "word neighbours" in run(n=4).resources
+    json.dumps(report.summary(), allow_nan=False)
+
+
+def test_unknown_attacks_and_impossible_budgets_are_refused():
+    with pytest.raises(UnknownName, match="textfooler"):
+        run(recipe="textfoler")
+    with pytest.raises(TombolaError, match="query_budget"):
+        run(query_budget=0)
+
+
+def test_without_an_encoder_similarity_is_not_measured():
+    tools = Resources(encoder=None)
+    report = run(recipe="deepwordbug", resources=tools)
+    assert report.of("Successful")
+    assert report.summary()["mean_similarity"] is None
+
+
+def test_the_model_keeps_its_mode_and_any_family_will_do():
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)], segments=False)
+    for family in ("roberta", "distilbert", "gpt2"):
+        model = tiny(family, vocab_size=len(tokenizer), num_labels=2).train()
+        report = attack(model, tokenizer, EXAMPLES[:8], "deepwordbug", resources=resources(TABLE))
+        assert len(report.examples) == 8
+        assert model.training
+
+
+def test_importing_the_package_leaves_torch_alone():
+    code = "import sys, tombola.attacks; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
