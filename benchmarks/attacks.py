@@ -159,6 +159,7 @@ def main() -> None:
         "× alone, padded",
         "scoring / floor",
         "all / floor",
+        "all / floor without encoder",
         "AUA",
         title=f"{arguments.n} examples of {arguments.task}; tables and encoder loaded in {loading:.1f} s",
     )
@@ -199,6 +200,7 @@ def main() -> None:
             f"{rival * queries / everything:.1f}",
             f"{watches['model'].seconds / bare:.2f}",
             f"{everything / (bare + bare_encoder):.2f}",
+            f"{everything / bare:.2f}",
             f"{sum(example.result_type == 'Failed' for example in found) / len(found):.2f}",
         )
     Console().print(table)

@@ -145,3 +145,21 @@ def test_everything_that_the_readme_imports_is_there():
 
     for name in package.__all__:
         assert getattr(package, name) is not None
+
+
+def test_a_foreign_model_with_another_label_order_is_scored_by_name(ran, world, tmp_path):
+    from tombola import Ticket, evaluate
+    from tombola.tasks import Task
+
+    folder, _ = ran
+    ticket = Ticket.from_pretrained(sorted((folder / "out" / "tickets").iterdir())[0])
+    model = ticket.model()
+    model.classifier.weight.data = model.classifier.weight.data.flip(0)
+    model.classifier.bias.data = model.classifier.bias.data.flip(0)
+    model.config.id2label = {0: "POSITIVE", 1: "NEGATIVE"}
+    model.config.label2id = {"POSITIVE": 0, "NEGATIVE": 1}
+    model.save_pretrained(tmp_path)
+    ticket.tokenizer().save_pretrained(tmp_path)
+    same = evaluate(tmp_path, task=str(world.task))["validation"]["accuracy"].value
+    assert same == evaluate(ticket)["validation"]["accuracy"].value
+    assert Task.named(str(world.task)).labels == ["negative", "positive"]

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tombola.attacks import Attack, Resources
 from tombola.attacks.report import AttackReport
 from tombola.attacks.run import attack as attack_model
 from tombola.errors import TombolaError
 from tombola.evaluation import Score, evaluate_split
-from tombola.models import find_model, load_model, load_tokenizer
+from tombola.models import find_model, load_tokenizer, open_model
 from tombola.stages.sources import find_target
 from tombola.tasks import Task
 from tombola.ticket import TICKET, Ticket
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 def evaluate(
@@ -35,7 +31,7 @@ def evaluate(
     """
     folder = model.folder if isinstance(model, Ticket) else find_model(str(model)).folder
     task = task or _task_of(folder)
-    classifier, tokenizer = _load(folder, task), load_tokenizer(folder)
+    classifier, tokenizer = open_model(folder), load_tokenizer(folder)
     scores = {}
     for target in on:
         name, split = find_target(target, task)
@@ -67,7 +63,7 @@ def attack(
     if journal is not None:
         journal.parent.mkdir(parents=True, exist_ok=True)
     return attack_model(
-        _load(folder, task),
+        open_model(folder),
         load_tokenizer(folder),
         examples,
         recipe,
@@ -85,7 +81,3 @@ def _task_of(folder: Path) -> str:
     if not (folder / TICKET).is_file():
         raise TombolaError(f"{folder} is not a ticket, so its task must be said: --task NAME")
     return str(Ticket.from_pretrained(folder).recipe["task"])
-
-
-def _load(folder: Path, task: str) -> PreTrainedModel:
-    return load_model(folder, Task.named(task), seed=0)

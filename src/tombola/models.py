@@ -104,6 +104,18 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     return AutoTokenizer.from_pretrained(folder)
 
 
+def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
+    """A finished model as its folder describes it: its own architecture, its own labels in their order."""
+    import transformers
+
+    architectures = transformers.AutoConfig.from_pretrained(folder).architectures
+    if not architectures:
+        raise ModelError(f"{folder}: its config.json does not name the architecture to build")
+    with quiet():
+        kind = getattr(transformers, architectures[0])
+        return kind.from_pretrained(folder, use_safetensors=True, **options)
+
+
 def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
     """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone."""
     import torch

@@ -51,12 +51,10 @@ def explain(error: ValidationError, kind: type[BaseModel], where: str = "") -> R
 
 
 def _fields_at(kind: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    """The keys that are valid at a path; places in lists and mappings are passed over."""
     for part in path:
         field = kind.model_fields.get(str(part))
-        inner = settings_type(field.annotation) if field else None
-        if inner is None:
-            return []
-        kind = inner
+        kind = (settings_type(field.annotation) if field else None) or kind
     return list(kind.model_fields)
 
 

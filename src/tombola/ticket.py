@@ -20,7 +20,7 @@ import yaml
 
 from tombola.errors import TombolaError
 from tombola.masks import Mask
-from tombola.models import find_model, load_tokenizer
+from tombola.models import find_model, load_tokenizer, open_model
 from tombola.quiet import quiet
 
 if TYPE_CHECKING:
@@ -72,12 +72,7 @@ class Ticket:
 
     def model(self, **options: Any) -> PreTrainedModel:
         """The ticket as an ordinary transformers model; removed weights are zero."""
-        import transformers
-
-        config = transformers.AutoConfig.from_pretrained(self.folder)
-        kind = getattr(transformers, config.architectures[0])
-        with quiet():
-            return kind.from_pretrained(self.folder, use_safetensors=True, **options)
+        return open_model(self.folder, **options)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokenizer that belongs to the model."""

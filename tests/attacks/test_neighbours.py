@@ -75,15 +75,15 @@ def test_the_table_is_computed_once_for_the_same_content(tmp_path, monkeypatch):
 def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, reason):
     (tmp_path / "bad.txt").write_text(content)
     with pytest.raises(DataError, match=reason):
-        neighbours_of(tmp_path / "bad.txt")
+        neighbours_of(tmp_path / "bad.txt", k=5)
 
 
 def test_missing_and_pickled_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="counter-fitted"):
-        neighbours_of(tmp_path / "none.txt")
+        neighbours_of(tmp_path / "none.txt", k=5)
     np.savez(tmp_path / "pickled.npz", words=np.array(["a", "b"], dtype=object), vectors=vectors(2))
     with pytest.raises(DataError, match="words"):
-        neighbours_of(tmp_path / "pickled.npz")
+        neighbours_of(tmp_path / "pickled.npz", k=5)
 
 
 def test_the_embedded_table_knows_synonyms(monkeypatch):

@@ -60,3 +60,12 @@ def test_objectives_are_found_by_name() -> None:
     assert objectives["cross_entropy"](label_smoothing=0.2) == CrossEntropy(0.2)
     with pytest.raises(UnknownName, match="cross_entropy"):
         objectives["crossentropy"]
+
+
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "modernbert", "gpt2"])
+def test_the_loss_of_an_answer_is_the_models_own(model_type: str) -> None:
+    model = tiny(model_type, "question-answering")
+    labels = torch.tensor([[1, 3], [0, 0], [6, 6]])
+    batch = {"input_ids": token_ids(), "attention_mask": torch.ones(3, 7), "labels": labels}
+    own = model(**inputs_of(batch), start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
+    torch.testing.assert_close(CrossEntropy().loss(model, batch), own)

@@ -140,7 +140,9 @@ class TestFilling:
     @pytest.mark.parametrize(("kept", "width"), [(0, 0), (1, 8), (8, 8), (9, 16), (17, 24), (24, 24)])
     def test_widths(self, kept: int, width: int) -> None:
         shrunk = self.shrunk(tiny("bert"), kept)
-        assert [layer.intermediate.dense.weight.shape[0] for layer in shrunk.bert.encoder.layer] == [width] * 2
+        assert [layer.intermediate.dense.weight.shape[0] for layer in shrunk.bert.encoder.layer] == [
+            width
+        ] * 2
 
     def test_widths_do_not_grow_beyond_the_model(self) -> None:
         model = tiny("bert", intermediate_size=22)
@@ -191,7 +193,9 @@ def test_an_emptied_model_cannot_be_masked_again() -> None:
 @pytest.mark.parametrize("granularity", ["weight", "row", "column"])
 def test_unstructured_masks_are_refused_with_the_packed_form_offered(granularity: str) -> None:
     model = tiny("bert")
-    with pytest.raises(TombolaError, match=f"masks at {granularity} level do not make a dense model faster.*pack"):
+    with pytest.raises(
+        TombolaError, match=f"masks at {granularity} level do not make a dense model faster.*pack"
+    ):
         shrink(model, half(model, granularity))
 
 

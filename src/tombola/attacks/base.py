@@ -1,6 +1,6 @@
 """What an attack is: published settings and one generator. A new attack is one file with one class."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
@@ -29,21 +29,16 @@ class Tools:
         return [i for i in text.positions(self.columns) if not is_stop_word(text.words[i])]
 
 
-class Attack(BaseModel):
+class Attack(BaseModel, ABC):
     """Settings of an attack, by default as published, and its search for a text that changes the model's label."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     paper: ClassVar[str]
 
+    @abstractmethod
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Search from `text`, which the model gives `label`; return the last text reached, successful or not."""
-        raise NotImplementedError
 
 
 attacks: Registry[type[Attack]] = Registry("attack")
-
-
-def first_best(values: Sequence[float]) -> int:
-    """The index of the greatest value, the first of equals."""
-    return max(range(len(values)), key=values.__getitem__)

@@ -57,6 +57,8 @@ class BertAttack(Attack):
         proposals: dict[int, list[str]] = {}
         for column in range(len(text.columns)):
             here = [i for i in positions if text.column_of(i) == column]
+            if not here:
+                continue
             spans = text.spans(column)
             words = yield from propose(text.columns[column], tuple(spans[i] for i in here), self.candidates)
             proposals.update(zip(here, words, strict=True))

@@ -2,10 +2,13 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import PartOfSpeech, SentenceSimilarity
-from tombola.attacks.greedy import by_importance, deletion, most_similar, replace_greedily, swaps
+from tombola.attacks.greedy import by_importance, most_similar, replace_greedily, swaps
 from tombola.attacks.requests import Steps
+from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 
@@ -21,13 +24,13 @@ class EmbeddingSwap(Attack):
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )
 
-    candidates: int = 10
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
     min_similarity: float = 0.85
     window: int = 15
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion; replace by neighbours of the same part of speech."""
-        order = yield from by_importance(text, label, tools.content_words(text), deletion(text))
+        order = yield from by_importance(text, label, tools.content_words(text), text.delete)
         neighbours = tools.resources.neighbours
         return (
             yield from replace_greedily(

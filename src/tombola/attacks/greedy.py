@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tombola.attacks.base import first_best
 from tombola.attacks.constraints import Constraint, satisfying
 from tombola.attacks.requests import Steps, ask, similarity
 from tombola.attacks.text import Text, same_case
@@ -32,11 +31,6 @@ def by_importance(text: Text, label: int, positions: list[int], probe: Probe) ->
 def ranked(positions: list[int], weights: np.ndarray) -> list[int]:
     """The positions by falling weight, in their order where weights are equal."""
     return [positions[i] for i in np.argsort(-weights, kind="stable").tolist()]
-
-
-def deletion(text: Text) -> Probe:
-    """The probe that leaves a word out."""
-    return text.delete
 
 
 def substitution(text: Text, token: str) -> Probe:
@@ -78,7 +72,7 @@ def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:
     if len(winners) == 1:
         return winners[0]
     cosines = yield from similarity([(str(text), str(winner)) for winner in winners])
-    return winners[first_best(cosines)]
+    return winners[int(np.argmax(cosines))]
 
 
 def swaps(words: Callable[[str], list[str]]) -> Callable[[Text, int], list[Text]]:

@@ -52,7 +52,8 @@ class MaskedLM:
                 f"{name!r} is not a masked language model: it lacks {missing[0]!r}. "
                 "BERT-Attack needs one, such as mlm='bert-base-uncased' or a folder that holds it."
             )
-        return cls(model, load_tokenizer(folder), name)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(model.to(device), load_tokenizer(folder), name)
 
     def __call__(self, questions: Sequence[Question]) -> list[list[list[str]]]:
         """For each (text, spans, k) and each of its spans the up to `k` best words, best first."""

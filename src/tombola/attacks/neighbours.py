@@ -1,5 +1,6 @@
 """Which words lie next to a word: a table of nearest neighbours by cosine, computed once and kept on disk."""
 
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import numpy as np
 
 from tombola.errors import DataError
 from tombola.models import find_model, load_tokenizer
+
+logger = logging.getLogger(__name__)
 
 BLOCK = 1024  # rows of the similarity matrix that are in memory at once
 EMBEDDED_WORD = re.compile(r"[a-z]{2,}")
@@ -57,7 +60,7 @@ class Neighbours:
         return [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
 
 
-def neighbours_of(path: str | Path, k: int = 50) -> Neighbours:
+def neighbours_of(path: str | Path, k: int) -> Neighbours:
     """The table for a file of word vectors: text (word2vec, GloVe, counter-fitted) or .npz with words and vectors."""
     path = Path(path).expanduser()
     if not path.is_file():
@@ -71,7 +74,7 @@ def neighbours_of(path: str | Path, k: int = 50) -> Neighbours:
     return kept_table(content, k, path.name, lambda: read(path))
 
 
-def embedded_neighbours(k: int = 50) -> Neighbours:
+def embedded_neighbours(k: int) -> Neighbours:
     """The table that is always there: MiniLM's own input embeddings of the whole words in its vocabulary."""
     minilm = find_model("minilm")
 
@@ -98,6 +101,7 @@ def kept_table(
     path = cache_folder() / f"neighbours-{key}.safetensors"
     if not path.is_file():
         words, matrix = read()
+        logger.info("computing the %d nearest neighbours of %d words of %s, once", k, len(words), source)
         nearest, cosines = nearest_rows(matrix, k)
         letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,13 +28,14 @@ def _template() -> Template:
 
 
 def _shown(report: "AttackReport", example: "Example") -> dict[str, Any]:
+    marked = example.changes if example.result_type == "Successful" else {}
     return {
         "example": example,
         "truth": report.labels[example.ground_truth_output],
         "before": report.labels[example.original_output],
         "after": report.labels[example.perturbed_output],
-        "old": _columns(report, example.original_text, example.changes),
-        "new": _columns(report, example.perturbed_text, example.changes),
+        "old": _columns(report, example.original_text, marked),
+        "new": _columns(report, example.perturbed_text, marked),
     }
 
 

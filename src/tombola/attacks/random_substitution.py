@@ -2,8 +2,11 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.requests import Steps, ask
+from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text, same_case
 
 
@@ -13,7 +16,7 @@ class RandomSubstitution(Attack):
 
     paper: ClassVar[str] = "a control, not a published attack"
 
-    candidates: int = 10
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
     max_changed: float = 0.4
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:

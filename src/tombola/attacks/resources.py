@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tombola.attacks.masked_lm import MaskedLM
     from tombola.attacks.neighbours import Neighbours
 
+TABLE_WIDTH = 50  # neighbours kept of each word: what TextFooler asks for, the most of any attack
+
 
 class MissingResource(TombolaError):
     """An attack needs something that was not given and that does not come with the package."""
@@ -42,7 +44,9 @@ class Resources:
         """The nearest words of a word, by the user's vectors or the embedded ones."""
         from tombola.attacks.neighbours import embedded_neighbours, neighbours_of
 
-        return embedded_neighbours() if self.vectors is None else neighbours_of(self.vectors)
+        if self.vectors is None:
+            return embedded_neighbours(TABLE_WIDTH)
+        return neighbours_of(self.vectors, TABLE_WIDTH)
 
     @cached_property
     def similarity(self) -> "SentenceEncoder":

@@ -1,7 +1,7 @@
 """Attack a classifier: sample, search in lock-step, keep a journal, report."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -49,7 +49,7 @@ def attack(
     same call again goes on after them. `progress` is called with the number of examples that have just ended.
     """
     chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
-    name = next(name for name, kind in attacks.items() if isinstance(chosen, kind))
+    name = next((name for name, kind in attacks.items() if type(chosen) is kind), type(chosen).__name__)
     resources = resources or Resources()
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
@@ -122,7 +122,9 @@ def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
         model.train(was_training)
 
 
-def _journal(path: str | Path | None, settings: dict[str, Any], model: "PreTrainedModel") -> Any:
+def _journal(
+    path: str | Path | None, settings: dict[str, Any], model: "PreTrainedModel"
+) -> AbstractContextManager[Journal | None]:
     if path is None:
         return nullcontext()
     return Journal(path, settings | {"model": _weights_hash(model)})
@@ -133,5 +135,5 @@ def _weights_hash(model: "PreTrainedModel") -> str:
     digest = blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(-1).float().numpy().data)
+        digest.update(tensor.cpu().float().contiguous().numpy().data)
     return digest.hexdigest()

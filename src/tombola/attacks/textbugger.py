@@ -2,11 +2,14 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import SentenceSimilarity
 from tombola.attacks.edits import delete_inside, edited, insert_blank, substitute_look_alike, swap_inside
-from tombola.attacks.greedy import by_importance, deletion, replace_greedily, swaps
+from tombola.attacks.greedy import by_importance, replace_greedily, swaps
 from tombola.attacks.requests import Steps, ask
+from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 EDITS = [insert_blank, delete_inside, swap_inside, substitute_look_alike]
@@ -22,7 +25,7 @@ class TextBugger(Attack):
 
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
 
-    neighbours: int = 5
+    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH)
     min_similarity: float = 0.8
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
@@ -31,7 +34,7 @@ class TextBugger(Attack):
         order: list[int] = []
         for sentence in (yield from self._telling_sentences(text, label, content)):
             words = [i for i in sentence if i in content]
-            order += yield from by_importance(text, label, words, deletion(text))
+            order += yield from by_importance(text, label, words, text.delete)
 
         def bugs(word: str) -> list[str]:
             return edited(word, EDITS, tools.random) + tools.resources.neighbours.of(word, self.neighbours)

@@ -3,11 +3,13 @@
 from typing import ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import PartOfSpeech, SentenceSimilarity
 from tombola.attacks.greedy import most_similar, ranked, replace_greedily, swaps
 from tombola.attacks.requests import Steps, ask
+from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 
@@ -21,7 +23,7 @@ class TextFooler(Attack):
 
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
 
-    candidates: int = 50
+    candidates: int = Field(50, ge=1, le=TABLE_WIDTH)
     min_cosine: float = 0.5
     min_similarity: float = 0.840845057
     window: int = 15

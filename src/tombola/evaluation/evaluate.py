@@ -11,7 +11,7 @@ from tombola.evaluation.metrics import Score, score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
-from tombola.tasks import Blocks, Split, Task, Windows, collate_of, encode, position_limit
+from tombola.tasks import Blocks, Split, Task, Windows, collate_of, encode, fitting_length
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ def evaluate_split(
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
     task = split.task
-    data = encode(split, tokenizer, min(max_length, position_limit(model.config) or max_length))
+    data = encode(split, tokenizer, fitting_length(max_length, model.config))
     collate = collate_of(task, tokenizer)
     if isinstance(data, Windows):
         spans = predict_spans(model, data, collate, unanswerable=task.unanswerable, precision=precision)

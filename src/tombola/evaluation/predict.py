@@ -12,7 +12,7 @@ from tombola.errors import ModelError
 from tombola.objectives import logits_of
 from tombola.tasks import Collate, Encoded
 
-BATCH_TOKENS = 1024  # measured best on two cores, see benchmarks/evaluation.py
+BATCH_TOKENS = 1024  # the best of 256 to 8192 on CPU, see benchmarks/evaluation.py
 LARGEST_BATCH = 512  # examples; keeps the (examples, tokens, tokens) attention mask of tiny inputs small
 
 

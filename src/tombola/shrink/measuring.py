@@ -65,7 +65,7 @@ def measure(
             flops=count_flops(model, 1, length),
             bytes=sum(tensor.numel() * tensor.element_size() for tensor in _stored(model)),
             length=length,
-            latency={batch: seconds[index] for batch, seconds in latencies.items()},
+            latency={batch: median(seconds[index]) for batch, seconds in latencies.items()},
         )
         for index, model in enumerate(models)
     ]
@@ -78,8 +78,8 @@ def time_in_turns(
     length: int,
     rounds: int,
     clock: Callable[[], float] = perf_counter,
-) -> list[float]:
-    """The median seconds of a forward pass of each model, after a warm-up; every round runs each model once."""
+) -> list[list[float]]:
+    """The seconds of each model's forward passes, after a warm-up; every round runs each model once."""
     seconds: list[list[float]] = [[] for _ in models]
     inputs = [random_inputs(model.eval(), batch, length) for model in models]
     for turn in range(WARM_UP + rounds):
@@ -88,7 +88,7 @@ def time_in_turns(
             model(**given)
             if turn >= WARM_UP:
                 taken.append(clock() - start)
-    return [median(taken) for taken in seconds]
+    return seconds
 
 
 def compare(before: Sizes, after: Sizes) -> list[Row]:

@@ -11,7 +11,7 @@ from tombola.search import Evidence, searches
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
 from tombola.stages.train import MASK
-from tombola.tasks import collate_of, encode
+from tombola.tasks import collate_of, encode, fitting_length
 from tombola.training.batches import ordered_batches
 
 DRAW = "draw.json"
@@ -31,7 +31,8 @@ def run(job: Job) -> None:
 
     def batches(count: int) -> Iterator[dict[str, Any]]:
         tokenizer = tokenizer_of(job)
-        data = encode(load_split(job.ref("data").where), tokenizer, job.settings.get("max_length", 128))
+        length = fitting_length(job.settings.get("max_length", 128), model.config)
+        data = encode(load_split(job.ref("data").where), tokenizer, length)
         return ordered_batches(data, collate_of(task, tokenizer, seed), size=32, seed=seed, count=count)
 
     scores = search.scorer(settings, model, units, Evidence(seed, batches))

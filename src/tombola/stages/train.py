@@ -12,7 +12,7 @@ from tombola.quiet import quiet
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
 from tombola.store import WORK
-from tombola.tasks import collate_of, encode
+from tombola.tasks import collate_of, encode, fitting_length
 from tombola.training import TrainSettings, train
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def run(job: Job) -> None:
     mask = Mask.load(job.inputs["mask"] / MASK) if "mask" in job.inputs else None
     log = train(
         model,
-        encode(load_split(job.ref("data").where), tokenizer, settings.max_length),
+        encode(
+            load_split(job.ref("data").where), tokenizer, fitting_length(settings.max_length, model.config)
+        ),
         settings,
         collate=collate_of(task, tokenizer, job.settings["seed"]),
         seed=job.settings["seed"],

@@ -1,7 +1,7 @@
 """Tasks as data files, their splits in memory, and the tokenised arrays that models read."""
 
 from tombola.tasks.blocks import Blocks, MaskTokens
-from tombola.tasks.encoding import Collate, Encoded, position_limit
+from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
 from tombola.tasks.kinds import collate_of, encode
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
@@ -19,6 +19,7 @@ __all__ = [
     "Windows",
     "collate_of",
     "encode",
+    "fitting_length",
     "position_limit",
     "task_names",
     "validate",

@@ -134,3 +134,8 @@ def position_limit(config: PreTrainedConfig) -> int | None:
     if positions is None or config.model_type not in POSITIONS_AFTER_PADDING:
         return positions
     return positions - config.pad_token_id - 1
+
+
+def fitting_length(max_length: int, config: PreTrainedConfig) -> int:
+    """`max_length`, or the model's last position where that comes first."""
+    return min(max_length, position_limit(config) or max_length)

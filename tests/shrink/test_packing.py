@@ -1,0 +1,100 @@
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from transformers import PreTrainedModel
+
+from tests.shrink.masks import half
+from tests.tiny import tiny, token_ids
+from tombola.errors import DamagedArtefact, TombolaError
+from tombola.masks import Mask, Scores, Units, draw
+from tombola.shrink import pack, shrink, unpack
+
+BROAD = {"hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 4}
+
+
+def magnitude(model: PreTrainedModel, sparsity: float) -> Mask:
+    units = Units.of(model, "weight")
+    return draw(
+        Scores.total(units, {n: w.detach().abs() for n, w in units.matrices(model).items()}), sparsity
+    )
+
+
+def assert_unpacks(model: PreTrainedModel, mask: Mask, path: Path) -> None:
+    masked = deepcopy(model)
+    mask.apply(masked)
+    pack(model, mask, path)
+    unpacked = unpack(path)
+    assert type(unpacked) is type(model)
+    assert unpacked.dtype == model.dtype
+    expected, actual = masked.state_dict(), unpacked.state_dict()
+    assert expected.keys() == actual.keys()
+    assert all(torch.equal(tensor, actual[name]) for name, tensor in expected.items())
+    with torch.no_grad():
+        assert torch.equal(unpacked(token_ids())[0], masked(token_ids())[0])
+
+
+@pytest.mark.parametrize(
+    ("model_type", "head"), [("bert", "base"), ("bert", "masked-lm"), ("gpt2", "causal-lm")]
+)
+@pytest.mark.parametrize("sparsity", [0.0, 0.01, 0.7, 1.0])
+def test_unpacks_bit_equal(model_type: str, head: str, sparsity: float, tmp_path: Path) -> None:
+    model = tiny(model_type, head)
+    assert_unpacks(model, magnitude(model, sparsity), tmp_path / "packed.safetensors")
+
+
+@pytest.mark.parametrize("granularity", ["row", "column", "head", "layer"])
+def test_any_granularity(granularity: str, tmp_path: Path) -> None:
+    model = tiny("bert")
+    assert_unpacks(model, half(model, granularity), tmp_path / "packed.safetensors")
+
+
+def test_a_shrunk_model_packs(tmp_path: Path) -> None:
+    model = tiny("bert")
+    model = shrink(model, half(model, "head+neuron"))
+    assert_unpacks(model, magnitude(model, 0.5), tmp_path / "packed.safetensors")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_of_mostly_matrices_is_over_two_and_a_half_times_smaller(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    model = tiny("bert", **BROAD).to(dtype)
+    model.save_pretrained(tmp_path)
+    pack(model, magnitude(model, 0.7), tmp_path / "packed.safetensors")
+    dense, packed = ((tmp_path / name).stat().st_size for name in ("model.safetensors", "packed.safetensors"))
+    assert dense / packed > 2.5
+
+
+def test_what_would_grow_is_not_packed(tmp_path: Path) -> None:
+    model = tiny("bert")
+    pack(model, magnitude(model, 0.01), tmp_path / "packed.safetensors")
+    with safe_open(tmp_path / "packed.safetensors", framework="pt") as file:
+        assert not [name for name in file.keys() if name.endswith(".bits")]  # noqa: SIM118
+
+
+@pytest.mark.parametrize("suffix", ["values", "bits"])
+def test_a_damaged_file_is_refused(suffix: str, tmp_path: Path) -> None:
+    model, path = tiny("bert"), tmp_path / "packed.safetensors"
+    pack(model, magnitude(model, 0.7), path)
+    with safe_open(path, framework="pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    name = next(name for name in tensors if name.endswith(suffix))
+    tensors[name] = tensors[name][:-1].clone()
+    save_file(tensors, path, metadata)
+    with pytest.raises(DamagedArtefact, match="bitmap"):
+        unpack(path)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TombolaError, match="no packed model"):
+        unpack(tmp_path / "none")
+    (tmp_path / "text").write_text("no tensors here")
+    with pytest.raises(DamagedArtefact, match="not a readable safetensors"):
+        unpack(tmp_path / "text")
+    save_file({"weight": torch.zeros(1)}, tmp_path / "other")
+    with pytest.raises(TombolaError, match="not a model packed"):
+        unpack(tmp_path / "other")
