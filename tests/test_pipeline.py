@@ -282,5 +282,5 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
 
 
 def test_an_unknown_attack_offers_the_nearest(world):
-    with pytest.raises(tombola.TombolaError, match="unknown attack 'textfoler'. Did you mean 'textfooler'"):
+    with pytest.raises(tombola.TombolaError, match=r"unknown attack 'textfoler'\. Did you mean 'textfooler'"):
         expand(world.recipe(attack={"recipes": ["textfoler"]}))

@@ -14,6 +14,7 @@ from tombola.models import find_model, load_tokenizer, open_model
 from tombola.stages.sources import find_target
 from tombola.tasks import Task
 from tombola.ticket import TICKET, Ticket
+from tombola.training.settings import TrainSettings
 
 
 def evaluate(
@@ -23,14 +24,16 @@ def evaluate(
     task: str | None = None,
     data: Path | str | None = None,
     limit: int | None = None,
-    max_length: int = 128,
+    max_length: int | None = None,
 ) -> dict[str, dict[str, Score]]:
     """Scores by data set and metric, each with its standard error.
 
     `on` names splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`).
+    Texts are cut at `max_length` tokens: where it is not given, at the length that the ticket was trained with, or 128.
     """
     folder = model.folder if isinstance(model, Ticket) else find_model(str(model)).folder
     task = task or _task_of(folder)
+    max_length = max_length or _length_of(folder)
     classifier, tokenizer = open_model(folder), load_tokenizer(folder)
     scores = {}
     for target in on:
@@ -52,7 +55,7 @@ def attack(
     vectors: Path | str | None = None,
     mlm: str | None = None,
     data: Path | str | None = None,
-    max_length: int = 128,
+    max_length: int | None = None,
     journal: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> AttackReport:
@@ -71,7 +74,7 @@ def attack(
         seed=seed,
         query_budget=query_budget,
         resources=Resources(vectors=vectors, mlm=mlm),
-        max_length=max_length,
+        max_length=max_length or _length_of(folder),
         resume=journal,
         progress=progress,
     )
@@ -81,3 +84,11 @@ def _task_of(folder: Path) -> str:
     if not (folder / TICKET).is_file():
         raise TombolaError(f"{folder} is not a ticket, so its task must be said: --task NAME")
     return str(Ticket.from_pretrained(folder).recipe["task"])
+
+
+def _length_of(folder: Path) -> int:
+    """The length that texts were cut at when the ticket was trained."""
+    if not (folder / TICKET).is_file():
+        return 128
+    train = TrainSettings(**Ticket.from_pretrained(folder).recipe.get("train", {}))
+    return train.max_length

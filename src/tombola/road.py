@@ -73,6 +73,7 @@ class Road:
             "sparsity": sparsity,
             "scope": self.recipe.draw.scope,
             "seed": self.recipe.seed,
+            "max_length": self.recipe.train.max_length if scorer.reads_data else None,
         }
         refs = {"model": self.origin, "data": self.data}
         return _stage("draw", f"draw {sparsity:.0%}", said, inputs={"of": of, "within": within}, refs=refs)

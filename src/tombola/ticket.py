@@ -1,7 +1,7 @@
 """The ticket: a mask, the weights under it, and everything needed to trust and to repeat it.
 
-Its folder is an ordinary transformers model folder, so `AutoModelForSequenceClassification.from_pretrained`
-and `pipeline` open it; the mask, the recipe, the scores and the provenance lie beside the weights.
+Its folder is an ordinary transformers model folder, so `AutoModelFor….from_pretrained` and `pipeline` open it;
+the mask, the recipe, the scores and the provenance lie beside the weights.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def card(info: Mapping[str, Any]) -> str:
         "model, tokenizer = ticket.model(), ticket.tokenizer()",
         "```",
         "",
-        "The folder also opens with plain `AutoModelForSequenceClassification.from_pretrained`.",
+        "The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, and in a `pipeline`.",
         "",
         "## Recipe",
         "",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.attacks.scorer import STEP, Scorer, near_edge, near_tie, probabilities
+from tombola.errors import ModelError
 
 WORDS = ["film", "plot", "good", "bad", "warm", "cold", "actor", "scene", "story", "end", "fine", "dull"]
 
@@ -68,3 +69,10 @@ def test_noise_changes_a_score_only_where_it_is_called_doubtful(logits, noise):
 def test_rounding_never_changes_who_wins(logits):
     row = np.array([logits])
     assert probabilities(row).argmax() == row.argmax()
+
+
+def test_a_model_that_gives_no_number_is_refused(scorer):
+    broken = tiny("bert", vocab_size=len(scorer.tokenizer), num_labels=2)
+    torch.nn.init.constant_(broken.classifier.bias, float("nan"))
+    with pytest.raises(ModelError, match="not a number"):
+        Scorer(broken, scorer.tokenizer)([("film",)])

@@ -49,9 +49,9 @@ def test_other_heads(model_type: str, head: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_int8_from_a_folder(tmp_path: Path) -> None:
+def test_int8_from_a_folder_in_half_precision(tmp_path: Path) -> None:
     wide = {"hidden_size": 128, "intermediate_size": 512, "num_attention_heads": 4}
-    tiny("bert", **wide).save_pretrained(tmp_path / "folder")
+    tiny("bert", **wide).to(torch.bfloat16).save_pretrained(tmp_path / "folder")
     export = export_onnx(tmp_path / "folder", tmp_path / "model.onnx", int8=True)
     assert export.int8 is not None
     assert export.int8.path == tmp_path / "model.int8.onnx"

@@ -52,7 +52,9 @@ def attack(
     vectors: Annotated[Path | None, typer.Option(help="Word vectors (text, .npz) for synonyms.")] = None,
     mlm: Annotated[str | None, typer.Option(help="Masked language model, for bert_attack.")] = None,
     data: Data = None,
-    max_length: Annotated[int, typer.Option(help="Tokens of an example.")] = 128,
+    max_length: Annotated[
+        int | None, typer.Option(help="Tokens of an example; else as in training, or 128.")
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the examples go.", show_default="attacks/MODEL-ATTACK"),

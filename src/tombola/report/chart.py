@@ -40,10 +40,10 @@ def chart(curves: list[Curve]) -> str:
     """The drawing, as markup in which every name is escaped."""
     values = [bound for curve in curves for point in curve.points for bound in (point.low, point.high)]
     low, high = max(0.0, min(values) - 0.02), min(1.0, max(values) + 0.02)
-    furthest = max(point.x for curve in curves for point in curve.points)
-    x = _Scale(0.0, furthest, LEFT, WIDTH - RIGHT)
+    ticks = sorted({0.0} | {point.x for curve in curves for point in curve.points})
+    x = _Scale(0.0, ticks[-1], LEFT, WIDTH - RIGHT)
     y = _Scale(low, high, HEIGHT - BOTTOM, TOP)
-    parts = [*_grid(x, y)]
+    parts = [*_grid(x, y, ticks)]
     for index, curve in enumerate(curves):
         parts += _curve(curve, index % COLOURS, x, y)
     parts += _labels(curves, y)
@@ -51,14 +51,12 @@ def chart(curves: list[Curve]) -> str:
     return f'<svg {box} role="img" aria-label="score against sparsity">{"".join(parts)}</svg>'
 
 
-def _grid(x: _Scale, y: _Scale) -> Iterator[str]:
+def _grid(x: _Scale, y: _Scale, ticks: list[float]) -> Iterator[str]:
     for step in range(5):
         value = y.low + (y.high - y.low) * step / 4
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
         yield f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.0%}</text>'
-    ticks = 5
-    for step in range(ticks + 1):
-        value = x.high * step / ticks
+    for value in ticks:
         yield f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{value:.0%}</text>'
     yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">weights removed</text>'
 

@@ -6,7 +6,7 @@ Two kinds of function serve. A *scorer* gives every unit a score, and one draw r
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 class SearchSettings(Settings):
     """What every search has: its method's name and the units that it ranks."""
+
+    reads_data: ClassVar[bool] = False
+    """Whether the scores depend on training data, and so on how it is cut to length."""
 
     method: str
     units: Granularity = "weight"

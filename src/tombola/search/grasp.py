@@ -1,6 +1,6 @@
 """GraSP: keep the gradient's flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -13,6 +13,8 @@ from tombola.search import Evidence, SearchSettings, scorer
 
 class Grasp(SearchSettings):
     """Settings of GraSP."""
+
+    reads_data: ClassVar[bool] = True
 
     method: Literal["grasp"] = "grasp"
     start: Literal["pretrained", "finetuned"] = "pretrained"

@@ -86,6 +86,8 @@ def time_in_turns(
         for model, given, taken in zip(models, inputs, seconds, strict=True):
             start = clock()
             model(**given)
+            if model.device.type != "cpu":
+                torch.accelerator.synchronize()
             if turn >= WARM_UP:
                 taken.append(clock() - start)
     return seconds

@@ -5,6 +5,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,13 +51,15 @@ class Export(BaseModel):
 
 
 def export_onnx(source: PreTrainedModel | str | Path, path: str | Path, int8: bool = False) -> Export:
-    """Write a model, or a folder's model, as ONNX with dynamic batch and length; a shrunk one too.
+    """Write a model, or a folder's model, as float32 ONNX with dynamic batch and length; a shrunk one too.
 
     onnxruntime must agree with PyTorch on several shapes, padded texts included, or nothing is written.
     `int8` also writes a version with 8-bit weights (`….int8.onnx`), which is only approximately the same.
     """
     _require_packages()
     model = source if isinstance(source, PreTrainedModel) else load_model(Path(source))
+    if model.dtype != torch.float32:
+        model = deepcopy(model).float()
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
@@ -125,11 +128,10 @@ def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
     quantization = import_module("onnxruntime.quantization")
     target = path.with_suffix(".int8.onnx")
     signed = quantization.QuantType.QInt8
-    graph = import_module("onnx").load(path)
-    graph.graph.ClearField(
-        "value_info"
-    )  # the quantiser transposes matrices and trips over their recorded shapes
-    quantization.quantize_dynamic(graph, target, weight_type=signed, use_external_data_format=large)
+    exported = import_module("onnx").load(path)
+    # The quantiser transposes matrices and then trips over the shapes recorded for them.
+    exported.graph.ClearField("value_info")
+    quantization.quantize_dynamic(exported, target, weight_type=signed, use_external_data_format=large)
     inputs = random_inputs(model, TEXTS, min(32, longest_input(model.config)), padded=True)
     expected, actual = outputs_of(model, inputs), _run(_session(target), inputs)
     first = next(iter(expected))
