@@ -48,7 +48,9 @@ class Peak:
         self.after = self.process.memory_info().rss
 
 
-def plain(weights: dict[str, torch.Tensor], original: dict[str, torch.Tensor], sparsity: float, state: dict) -> None:
+def plain(
+    weights: dict[str, torch.Tensor], original: dict[str, torch.Tensor], sparsity: float, state: dict
+) -> None:
     masks = state.get("masks")
     scores = torch.cat([
         (w.abs() if masks is None else w.abs() * masks[name]).flatten() for name, w in weights.items()
@@ -59,7 +61,9 @@ def plain(weights: dict[str, torch.Tensor], original: dict[str, torch.Tensor], s
         weight.copy_(original[name] * state["masks"][name])
 
 
-def ours(model: torch.nn.Module, units: Units, original: dict[str, torch.Tensor], sparsity: float, state: dict) -> None:
+def ours(
+    model: torch.nn.Module, units: Units, original: dict[str, torch.Tensor], sparsity: float, state: dict
+) -> None:
     mask: Mask = draw(Scores.magnitude(units, model), sparsity=sparsity, within=state.get("mask"))
     for name, weight in units.matrices(model).items():
         weight.copy_(original[name])
@@ -67,7 +71,9 @@ def ours(model: torch.nn.Module, units: Units, original: dict[str, torch.Tensor]
     state["mask"] = mask
 
 
-def rounds(run: Callable[[float, dict], None], train: Callable[[], None]) -> tuple[list[float], int, list[int]]:
+def rounds(
+    run: Callable[[float, dict], None], train: Callable[[], None]
+) -> tuple[list[float], int, list[int]]:
     state: dict = {}
     seconds, peak, kept = [], 0, []
     for sparsity in SPARSITIES:
@@ -98,12 +104,18 @@ def main() -> None:
         "plain": rounds(lambda sparsity, state: plain(weights, original, sparsity, state), train),
         "ours": rounds(lambda sparsity, state: ours(model, units, original, sparsity, state), train),
     }
-    table = Table("", "seconds a round", "× plain", "peak extra ÷ weights", "kept from round to round ÷ weights")
+    table = Table(
+        "", "seconds a round", "× plain", "peak extra ÷ weights", "kept from round to round ÷ weights"
+    )
     base = min(found["plain"][0])
     for name, (seconds, peak, kept) in found.items():
         best = min(seconds)
-        table.add_row(name, f"{best:.2f}", f"{best / base:.2f}", f"{peak / size:.2f}", f"{max(kept[1:]) / size:.2f}")
-    Console().print(f"{units.weights:,} weights in {len(units.groups)} matrices, {torch.get_num_threads()} threads")
+        table.add_row(
+            name, f"{best:.2f}", f"{best / base:.2f}", f"{peak / size:.2f}", f"{max(kept[1:]) / size:.2f}"
+        )
+    Console().print(
+        f"{units.weights:,} weights in {len(units.groups)} matrices, {torch.get_num_threads()} threads"
+    )
     Console().print(table)
 
 

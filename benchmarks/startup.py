@@ -1,6 +1,6 @@
 """How long a person waits before anything happens: `import tombola` and `tombola --help`, against bare Python.
 
-    python benchmarks/startup.py
+python benchmarks/startup.py
 """
 
 import statistics

@@ -83,7 +83,7 @@ def result_table(result: Result) -> Table:
         table.add_column(axis.rsplit(".", 1)[-1])
     table.add_column("sparsity", justify="right")
     for on in result.targets:
-        table.add_column(f"{on}\n{result.headline(on)}", justify="right")
+        table.add_column(f"{on}\n{result.headline(on)}", justify="right", overflow="fold")
     for row in summaries:
         cells = [
             f"{s['mean']:.1%} ± {s['spread'] * 100:.1f}" if (s := row.scores.get(on)) else ""

@@ -18,7 +18,7 @@ def texts(count, columns=1, seed=0):
     rng = np.random.default_rng(seed)
 
     def draw():
-        return " ".join(rng.choice(CONTENT + PLAIN, size=rng.integers(3, 22)))
+        return " ".join(rng.choice(CONTENT + PLAIN, size=rng.integers(3, 15)))
 
     return [tuple(draw() for _ in range(columns)) for _ in range(count)]
 
@@ -51,10 +51,10 @@ def outcome(example):
 @pytest.mark.parametrize(("columns", "labels"), [(1, 2), (2, 4)])
 def test_lock_step_equals_one_at_a_time(name, columns, labels, tokenizer, toys):
     model = tiny("bert", vocab_size=len(tokenizer), num_labels=labels, seed=1)
-    examples = [(text, i % labels) for i, text in enumerate(texts(24, columns))]
+    examples = [(text, i % labels) for i, text in enumerate(texts(16, columns))]
     reports = [
         attack(model, tokenizer, examples, name, resources=toys, max_length=48, lanes=lanes)
-        for lanes in (24, 5, 1)
+        for lanes in (16, 5, 1)
     ]
     together, few, alone = ([outcome(example) for example in report.examples] for report in reports)
     assert together == few == alone

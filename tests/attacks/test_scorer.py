@@ -38,7 +38,7 @@ def test_scores_are_the_softmax_of_the_plain_model(scorer, columns):
 
 
 def test_a_text_scores_the_same_in_any_company(scorer):
-    texts = random_texts(300, 1)
+    texts = random_texts(150, 1)
     together = scorer(texts)
     shuffled = np.random.default_rng(2).permutation(len(texts))
     assert np.array_equal(scorer([texts[i] for i in shuffled]), together[shuffled])
