@@ -12,7 +12,7 @@ from tests.tiny import MODEL_TYPES, tiny
 from tests.training.toy import TOKENIZER, random_mask, same_weights
 from tombola.errors import ModelError
 from tombola.masks import Mask, Units
-from tombola.models import copy_base, copy_head, load_model
+from tombola.models import copy_base, copy_head, load_model, load_tokenizer
 from tombola.tasks import MaskTokens, Split, Task, encode
 from tombola.training import TrainSettings, train
 
@@ -150,3 +150,10 @@ def test_a_language_models_mask_leaves_a_classifiers_pooler_dense(tmp_path: Path
         for weight in Units.of(language_model, "weight").matrices(classifier).values()
     )
     assert zeros == mask.removed > 0
+
+
+def test_a_folder_without_a_tokenizer_is_refused(world, tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((world.model / name).read_bytes())
+    with pytest.raises(ModelError, match="has no tokenizer"):
+        load_tokenizer(tmp_path)

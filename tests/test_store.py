@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.settings import Settings
@@ -104,12 +105,22 @@ def test_a_damaged_artefact_is_detected_and_named(tmp_path, damage):
         store.open(one)
 
 
-def test_a_full_disk_is_one_sentence(tmp_path):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device", "model.safetensors"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_one_sentence(tmp_path, error):
     def full(folder: Path) -> None:
-        raise OSError(28, "No space left on device", str(folder / "model.safetensors"))
+        (folder / "model.safetensors").write_text("half")
+        raise error
 
-    with pytest.raises(TombolaError, match=r"No space left on device .*run the same command again"):
-        Store(tmp_path).make(stage(a=1), full)
+    store = Store(tmp_path)
+    with pytest.raises(TombolaError, match=r"No space left on device .*the same command goes on from here"):
+        store.make(stage(a=1), full)
+    assert not store.has(stage(a=1))
 
 
 def test_the_road_lists_each_stage_once_and_inputs_first():

@@ -13,7 +13,7 @@ class UnknownName(TombolaError):
 
     def __init__(self, kind: str, name: object, valid: Iterable[str], where: str = "") -> None:
         valid = sorted(valid)
-        near = get_close_matches(str(name), valid, n=3, cutoff=0.5)
+        near = get_close_matches(str(name), valid, n=3, cutoff=0.6)
         offer = f"Did you mean {_either(near)}?" if near else f"Valid: {', '.join(valid)}."
         place = f"{where}: " if where else ""
         super().__init__(f"{place}unknown {kind} {str(name)!r}. {offer}")

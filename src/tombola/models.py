@@ -28,6 +28,7 @@ _CLASSES = {
     "question-answering": "AutoModelForQuestionAnswering",
     "masked-lm": "AutoModelForMaskedLM",
 }
+_VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -98,9 +99,11 @@ def _hash_files(stamps: tuple[tuple[str, int, int], ...], config: str) -> str:
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The folder's own tokenizer."""
+    """The folder's own tokenizer. One without a vocabulary would read every word as unknown: it is refused."""
     from transformers import AutoTokenizer
 
+    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
+        raise ModelError(f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)")
     return AutoTokenizer.from_pretrained(folder)
 
 

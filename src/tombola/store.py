@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from safetensors import SafetensorError
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.version import __version__
@@ -122,12 +123,10 @@ class Store:
                 run(partial)
                 shutil.rmtree(partial / WORK, ignore_errors=True)
                 _seal(partial, stage, seconds=time.time() - started)
-            except OSError as error:
-                if error.strerror is None:
-                    raise
+            except (OSError, SafetensorError) as error:
                 raise TombolaError(
-                    f"stage {stage.kind}/{stage.key}: {error.strerror} ({error.filename or partial}); "
-                    "nothing half-written will be read, run the same command again to go on"
+                    f"stage {stage.kind}/{stage.key} ({stage.label}) stopped: {_reason(error)}. "
+                    "Nothing half-written will be read; the same command goes on from here"
                 ) from error
             os.rename(partial, final)
         return True
@@ -155,6 +154,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise DamagedArtefact(f"{folder / MANIFEST} cannot be read; {_remedy(folder)}") from None
     return manifest
+
+
+def _reason(error: OSError | SafetensorError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return str(error).strip().splitlines()[0].rstrip(".")
 
 
 def _remedy(folder: Path) -> str:

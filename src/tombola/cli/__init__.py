@@ -18,6 +18,11 @@ def main() -> None:
     except TombolaError as error:
         typer.secho(f"tombola: {error}", fg=typer.colors.RED, err=True)
         sys.exit(2)
+    except OSError as error:
+        if error.strerror is None or error.filename is None:
+            raise
+        typer.secho(f"tombola: {error.filename}: {error.strerror}", fg=typer.colors.RED, err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         typer.secho("tombola: interrupted; the same command goes on where it stopped", err=True)
         sys.exit(130)
