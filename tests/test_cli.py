@@ -163,3 +163,39 @@ def test_a_foreign_model_with_another_label_order_is_scored_by_name(ran, world, 
     same = evaluate(tmp_path, task=str(world.task))["validation"]["accuracy"].value
     assert same == evaluate(ticket)["validation"]["accuracy"].value
     assert Task.named(str(world.task)).labels == ["negative", "positive"]
+
+
+def test_a_ticket_of_heads_is_shrunk_and_one_of_weights_is_packed(ran, world, tmp_path, monkeypatch, capsys):
+    from transformers import AutoModelForSequenceClassification
+
+    import tombola as package
+
+    folder, _ = ran
+    recipe = world.recipe(search={"method": "magnitude", "units": "head"}, draw={"sparsity": 0.25})
+    result = package.run(recipe, output=tmp_path / "heads", store=folder / "store")
+    said = tombola("shrink", result.folder / result.cells[0]["ticket"], "-o", tmp_path / "small").stdout
+    assert "2 of 8 units removed" in said
+    assert "parameters" in said
+    small = AutoModelForSequenceClassification.from_pretrained(tmp_path / "small")
+    whole = package.Ticket.from_pretrained(result.folder / result.cells[0]["ticket"]).model()
+    assert small.num_parameters() < whole.num_parameters()
+    weights = sorted((folder / "out" / "tickets").iterdir())[0]
+    assert "do not make a dense model faster" in fails(
+        monkeypatch, capsys, "shrink", weights, "-o", tmp_path / "no"
+    )
+    assert "whole file" in tombola("shrink", weights, "--pack", "-o", tmp_path / "packed.safetensors").stdout
+
+
+def test_attack_prints_its_figures_keeps_every_example_and_writes_a_task(ran, tmp_path):
+    folder, _ = ran
+    ticket = sorted((folder / "out" / "tickets").iterdir())[0]
+    out = tmp_path / "attacked"
+    said = tombola("attack", ticket, "--recipe", "deepwordbug", "-n", 16, "-o", out, "--as-task", "hard")
+    assert said.exit_code == 0
+    assert "accuracy under attack" in said.stdout
+    summary = json.loads((out / "report.json").read_text())["summary"]
+    assert summary["n"] == 16
+    assert (out / "examples.csv").read_text().startswith("original_text,perturbed_text,original_score")
+    assert "<html" in (out / "diff.html").read_text()
+    found = tombola("evaluate", ticket, "--on", out / "hard.yaml")
+    assert "0.0000" in found.stdout  # the model is wrong on all that fooled it

@@ -103,7 +103,9 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     from transformers import AutoTokenizer
 
     if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
-        raise ModelError(f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)")
+        raise ModelError(
+            f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)"
+        )
     return AutoTokenizer.from_pretrained(folder)
 
 

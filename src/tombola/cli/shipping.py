@@ -25,12 +25,16 @@ def shrink(
     [bold]Example:[/bold] tombola shrink runs/heads/tickets/winning -o small
     """
     from tombola import console
+    from tombola.quiet import quiet
     from tombola.shrink import pack_ticket, shrink_ticket
 
     if pack:
-        console.out.print(console.size_table(str(ticket), pack_ticket(ticket, output).rows))
+        with quiet():
+            packed = pack_ticket(ticket, output)
+        console.out.print(console.size_table(str(ticket), packed.rows))
     else:
-        done = shrink_ticket(ticket, output)
+        with quiet():
+            done = shrink_ticket(ticket, output)
         console.out.print(
             console.size_table(f"{ticket}: {done.removed} of {done.of} units removed", done.rows)
         )
@@ -53,9 +57,11 @@ def export(
     [bold]Example:[/bold] tombola export small -o small.onnx
     """
     from tombola import console
+    from tombola.quiet import quiet
     from tombola.shrink import export_onnx
 
-    done = export_onnx(model, output, int8=int8)
+    with quiet():
+        done = export_onnx(model, output, int8=int8)
     console.out.print(console.export_table(done))
     console.say("written", done.path)
     if done.int8:

@@ -46,7 +46,7 @@ def require_structure(mask: Mask) -> None:
     if others:
         raise TombolaError(
             f"masks at {' and '.join(sorted(others))} level do not make a dense model faster, so there is nothing to "
-            f"shrink: keep this ticket small on disk with pack(), or draw one of {', '.join(sorted(STRUCTURED))} units."
+            f"shrink: keep this ticket small on disk with `tombola shrink --pack`, or draw one of {', '.join(sorted(STRUCTURED))} units."
         )
 
 
