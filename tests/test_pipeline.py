@@ -284,3 +284,16 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
 def test_an_unknown_attack_offers_the_nearest(world):
     with pytest.raises(tombola.TombolaError, match=r"unknown attack 'textfoler'\. Did you mean 'textfooler'"):
         expand(world.recipe(attack={"recipes": ["textfoler"]}))
+
+
+def test_a_run_reads_each_split_once_however_many_cells_ask_for_it(world, tmp_path, monkeypatch):
+    loads = []
+    load = Task.load
+    monkeypatch.setattr(
+        Task, "load", lambda task, split, **options: loads.append(split) or load(task, split, **options)
+    )
+    recipe = world.recipe(
+        seed=[1, 2], search={"method": "random"}, draw={"sparsity": [0.2, 0.4]}, retrain=None
+    )
+    tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    assert sorted(loads) == ["train", "validation"]

@@ -15,6 +15,7 @@ from tombola.stages import Progress
 from tombola.stages.attack import read_attack
 from tombola.stages.draw import read_draw
 from tombola.stages.evaluate import read_scores
+from tombola.stages.sources import reading_once
 from tombola.store import Stage, Store, read_manifest
 from tombola.ticket import versions, write_ticket
 
@@ -39,11 +40,12 @@ def run(
     (`seed=[1, 2, 3]`). Tickets and `results.json` go to `output` (default: runs/NAME).
     """
     raw = load_recipe(find_recipe(recipe), overrides, **settings)
-    plans = [plan(cell) for cell in expand(raw)]
     store = store if isinstance(store, Store) else Store(store)
-    stages = unique(stage for one in plans for stage in one.stages())
-    announce(stages, store)
-    ran = execute(stages, store, watch)
+    with reading_once():
+        plans = [plan(cell) for cell in expand(raw)]
+        stages = unique(stage for one in plans for stage in one.stages())
+        announce(stages, store)
+        ran = execute(stages, store, watch)
     name = plans[0].cell.recipe.name
     folder = Path(output) if output is not None else Path("runs") / name
     content = {

@@ -1,5 +1,8 @@
 """What stages read from outside the store: pre-trained models and data, by reference."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +28,31 @@ def data_ref(task: str, split: str, folder: str | None, limit: int | None, seed:
     return Ref(load_split(where).fingerprint, where)
 
 
-def load_split(where: Any) -> Split:
+_loaded: ContextVar[dict[tuple[Any, ...], Split] | None] = ContextVar("loaded splits", default=None)
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Inside, each split is read from its files once, however many cells and stages ask for it."""
+    token = _loaded.set({})
+    try:
+        yield
+    finally:
+        _loaded.reset(token)
+
+
+def load_split(where: Mapping[str, Any]) -> Split:
     """The data that a reference points to."""
+    loaded, key = _loaded.get(), tuple(where.values())
+    if loaded is not None and key in loaded:
+        return loaded[key]
     folder = Path(where["folder"]).expanduser() if where["folder"] else None
-    return Task.named(where["task"]).load(
+    split = Task.named(where["task"]).load(
         where["split"], folder=folder, limit=where["limit"], seed=where["seed"]
     )
+    if loaded is not None:
+        loaded[key] = split
+    return split
 
 
 def find_target(on: str, task: str) -> tuple[str, str]:
