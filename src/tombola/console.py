@@ -1,11 +1,11 @@
-"""What the person at the terminal sees: progress, tables, one-sentence errors."""
+"""What the person at the terminal sees while things happen: progress, and where results went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -16,20 +16,10 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 
-from tombola.analysis import Comparison
-from tombola.evaluation import Score
-from tombola.masks import Mask
-from tombola.results import Result
 from tombola.running import Watch
 from tombola.stages import Progress as StageProgress
 from tombola.store import Stage, Store
-from tombola.transferring import Transfer
-
-if TYPE_CHECKING:
-    from tombola.attacks import AttackReport
-    from tombola.shrink import Export, Row
 
 out = Console()
 err = Console(stderr=True)
@@ -69,46 +59,6 @@ def watching() -> Iterator[Watch]:
         yield watch
 
 
-def result_table(result: Result) -> Table:
-    """Variants and grid points down, data sets across; means with their spread."""
-    summaries = result.summaries()
-    axes = list(dict.fromkeys(name for row in summaries for name in row.axes if name != "draw.sparsity"))
-    seeds = max(row.seeds for row in summaries)
-    spread = (
-        f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "score ± standard error, one seed"
-    )
-    table = Table(title=result.content["name"], caption=spread, title_justify="left", caption_justify="left")
-    table.add_column("variant", no_wrap=True)
-    for axis in axes:
-        table.add_column(axis.rsplit(".", 1)[-1])
-    table.add_column("sparsity", justify="right")
-    for on in result.targets:
-        table.add_column(f"{on}\n{result.headline(on)}", justify="right", overflow="fold")
-    for row in summaries:
-        cells = [
-            f"{s['mean']:.1%} ± {s['spread'] * 100:.1f}" if (s := row.scores.get(on)) else ""
-            for on in result.targets
-        ]
-        sparsity = f"{row.sparsity:.0%}" if row.sparsity else "dense"
-        table.add_row(row.variant, *(str(row.axes.get(axis, "")) for axis in axes), sparsity, *cells)
-    return table
-
-
-def matching_lines(result: Result) -> list[str]:
-    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each."""
-    on, lines = result.targets[0], []
-    for one in result.matching(on):
-        name = one.variant + "".join(f" ({axis} {value})" for axis, value in one.place.items())
-        if one.within is None:
-            lines.append(f"{name}: no ticket matches the dense model on {on}")
-        else:
-            strict = f"up to {one.strict:.0%}" if one.strict is not None else "at none"
-            lines.append(
-                f"{name}: matches the dense model on {on} up to {one.within:.0%}; not below its mean {strict}"
-            )
-    return lines
-
-
 @contextmanager
 def counting(title: str) -> Iterator[Callable[[int], None]]:
     """A bar for a number of examples; what it yields is told how many have just ended."""
@@ -123,145 +73,6 @@ def counting(title: str) -> Iterator[Callable[[int], None]]:
         yield lambda ended: progress.advance(task, ended)
 
 
-def attack_table(name: str, report: AttackReport) -> Table:
-    """The figures of an attack."""
-    found = report.summary()
-    low, high = found["accuracy_under_attack_interval"]
-    caption = f"{found['seconds']:.0f} s, {found['rows']:,} texts scored; " + "; ".join(
-        f"{kind}: {what}" for kind, what in report.resources.items()
-    )
-    table = Table(
-        title=f"{report.attack} on {name}", caption=caption, title_justify="left", caption_justify="left"
-    )
-    table.add_column("")
-    table.add_column("", justify="right")
-    rows = [
-        ("examples", f"{found['n']}"),
-        ("clean accuracy", f"{found['clean_accuracy']:.1%}"),
-        ("accuracy under attack", f"{found['accuracy_under_attack']:.1%}  (95 %: {low:.1%} to {high:.1%})"),
-        ("success rate", _percent(found["success_rate"])),
-        ("queries", _number(found["mean_queries"])),
-        (
-            "changed words",
-            f"{_number(found['mean_changed_words'])}  ({_percent(found['mean_changed_share'])})",
-        ),
-        ("similarity", _number(found["mean_similarity"], 3)),
-    ]
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def size_table(title: str, rows: Sequence[Row]) -> Table:
-    """Before and after, with the ratio of each."""
-    table = Table("", title=title, title_justify="left")
-    for column in ("before", "after", "ratio"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(row.what, f"{row.before:,.4g}", f"{row.after:,.4g}", f"{row.ratio:.2f} ×")
-    return table
-
-
-def export_table(done: Export) -> Table:
-    """How far onnxruntime is from PyTorch."""
-    table = Table("", title="ONNX", title_justify="left")
-    for column in ("bytes", "largest difference", "same decision"):
-        table.add_column(column, justify="right")
-    table.add_row("float32", f"{done.bytes:,}", f"{done.max_difference:.2g}", "")
-    if done.int8:
-        table.add_row(
-            "int8", f"{done.int8.bytes:,}", f"{done.int8.max_difference:.2g}", f"{done.int8.agreement:.1%}"
-        )
-    return table
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
 def say(what: str, path: Path) -> None:
     """Where something was written."""
     out.print(f"{what:<8} {path}", soft_wrap=True, highlight=False)
-
-
-def transfer_table(matrix: Transfer) -> Table:
-    """Score under the source's mask less the dense score, in points; sources down, targets across."""
-    caption = f"{matrix.on}, in points above the dense model; last column: as good as the target's own mask"
-    table = Table(title="transfer", caption=caption, title_justify="left", caption_justify="left")
-    table.add_column("mask of")
-    for target in matrix.targets:
-        table.add_column(target, justify="right")
-    table.add_column("≥ own", justify="right")
-    for source, row in zip(matrix.sources, matrix.difference, strict=True):
-        own = f"{matrix.at_least_own[source]} of {matrix.compared[source]}"
-        table.add_row(source, *(f"{100 * value:+.1f}" for value in row), own)
-    return table
-
-
-def overlap_table(compared: Comparison) -> Table:
-    """Jaccard overlap of the kept weights of every two masks."""
-    names = list(compared.masks)
-    table = Table(title="overlap of kept weights (Jaccard)", title_justify="left")
-    table.add_column()
-    for index in range(len(names)):
-        table.add_column(str(index + 1), justify="right")
-    for index, (name, row) in enumerate(zip(names, compared.overlaps(), strict=True)):
-        table.add_row(f"{index + 1} {name}", *(_shaded(value) for value in row))
-    return table
-
-
-def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Table:
-    """Scores of one model, each with its standard error."""
-    table = Table(title=name, title_justify="left")
-    for column, justify in (
-        ("on", "left"),
-        ("metric", "left"),
-        ("score", "right"),
-        ("± s.e.", "right"),
-        ("n", "right"),
-    ):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
-    for on, found in scores.items():
-        for metric, score in found.items():
-            table.add_row(on, metric, f"{score.value:.4f}", f"{score.stderr:.4f}", str(score.n))
-    return table
-
-
-def mask_table(name: str, mask: Mask) -> Table:
-    """Sparsity by layer and kind of matrix, shaded: what the search thought it could spare."""
-    cells = mask.table()
-    kinds = list(dict.fromkeys(kind for _, kind in cells))
-    layers = list(dict.fromkeys(layer for layer, _ in cells))
-    caption = (
-        f"{mask.removed:,} of {mask.count:,} units ({mask.units.granularity}) removed, "
-        f"{mask.weight_sparsity:.2%} of the prunable weights; base {mask.base.fingerprint}"
-    )
-    table = Table(title=name, caption=caption, title_justify="left", caption_justify="left")
-    table.add_column("layer", justify="right")
-    for kind in kinds:
-        table.add_column(kind, justify="right")
-    for layer in layers:
-        shares = [cells.get((layer, kind)) for kind in kinds]
-        table.add_row(
-            "–" if layer is None else str(layer), *("" if s is None else _shaded(s) for s in shares)
-        )
-    return table
-
-
-def catalogue_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    """Names with one line each."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    for name, about in rows:
-        table.add_row(name, about)
-    return table
-
-
-def _shaded(share: float) -> str:
-    shade = 255 - round(share * 20)
-    return f"[on color({shade})] {share:.0%} [/]" if out.is_terminal else f"{share:.0%}"

@@ -33,15 +33,15 @@ def run(
 
 
 def _run(recipe: str, overrides: list[str], output: Path | None, store: Path | None, report: bool) -> None:
-    from tombola import console
+    from tombola import console, tables
     from tombola.running import run as run_recipe
 
     with console.watching() as watch:
         result = run_recipe(
             recipe, overrides, output=output, store=store, announce=console.announce, watch=watch
         )
-    console.out.print(console.result_table(result))
-    for line in console.matching_lines(result):
+    console.out.print(tables.result_table(result))
+    for line in tables.matching_lines(result):
         console.out.print(line, highlight=False)
     console.say("results", result.folder / "results.json")
     if any(cell["ticket"] for cell in result.cells):
@@ -67,7 +67,7 @@ def transfer(
 
     [bold]Example:[/bold] tombola transfer bert_tickets/transfer --source sst2 --source wikitext --target rte
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.report import write_report
     from tombola.transferring import transfer as run_transfer
 
@@ -82,6 +82,6 @@ def transfer(
             announce=console.announce,
             watch=watch,
         )
-    console.out.print(console.transfer_table(matrix))
+    console.out.print(tables.transfer_table(matrix))
     console.say("results", result.folder / "results.json")
     console.say("report", write_report(result))

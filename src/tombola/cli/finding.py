@@ -17,11 +17,11 @@ def list_(
 
     [bold]Example:[/bold] tombola list tasks
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.catalogue import catalogue
 
     for title, rows in catalogue(kind).items():
-        console.out.print(console.catalogue_table(title, rows))
+        console.out.print(tables.catalogue_table(title, rows))
 
 
 @app.command()

@@ -25,11 +25,11 @@ def evaluate(
     """
     import json
 
-    from tombola import console
+    from tombola import console, tables
     from tombola.judging import evaluate as judge
 
     scores = judge(model, on=on or ["validation"], task=task, data=data, limit=limit)
-    console.out.print(console.score_table(model, scores))
+    console.out.print(tables.score_table(model, scores))
     if output:
         plain = {on: {name: score.as_dict() for name, score in found.items()} for on, found in scores.items()}
         output.write_text(json.dumps({"model": model, "scores": plain}, indent=1))
@@ -67,7 +67,7 @@ def attack(
 
     [bold]Example:[/bold] tombola attack runs/quick/tickets/imp --recipe textfooler -n 500 --seed 0
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.judging import attack as judge
 
     folder = output or Path("attacks") / f"{Path(model).name}-{recipe}"
@@ -88,7 +88,7 @@ def attack(
             progress=progress,
         )
     report.save(folder)
-    console.out.print(console.attack_table(model, report))
+    console.out.print(tables.attack_table(model, report))
     console.say("examples", folder / "examples.csv")
     console.say("page", folder / "diff.html")
     if as_task:
@@ -106,14 +106,14 @@ def inspect(
 
     [bold]Example:[/bold] tombola inspect runs/quick/tickets/* --plot masks.html
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.analysis import Comparison
 
     compared = Comparison.of(what)
     for name, mask in compared.masks.items():
-        console.out.print(console.mask_table(name, mask))
+        console.out.print(tables.mask_table(name, mask))
     if len(compared.masks) > 1:
-        console.out.print(console.overlap_table(compared))
+        console.out.print(tables.overlap_table(compared))
     if union:
         compared.union().save(union)
         console.say("union", union)

@@ -24,19 +24,19 @@ def shrink(
 
     [bold]Example:[/bold] tombola shrink runs/heads/tickets/winning -o small
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.quiet import quiet
     from tombola.shrink import pack_ticket, shrink_ticket
 
     if pack:
         with quiet():
             packed = pack_ticket(ticket, output)
-        console.out.print(console.size_table(str(ticket), packed.rows))
+        console.out.print(tables.size_table(str(ticket), packed.rows))
     else:
         with quiet():
             done = shrink_ticket(ticket, output)
         console.out.print(
-            console.size_table(f"{ticket}: {done.removed} of {done.of} units removed", done.rows)
+            tables.size_table(f"{ticket}: {done.removed} of {done.of} units removed", done.rows)
         )
         console.out.print(
             f"largest difference from the masked model: {done.max_difference:.2g}", highlight=False
@@ -56,13 +56,13 @@ def export(
 
     [bold]Example:[/bold] tombola export small -o small.onnx
     """
-    from tombola import console
+    from tombola import console, tables
     from tombola.quiet import quiet
     from tombola.shrink import export_onnx
 
     with quiet():
         done = export_onnx(model, output, int8=int8)
-    console.out.print(console.export_table(done))
+    console.out.print(tables.export_table(done))
     console.say("written", done.path)
     if done.int8:
         console.say("int8", done.int8.path)
