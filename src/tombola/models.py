@@ -117,8 +117,17 @@ def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
     if not architectures:
         raise ModelError(f"{folder}: its config.json does not name the architecture to build")
     with quiet():
-        kind = getattr(transformers, architectures[0])
-        return kind.from_pretrained(folder, use_safetensors=True, **options)
+        return model_class(architectures[0]).from_pretrained(folder, use_safetensors=True, **options)
+
+
+def model_class(architecture: str) -> "type[PreTrainedModel]":
+    """The model class that a config names."""
+    import transformers
+
+    kind = getattr(transformers, architecture, None)
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
+        raise ModelError(f"transformers {transformers.__version__} has no model {architecture!r}")
+    return kind
 
 
 def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":

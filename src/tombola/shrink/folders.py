@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import transformers
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError, TombolaError
+from tombola.models import open_model
 
 WEIGHTS = "model*.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -50,18 +50,7 @@ def load_model(folder: Path, **options: Any) -> PreTrainedModel:
     """The model of a folder, of the architecture that its config names, in the precision it is stored in."""
     read_config(folder)
     require_safetensors(folder)
-    architectures = AutoConfig.from_pretrained(folder).architectures
-    if not architectures:
-        raise ModelError(f"{folder}: its config.json does not name the architecture to build.")
-    return model_class(architectures[0]).from_pretrained(folder, use_safetensors=True, **options)
-
-
-def model_class(architecture: str) -> type[PreTrainedModel]:
-    """The model class that a config names."""
-    kind = getattr(transformers, architecture, None)
-    if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
-        raise ModelError(f"transformers {transformers.__version__} has no model {architecture!r}.")
-    return kind
+    return open_model(folder, **options)
 
 
 def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -> None:

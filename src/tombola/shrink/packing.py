@@ -16,7 +16,8 @@ from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, bits
-from tombola.shrink.folders import config_from, model_class
+from tombola.models import model_class
+from tombola.shrink.folders import config_from
 
 HEADER = "tombola"
 
