@@ -297,3 +297,19 @@ def test_a_run_reads_each_split_once_however_many_cells_ask_for_it(world, tmp_pa
     )
     tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
     assert sorted(loads) == ["train", "validation"]
+
+
+def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(world, tmp_path):
+    store = Store(tmp_path)
+    search = {"method": "magnitude", "start": "finetuned", "start_step": 2}
+    (one,) = plans(world, search=search)
+    execute(one.mask.road(), store)
+    early = one.mask.inputs["of"]
+    assert json.loads((store.open(early) / "log.json").read_text())["steps"] == 2
+    weights = load_file(store.open(early) / "model.safetensors")
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    kept = torch.cat([weights[f"bert.{name}.weight"][bits].abs() for name, bits in mask.items()])
+    gone = torch.cat([weights[f"bert.{name}.weight"][~bits].abs() for name, bits in mask.items()])
+    assert gone.max() <= kept.min()
+    with pytest.raises(tombola.TombolaError, match="start_step: needs start: finetuned"):
+        expand(world.recipe(search={"method": "magnitude", "start_step": 2}))

@@ -33,10 +33,10 @@ def test_a_shrunk_model_runs_in_onnxruntime_as_in_pytorch(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
-def test_every_family_dense_and_shrunk(model_type: str, tmp_path: Path) -> None:
+def test_every_family_shrunk(model_type: str, tmp_path: Path) -> None:
     model = tiny(model_type)
-    for name, each in (("dense", model), ("shrunk", shrink(model, half(model, "head+neuron", empty=0)))):
-        assert export_onnx(each, tmp_path / f"{name}.onnx").max_difference < 1e-5
+    shrunk = shrink(model, half(model, "head+neuron", empty=0))
+    assert export_onnx(shrunk, tmp_path / "model.onnx").max_difference < 1e-5
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_every_family_dense_and_shrunk(model_type: str, tmp_path: Path) -> None:
     ("model_type", "head"),
     [("roberta", "masked-lm"), ("bert", "question-answering"), ("llama", "causal-lm"), ("bert", "base")],
 )
-def test_other_heads(model_type: str, head: str, tmp_path: Path) -> None:
+def test_other_heads_dense(model_type: str, head: str, tmp_path: Path) -> None:
     assert export_onnx(tiny(model_type, head), tmp_path / "model.onnx").max_difference < 1e-5
 
 
@@ -56,7 +56,7 @@ def test_int8_from_a_folder_in_half_precision(tmp_path: Path) -> None:
     assert export.int8 is not None
     assert export.int8.path == tmp_path / "model.int8.onnx"
     assert export.int8.bytes == export.int8.path.stat().st_size < export.bytes / 2
-    assert 0 < export.int8.max_difference < 1
+    assert export.int8.max_difference > export.max_difference
     assert export.int8.agreement > 0.8
 
 

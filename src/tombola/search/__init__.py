@@ -6,9 +6,9 @@ Two kinds of function serve. A *scorer* gives every unit a score, and one draw r
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tombola.masks import Granularity
 from tombola.registry import Registry
@@ -34,6 +34,23 @@ class SearchSettings(Settings):
     @model_serializer(mode="wrap")
     def _with_method(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {"method": self.method, **fields(self)}
+
+
+class ScorerSettings(SearchSettings):
+    """What every scorer has besides: the model whose units it scores."""
+
+    start: Literal["pretrained", "finetuned"] = "pretrained"
+    start_step: int | None = Field(
+        None,
+        gt=0,
+        description="with start: finetuned, the fine-tuning as it is after this step (early pruning)",
+    )
+
+    @model_validator(mode="after")
+    def _step_of_a_training(self) -> Self:
+        if self.start_step is not None and self.start != "finetuned":
+            raise ValueError("start_step: needs start: finetuned, whose step it names")
+        return self
 
 
 @dataclass(frozen=True)
@@ -111,7 +128,7 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 
 
 def _draw_once(settings: Any, road: Road, sparsity: float) -> "Stage":
-    of = road.train() if settings.start == "finetuned" else None
+    of = road.train(stop_at=settings.start_step) if settings.start == "finetuned" else None
     return road.draw(settings, sparsity, of=of)
 
 

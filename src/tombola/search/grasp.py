@@ -8,16 +8,15 @@ from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.search import Evidence, SearchSettings, scorer
+from tombola.search import Evidence, ScorerSettings, scorer
 
 
-class Grasp(SearchSettings):
+class Grasp(ScorerSettings):
     """Settings of GraSP."""
 
     reads_data: ClassVar[bool] = True
 
     method: Literal["grasp"] = "grasp"
-    start: Literal["pretrained", "finetuned"] = "pretrained"
     batches: int = Field(8, gt=0, description="training batches over which the gradient is summed")
 
 

@@ -5,14 +5,13 @@ from typing import Literal
 from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
-from tombola.search import Evidence, SearchSettings, scorer
+from tombola.search import Evidence, ScorerSettings, scorer
 
 
-class Magnitude(SearchSettings):
+class Magnitude(ScorerSettings):
     """Settings of one-shot magnitude pruning (OMP when it starts from the pre-trained weights)."""
 
     method: Literal["magnitude"] = "magnitude"
-    start: Literal["pretrained", "finetuned"] = "pretrained"
 
 
 @scorer(Magnitude)

@@ -6,14 +6,13 @@ import torch
 from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
-from tombola.search import Evidence, SearchSettings, scorer
+from tombola.search import Evidence, ScorerSettings, scorer
 
 
-class Random(SearchSettings):
+class Random(ScorerSettings):
     """Settings of the uniform random mask."""
 
     method: Literal["random"] = "random"
-    start: Literal["pretrained"] = "pretrained"
 
 
 @scorer(Random)
