@@ -313,3 +313,19 @@ def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(w
     assert gone.max() <= kept.min()
     with pytest.raises(tombola.TombolaError, match="start_step: needs start: finetuned"):
         expand(world.recipe(search={"method": "magnitude", "start_step": 2}))
+
+
+def test_every_round_of_imp_trains_fully_before_it_prunes_and_its_schedule_ends_within_it(finished):
+    """Regressions: released code decays over all rounds together, and prunes for MLM before any training."""
+    one, store = finished
+    trainings = [stage for stage in one.model.road() if stage.kind == "train"]
+    assert len(trainings) == 3  # dense, under 25 %, under 50 %
+    assert "mask" not in trainings[0].inputs
+    for stage in trainings:
+        log = json.loads((store.open(stage) / "log.json").read_text())
+        assert log["steps"] == 72  # 6 epochs of 12 batches
+        rates = [rate for _, _, rate in log["curve"]]
+        assert rates[0] == pytest.approx(3e-3, rel=0.05)
+        assert rates[-1] < 3e-3 / 50
+    draws = [stage for stage in one.model.road() if stage.kind == "draw"]
+    assert all(stage.inputs["of"].kind == "train" for stage in draws)
