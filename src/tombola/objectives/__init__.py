@@ -1,7 +1,7 @@
 """What is minimised. An objective turns a model and a batch into a loss and knows nothing of training."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -47,7 +47,24 @@ class Objective(Protocol):
         backward(loss)
         return loss.detach()
 
+    def at(self, share: float) -> None:
+        """Hear which share of the training is done, from 0 to 1, before every step. Most need not know."""
+        return None
 
-objectives: Registry[Callable[..., Objective]] = Registry("objective")
 
-from tombola.objectives import cross_entropy  # noqa: E402, F401  (the registry's lines)
+class LogitLoss(Objective, Protocol):
+    """An objective that needs one pass of the model, and of that the logits: it only has to say `of_logits`."""
+
+    def of_logits(self, logits: "Tensor", batch: Batch) -> "Tensor":
+        """The mean loss over the batch's items, from logits that are already there."""
+        ...
+
+    def loss(self, model: "nn.Module", batch: Batch) -> "Tensor":
+        """The mean loss over the batch's items."""
+        return self.of_logits(logits_of(model(**inputs_of(batch))), batch)
+
+
+objectives: Registry[Callable[..., Any]] = Registry("objective")
+"""Losses by the `kind` of their settings, whose fields they take, and what may be laid around a loss."""
+
+from tombola.objectives import adversarial, cross_entropy, debiasing, r_drop  # noqa: E402, F401  (the registry's lines)

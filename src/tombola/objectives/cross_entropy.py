@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from tombola.objectives import Batch, Objective, inputs_of, logits_of, objectives
+from tombola.objectives import Batch, LogitLoss, objectives
 
 
 @objectives("cross_entropy")
 @dataclass(frozen=True)
-class CrossEntropy(Objective):
+class CrossEntropy(LogitLoss):
     """Mean cross-entropy from the logits, with optional label smoothing; mean squared error for regression.
 
     Labels of −100 are no items, so that masked language modelling needs nothing else; the start and the end of
@@ -19,12 +19,9 @@ class CrossEntropy(Objective):
 
     label_smoothing: float = 0.0
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+    def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """The mean over the batch's items."""
-        return self.of_logits(logits_of(model(**inputs_of(batch))), batch["labels"])
-
-    def of_logits(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The same from logits that are already there."""
+        labels = batch["labels"]
         if labels.is_floating_point():
             return F.mse_loss(logits.squeeze(-1).float(), labels)
         return F.cross_entropy(

@@ -1,0 +1,28 @@
+"""Two forward passes that differ in dropout alone, and how much their predictions differ."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tombola.objectives import Batch, inputs_of, logits_of
+
+
+def two_passes(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The logits of two passes with dropout of their own, made as one pass of the doubled batch."""
+    doubled = {name: torch.cat([values, values]) for name, values in inputs_of(batch).items()}
+    first, second = logits_of(model(**doubled)).chunk(2)
+    return first, second
+
+
+def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
+    """½·(KL(p‖q) + KL(q‖p)) = ½·Σ (p − q)(log p − log q) of two sets of logits, as a mean over the items."""
+    p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
+    return 0.5 * ((p.exp() - q.exp()) * (p - q)).sum(-1).mean()
+
+
+def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    """How far two passes are apart: symmetric KL over the items, mean squared difference for regression."""
+    if labels.is_floating_point():
+        return F.mse_loss(first.float(), second.float())
+    items = labels.ne(-100)
+    return symmetric_kl(first[items], second[items])

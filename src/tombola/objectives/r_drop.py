@@ -1,0 +1,32 @@
+"""R-Drop: two passes with different dropout shall agree. (Liang et al. 2021)"""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from tombola.objectives import Batch, LogitLoss, Objective, objectives
+from tombola.objectives.passes import disagreement, two_passes
+
+
+@objectives("r_drop")
+@dataclass(frozen=True)
+class RDrop(Objective):
+    """R-Drop around any loss of logits: the mean of two dropout passes' losses, and α times their disagreement.
+
+    L = ½·(L₁ + L₂) + α·½·(KL(p₁‖p₂) + KL(p₂‖p₁)), both sides with gradient; for regression the disagreement is
+    the mean squared difference. The paper (eq. 4) adds the two losses where its code takes their mean; we take
+    the mean, so that α = 0 is the plain loss, and α is the one of the published settings.
+    """
+
+    inner: LogitLoss
+    alpha: float
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The mean over the batch's items, from one pass of the doubled batch."""
+        first, second = two_passes(model, batch)
+        plain = 0.5 * (self.inner.of_logits(first, batch) + self.inner.of_logits(second, batch))
+        return plain + self.alpha * disagreement(first, second, batch["labels"])
+
+    def at(self, share: float) -> None:
+        """Pass it on."""
+        self.inner.at(share)
