@@ -1,0 +1,65 @@
+"""What every gate and every budget can do. Both are settings and pure functions; the state is in `Gating`."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tombola.settings import Kind
+
+
+class Gate(Kind):
+    """How a unit's score becomes a factor of its weights while it is learned.
+
+    A gate sees margins: scores less the cut that a budget may have set. Its arithmetic is per unit, in
+    tensors of any shape.
+    """
+
+    published: ClassVar[dict[str, Any]]
+    """How the scores of such gates are trained where a recipe does not say: settings of a training."""
+
+    def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """The first scores and the first cut, from the units' magnitudes and from which of them are to be shut."""
+        raise NotImplementedError
+
+    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+        """The factors for one optimizer step."""
+        raise NotImplementedError
+
+    def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
+        """The loss's derivative by the scores from that by the sampled factors; may overwrite `gradient`."""
+        raise NotImplementedError
+
+    def openness(self, margin: Tensor) -> Tensor:
+        """The probability that each gate is not shut."""
+        raise NotImplementedError
+
+    def openness_slope(self, margin: Tensor) -> Tensor:
+        """The derivative of the openness by the score."""
+        raise NotImplementedError
+
+
+class Budget(Kind):
+    """How many gates may stay open, and what makes the others shut."""
+
+    knows_sparsity: ClassVar[bool] = True
+    """Whether the scores depend on the sparsity that is asked for; if not, one search serves all."""
+
+    def count_at(self, share: float, target: float) -> float | None:
+        """The sparsity held exactly when a share of the search is done; None where no count is held."""
+        return None
+
+    def resets_after(self, step: int) -> bool:
+        """Whether the count is restored after this optimizer step."""
+        return False
+
+    def pressure(
+        self, share: float, target: float, openness: Callable[[], float], multipliers: Tensor
+    ) -> float:
+        """The derivative of the budget's term by the mean openness of all units.
+
+        `openness` computes that mean when it is needed. `multipliers` are three numbers that are kept
+        for the budget from step to step, and may be changed.
+        """
+        return 0.0

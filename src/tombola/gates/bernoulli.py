@@ -1,0 +1,41 @@
+"""Bernoulli gates: open with the probability that the score says. (Zhou et al. 2019; Zhao et al. 2020)"""
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from tombola.gates.base import Gate
+from tombola.gates.hard_concrete import HardConcrete
+
+
+class Bernoulli(Gate):
+    """Settings and arithmetic of 1[u < σ(a)], whose derivative is taken to be that of its mean, σ(a)."""
+
+    published: ClassVar[dict[str, Any]] = HardConcrete.published
+
+    kind: Literal["bernoulli"] = "bernoulli"
+    initial: float = Field(0.9, gt=0, lt=1, description="probability of every gate to be open at the start")
+
+    def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """The score of the first probability, whatever the weights are."""
+        return torch.full_like(magnitudes, math.log(self.initial / (1 - self.initial))), 0.0
+
+    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+        """1 with probability σ(a), else 0."""
+        return torch.bernoulli(torch.sigmoid(margin), generator=generator)
+
+    def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
+        """Straight through the sample, and then through the sigmoid."""
+        return gradient.mul_(self.openness_slope(margin))
+
+    def openness(self, margin: Tensor) -> Tensor:
+        """σ(a)."""
+        return torch.sigmoid(margin)
+
+    def openness_slope(self, margin: Tensor) -> Tensor:
+        """σ(a)(1 − σ(a))."""
+        open_ = torch.sigmoid(margin)
+        return open_.mul_(1 - open_)

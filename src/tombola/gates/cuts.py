@@ -1,0 +1,32 @@
+"""Where a threshold must lie so that it tells exactly a mask's open units from its shut ones."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tombola.masks.bits import Bits, population, unpack
+from tombola.masks.select import CHUNK
+
+FAR = np.float32(3e38)
+
+
+def highest_shut(scores: Tensor, kept: Bits) -> float:
+    """The highest score of what is not kept; −3e38 where everything is. In chunks that stay in the cache."""
+    flat = scores.detach().cpu().numpy().reshape(-1)
+    highest = -FAR
+    for start in range(0, flat.size, CHUNK):
+        chunk = flat[start : start + CHUNK]
+        open_ = np.unpackbits(kept[start // 8 : (start + CHUNK) // 8], count=chunk.size)
+        highest = max(highest, (chunk - open_ * FAR).max())
+    return float(highest)
+
+
+@torch.no_grad()
+def lift_ties(scores: Tensor, kept: Bits, cut: float) -> None:
+    """Move what is kept and does not lie above the cut to the next number above it."""
+    flat = scores.detach().cpu().numpy()
+    if np.count_nonzero(flat > np.float32(cut)) != population(kept):
+        tied = unpack(kept, tuple(scores.shape)).to(scores.device) & (scores <= cut)
+        scores.masked_fill_(tied, float(np.nextafter(np.float32(cut), np.float32(math.inf))))

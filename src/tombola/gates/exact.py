@@ -1,0 +1,38 @@
+"""An exact count: the cut is put where just so many scores lie below it. (SRNets, §3.2 and §4.5)"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tombola.gates.base import Budget
+
+
+class Exact(Budget):
+    """The share of shut gates at the start, on the way and at the end; exact after every reset of the cut.
+
+    Between resets scores may cross the cut. The last reset comes after the last step, at the sparsity that
+    was asked for: the released code saves the mask of the first sparsity.
+    """
+
+    kind: Literal["exact"] = "exact"
+    schedule: Literal["fixed", "cubic", "stepwise"] = Field(
+        "fixed", description="fixed at the sparsity asked for, or gradual from `initial` to it"
+    )
+    initial: float = Field(0.0, ge=0, lt=1, description="sparsity that a gradual schedule starts at")
+    stairs: int = Field(5, gt=0, description="equal steps up of the stepwise schedule")
+    reset_every: int = Field(500, gt=0, description="optimizer steps between two resets of the cut")
+
+    def count_at(self, share: float, target: float) -> float:
+        """Fixed; or s_f + (s_0 − s_f)(1 − t/T)³; or `stairs` equal steps at equal intervals."""
+        match self.schedule:
+            case "fixed":
+                return target
+            case "cubic":
+                return target + (self.initial - target) * (1 - share) ** 3
+            case "stepwise":
+                stair = min(int(share * (self.stairs + 1) + 1e-9), self.stairs)
+                return self.initial + (target - self.initial) * stair / self.stairs
+
+    def resets_after(self, step: int) -> bool:
+        """After every `reset_every` steps."""
+        return step % self.reset_every == 0

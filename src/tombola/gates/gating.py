@@ -1,0 +1,136 @@
+"""The state of a learned mask, and what one optimizer step does with it."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from tombola.gates.base import Budget, Gate
+from tombola.gates.cuts import highest_shut, lift_ties
+from tombola.gates.weights import GatedWeights
+from tombola.masks import Mask, Scope, Scores, Units, draw
+
+
+class Gating(nn.Module):
+    """A score for each unit of a model, under a gate and a budget.
+
+    One step is `sample`, as many forward and backward passes of the model as the objective likes, `collect`,
+    the optimizer's step on the scores, and `settle`. The noise of a step depends on the seed and its number
+    alone, so that all processes of a run see the same gates and a resumed run goes on with them.
+    """
+
+    cuts: Tensor
+    multipliers: Tensor
+
+    def __init__(
+        self,
+        units: Units,
+        model: PreTrainedModel,
+        gate: Gate,
+        budget: Budget,
+        *,
+        seed: int,
+        sparsity: float = 0.0,
+        scope: Scope = "global",
+    ) -> None:
+        super().__init__()
+        self.units, self.gate, self.budget = units, gate, budget
+        self.seed, self.sparsity, self.scope = seed, sparsity, scope
+        magnitudes = Scores.magnitude(units, model)
+        first = draw(magnitudes, sparsity=budget.count_at(0.0, sparsity) or 0.0, scope=scope)
+        generator = torch.Generator().manual_seed(seed)
+        started = [
+            gate.start(magnitudes[group.name].cpu(), ~first[group.name], generator) for group in units.groups
+        ]
+        self.scores = nn.ParameterList([nn.Parameter(scores) for scores, _ in started])
+        self.register_buffer("cuts", torch.tensor([cut for _, cut in started]))
+        self.register_buffer("multipliers", torch.zeros(3, dtype=torch.float64))
+        self._weights: GatedWeights | None = None
+        self._sampled: list[Tensor] = []
+
+    def hold(self, model: PreTrainedModel) -> None:
+        """Take a model's weights under the gates, until `release`."""
+        self.to(model.device)
+        self._weights = GatedWeights(model, self.units)
+
+    def release(self) -> None:
+        """Give the model back as it was."""
+        if self._weights is not None:
+            self._weights.release()
+        self._weights, self._sampled = None, []
+
+    @torch.no_grad()
+    def sample(self, step: int) -> None:
+        """Draw the gates of one step, and write the gated weights into the model."""
+        assert self._weights is not None
+        generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step))
+        self._sampled = []
+        for group, margin in zip(self.units.groups, self._margins(), strict=True):
+            factors = self.gate.sample(margin, generator)
+            self._weights.write(group, factors)
+            self._sampled.append(factors)
+
+    @torch.no_grad()
+    def collect(self, share: float) -> None:
+        """Turn the gradients that the model has gathered, and the budget's, into those of the scores."""
+        assert self._weights is not None
+        pressure = self.budget.pressure(share, self.sparsity, self.openness, self.multipliers)
+        for index, (group, margin) in enumerate(zip(self.units.groups, self._margins(), strict=True)):
+            gradient = self.gate.back(self._weights.gradient(group), self._sampled[index], margin)
+            if pressure:
+                gradient.add_(self.gate.openness_slope(margin), alpha=pressure / self.units.count)
+            self.scores[index].grad = gradient
+
+    def settle(self, step: int, steps: int) -> None:
+        """After a step of the optimizer: restore the exact count if that is due, and always at the end."""
+        if step == steps or self.budget.resets_after(step):
+            sparsity = self.budget.count_at(step / steps, self.sparsity)
+            if sparsity is not None:
+                self.reset(sparsity)
+
+    @torch.no_grad()
+    def reset(self, sparsity: float) -> None:
+        """Put the cut where exactly this share of the scores lies below it, of every group or of all.
+
+        Scores that tie with the cut and stay open are lifted above it by the smallest number there is, so that
+        the cut tells exactly the mask that `draw` gives.
+        """
+        kept = list(self.draw(sparsity).bits.values())
+        cuts = [highest_shut(score, open_) for score, open_ in zip(self.scores, kept, strict=True)]
+        self.cuts.copy_(torch.tensor([max(cuts)] * len(cuts) if self.scope == "global" else cuts))
+        for score, open_, cut in zip(self.scores, kept, self.cuts.tolist(), strict=True):
+            lift_ties(score, open_, cut)
+
+    def draw(self, sparsity: float) -> Mask:
+        """The mask that the scores give at a sparsity."""
+        return draw(self.learned(), sparsity=sparsity, scope=self.scope)
+
+    def mask(self) -> Mask:
+        """What is open now."""
+        margins = zip(self.units.groups, self._margins(), strict=True)
+        return Mask.from_bools(
+            self.units, {group.name: margin.detach().cpu() > 0 for group, margin in margins}
+        )
+
+    def learned(self) -> Scores:
+        """The scores as they are, without a copy."""
+        named = zip(self.units.groups, self.scores, strict=True)
+        return Scores(self.units, {group.name: score for group, score in named})
+
+    @torch.no_grad()
+    def openness(self) -> float:
+        """The mean over all units, not over matrices, of the probability to be open."""
+        total = sum(self.gate.openness(margin).sum(dtype=torch.float64) for margin in self._margins())
+        return float(total) / self.units.count
+
+    def _margins(self) -> Iterator[Tensor]:
+        cuts = cast(list[float], self.cuts.tolist())
+        return (score - cut if cut else score for score, cut in zip(self.scores, cuts, strict=True))
+
+
+def _seed(seed: int, step: int) -> int:
+    """One seed of two numbers, far from those that batches and heads are drawn from."""
+    return int(np.random.SeedSequence((seed, step, 0x6A7E)).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,64 @@
+"""Hard-concrete gates: noisy, from 0 to 1, often exactly one of them. (Louizos et al. 2018; Robust Tickets, §3.1)"""
+
+import math
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from tombola.gates.base import Gate
+
+EDGE = 1e-4
+"""The noise is uniform between this and one less this."""
+
+
+class HardConcrete(Gate):
+    """Settings and arithmetic of the hard-concrete gate: a stretched, clipped, noisy sigmoid of the score."""
+
+    published: ClassVar[dict[str, Any]] = {
+        "epochs": 20.0,
+        "learning_rate": 0.1,
+        "weight_decay": 1e-6,
+        "warmup": 0.1,
+    }
+
+    kind: Literal["hard_concrete"] = "hard_concrete"
+    initial: float = Field(0.9, gt=0, lt=1, description="every gate at the start, without noise")
+    temperature: float = Field(2 / 3, gt=0, description="of the sigmoid; lower is closer to 0 or 1")
+    stretch: tuple[float, float] = Field((-0.1, 1.1), description="the range that is clipped to 0 and 1")
+
+    @model_validator(mode="after")
+    def _beyond_both_ends(self) -> Self:
+        low, high = self.stretch
+        if not low < 0 < 1 < high:
+            raise ValueError("stretch: takes a number below 0 and one above 1, e.g. [-0.1, 1.1]")
+        return self
+
+    def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """The score whose gate is `initial`: log 5 for 0.9, whatever the weights are."""
+        low, high = self.stretch
+        return torch.full_like(magnitudes, math.log((self.initial - low) / (high - self.initial))), 0.0
+
+    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+        """clip((ζ − γ)·σ((logit u + a)/β) + γ, 0, 1) with uniform u."""
+        low, high = self.stretch
+        noise = torch.empty_like(margin).uniform_(EDGE, 1 - EDGE, generator=generator)
+        soft = noise.logit_().add_(margin).div_(self.temperature).sigmoid_()
+        return soft.mul_(high - low).add_(low).clamp_(0.0, 1.0)
+
+    def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
+        """(m − γ)(ζ − m)/((ζ − γ)·β) where m is neither 0 nor 1: the sample itself tells its derivative."""
+        low, high = self.stretch
+        slope = (sampled - low).mul_(high - sampled).div_((high - low) * self.temperature)
+        return gradient.mul_(slope).masked_fill_((sampled == 0) | (sampled == 1), 0.0)
+
+    def openness(self, margin: Tensor) -> Tensor:
+        """σ(a − β·log(−γ/ζ))."""
+        low, high = self.stretch
+        return torch.sigmoid(margin - self.temperature * math.log(-low / high))
+
+    def openness_slope(self, margin: Tensor) -> Tensor:
+        """The derivative of that sigmoid."""
+        open_ = self.openness(margin)
+        return open_.mul_(1 - open_)

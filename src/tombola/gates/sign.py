@@ -1,0 +1,39 @@
+"""Sign gates: open where the score is positive, with a clipped straight-through gradient. (Courbariaux et al. 2016)"""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from tombola.gates.base import Gate
+from tombola.gates.threshold import Threshold
+
+
+class Sign(Gate):
+    """Settings and arithmetic of (1 + sign a)/2. Gradients pass while |a| ≤ 1, so no score runs away."""
+
+    published: ClassVar[dict[str, Any]] = Threshold.published
+
+    kind: Literal["sign"] = "sign"
+    initial: float = Field(0.01, gt=0, le=1, description="distance of the first scores from 0, by magnitude")
+
+    def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """Negative for what is to be shut, positive for the rest."""
+        return torch.where(removed, -self.initial, self.initial), 0.0
+
+    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+        """1 for positive scores, else 0."""
+        return margin.gt(0).to(margin.dtype)
+
+    def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
+        """Straight through near 0, nothing further away."""
+        return gradient.mul_(self.openness_slope(margin))
+
+    def openness(self, margin: Tensor) -> Tensor:
+        """1 for positive scores, else 0."""
+        return margin.gt(0).to(margin.dtype)
+
+    def openness_slope(self, margin: Tensor) -> Tensor:
+        """1 while |a| ≤ 1, else 0."""
+        return margin.abs().le(1).to(margin.dtype)

@@ -1,0 +1,55 @@
+"""Threshold gates: open where the score is above the cut, with a straight-through gradient. (SRNets, §3.2)"""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from tombola.gates.base import Gate
+
+KEPT, CUT = 0.02, 0.01
+"""Where hard initialisation puts the scores of open gates, and the cut between them and the shut ones at 0."""
+
+
+class Threshold(Gate):
+    """Settings and arithmetic of 1[score > φ], whose derivative is taken to be 1."""
+
+    published: ClassVar[dict[str, Any]] = {
+        "epochs": 5.0,
+        "learning_rate": 5e-5,
+        "weight_decay": 0.0,
+        "warmup": 0.0,
+    }
+
+    kind: Literal["threshold"] = "threshold"
+    initial: Literal["hard", "soft", "random"] = Field(
+        "hard",
+        description="hard: two values, by magnitude; soft: the magnitudes themselves; random: two values, by chance",
+    )
+
+    def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+        """0 for what is to be shut and 0.02 for the rest, cut at 0.01; or magnitudes, cut at the k-th smallest."""
+        if self.initial == "soft":
+            highest = magnitudes[removed].max().item() if removed.any() else 0.0
+            return magnitudes.clone(), highest
+        if self.initial == "random":
+            order = torch.randperm(removed.numel(), generator=generator)
+            removed = removed.flatten()[order].view_as(removed)
+        return torch.where(removed, 0.0, KEPT), CUT
+
+    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+        """1 above the cut, else 0."""
+        return margin.gt(0).to(margin.dtype)
+
+    def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
+        """Straight through."""
+        return gradient
+
+    def openness(self, margin: Tensor) -> Tensor:
+        """1 above the cut, else 0."""
+        return margin.gt(0).to(margin.dtype)
+
+    def openness_slope(self, margin: Tensor) -> Tensor:
+        """1, as straight through."""
+        return torch.ones_like(margin)

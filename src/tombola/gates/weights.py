@@ -1,0 +1,71 @@
+"""The weights of a model under gates: written in place, so that every pass costs what a plain one does."""
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from tombola.masks import Group, Part, Units
+
+
+class GatedWeights:
+    """Holds a model's own weights W aside and puts W ⊙ m in their place.
+
+    While they are held, only gated tensors take gradients; embeddings, norms, the head and all that belongs
+    to no unit are frozen and cost nothing. No graph leads through the gates: what reaches `W ⊙ m` is taken
+    back to each unit by one multiplication with W, however many passes it was gathered over.
+    """
+
+    def __init__(self, model: PreTrainedModel, units: Units) -> None:
+        names = {part.tensor for group in units.groups for part in _parts(group)}
+        parameters = dict(model.base_model.named_parameters())
+        self._live = {name: parameters[name] for name in names}
+        self._own = {name: live.detach().clone() for name, live in self._live.items()}
+        self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        model.requires_grad_(False)
+        for live in self._live.values():
+            live.requires_grad_(True)
+
+    @torch.no_grad()
+    def write(self, group: Group, factors: Tensor) -> None:
+        """Put the weights of a group's units, each times its factor, into the model."""
+        for part in _parts(group):
+            own = part.region(self._own[part.tensor], group.count)
+            live = part.region(self._live[part.tensor].data, group.count)
+            torch.mul(own, part.spread(factors, own.dim()), out=live)
+
+    @torch.no_grad()
+    def gradient(self, group: Group) -> Tensor:
+        """The loss's derivative by each unit's factor: Σ over the unit of dL/d(W ⊙ m) ⊙ W. Uses the gradient up."""
+        pieces = []
+        for part in _parts(group):
+            gradient = self._live[part.tensor].grad
+            if gradient is not None:
+                product = part.region(gradient, group.count)
+                product.mul_(part.region(self._own[part.tensor], group.count))
+                pieces.append(_over_units(part, group, product))
+        if not pieces:
+            return torch.zeros(group.shape, device=self._live[group.parts[0].tensor].device)
+        return pieces[0].contiguous() if len(pieces) == 1 else torch.stack(pieces).sum(dim=0)
+
+    @torch.no_grad()
+    def release(self) -> None:
+        """Give the model its own weights back, bit for bit, and let everything train that did before."""
+        for name, live in self._live.items():
+            live.copy_(self._own[name])
+            live.grad = None
+            live.requires_grad_(False)
+        for parameter in self._trained:
+            parameter.requires_grad_(True)
+
+
+def _parts(group: Group) -> tuple[Part, ...]:
+    return (*group.parts, *group.biases)
+
+
+def _over_units(part: Part, group: Group, product: Tensor) -> Tensor:
+    """The sum over what each unit covers of a region; where the units are its elements, the region itself."""
+    if part.dim is None:
+        return product if product.shape == group.shape else product.sum().reshape(1)
+    others = [dim for dim in range(product.dim()) if dim != part.dim]
+    along = product.sum(dim=others) if others else product
+    return along.reshape(group.count, part.width).sum(dim=1)

@@ -1,0 +1,93 @@
+"""Learned masks: scores of gates are trained on the task, and the lowest go. (Robust Tickets; SRNets)"""
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from tombola.gates import L0, AnyBudget, AnyGate, Bernoulli, Budget, Exact, HardConcrete, Sign, Threshold
+from tombola.search import Road, SearchSettings, plan
+from tombola.tasks.mixing import Mixed
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from tombola.store import Stage
+
+_PUBLISHED = {
+    gate.model_fields["kind"].default: gate.published for gate in (HardConcrete, Threshold, Sign, Bernoulli)
+}
+
+
+class ScoreTraining(TrainSettings):
+    """How scores are trained. How they are optimised is as published for their gate, unless it is said.
+
+    What is as published is written out all the same: it depends on the gate, and may not be taken for a default.
+    """
+
+    @model_serializer(mode="wrap")
+    def _with_the_published(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**{name: getattr(self, name) for name in HardConcrete.published}, **fields(self)}
+
+
+class Learned(SearchSettings):
+    """Settings of a learned mask: any gate, any budget, any units, any loss, from any weights."""
+
+    method: Literal["learned"] = "learned"
+    gate: AnyGate = Field(HardConcrete(), description="how a score becomes a factor of its weights")
+    budget: AnyBudget | None = Field(
+        None, description="what shuts gates; else an exact count for threshold gates, an L0 term for others"
+    )
+    start: Literal["pretrained", "finetuned"] = Field(
+        "finetuned", description="the weights under the gates, which the search does not change"
+    )
+    start_step: int | None = Field(None, gt=0, description="of the fine-tuning, the step that is taken")
+    start_share: float | None = Field(
+        None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps (timing studies)"
+    )
+    mix: list[Mixed] = Field([], description="other data that the search alone sees, e.g. {on: hans/train}")
+    train: ScoreTraining = Field(ScoreTraining(), description="how the scores are trained")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _optimised_as_published(cls, raw: Any) -> Any:
+        gate, train = raw.get("gate", {}), raw.get("train") or {}
+        kind = gate.get("kind") if isinstance(gate, dict) and gate else getattr(gate, "kind", "hard_concrete")
+        if isinstance(train, dict) and kind in _PUBLISHED:
+            return {**raw, "train": {**_PUBLISHED[kind], **train}}
+        return raw
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        steps = [name for name in ("start_step", "start_share") if getattr(self, name) is not None]
+        if steps and self.start != "finetuned":
+            raise ValueError(f"{steps[0]}: needs start: finetuned, whose step it names")
+        if len(steps) == 2:
+            raise ValueError("start_share: names the same thing as start_step: say one of them")
+        if self.train.epochs == 0 and self.train.steps is None:
+            raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
+        if self.train.select is not None:
+            raise ValueError("train.select: chooses weights to update, and a learned mask updates none")
+        return self
+
+    @property
+    def starts_at(self) -> float | None:
+        """The step of the fine-tuning whose weights are under the gates."""
+        return self.start_step or self.start_share
+
+    @property
+    def held(self) -> Budget:
+        """The budget, or the one that the gate was published with."""
+        return self.budget or (Exact() if isinstance(self.gate, Threshold) else L0())
+
+    def canonical(self) -> dict[str, Any]:
+        """What enters a stage's hash, without what does not change the training's result."""
+        return {**super().canonical(), "train": self.train.canonical()}
+
+
+@plan(Learned)
+def learned(settings: Learned, road: Road, sparsity: float) -> "Stage":
+    """Learn which units the task needs, by gradient descent on their gates."""
+    start = None
+    if settings.start == "finetuned":
+        start = road.train(stop_at=settings.starts_at)
+    scores = road.learn(settings, sparsity if settings.held.knows_sparsity else None, start)
+    return road.draw(settings, sparsity, scores=scores)

@@ -1,0 +1,227 @@
+"""The scores' gradients against plain autograd, and the exact count of what is shut."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.func import functional_call
+
+from tests.tiny import tiny, token_ids
+from tombola.gates import L0, Bernoulli, Exact, Gating, HardConcrete, Lagrangian, Sign, Threshold
+from tombola.masks import Units, draw
+
+LABELS = torch.tensor([0, 1, 1])
+FREE = L0(weight=0.0)
+
+
+def gating_of(model, granularity="weight", gate=None, budget=FREE, **options):
+    gating = Gating(Units.of(model, granularity), model, gate or HardConcrete(), budget, seed=3, **options)
+    with torch.no_grad():
+        for index, score in enumerate(gating.scores):
+            if isinstance(gating.gate, HardConcrete | Bernoulli):
+                score.normal_(1.0, 1.0, generator=torch.Generator().manual_seed(index))
+    return gating
+
+
+def loss_of(model):
+    return F.cross_entropy(model(token_ids()).logits, LABELS)
+
+
+CASES = [
+    *[
+        ("bert", granularity)
+        for granularity in ("weight", "head", "neuron", "ffn", "head+ffn", "row", "layer")
+    ],
+    ("gpt2", "weight"),
+    ("gpt2", "head"),
+    ("gpt2", "neuron"),
+    ("modernbert", "head"),
+    ("modernbert", "neuron"),
+    ("llama", "head"),
+    ("distilbert", "column"),
+]
+
+
+@pytest.mark.parametrize(("model_type", "granularity"), CASES)
+def test_gradients_of_scores_are_those_of_autograd_through_the_gates(model_type, granularity):
+    model, reference = tiny(model_type, num_labels=2), tiny(model_type, num_labels=2)
+    gating = gating_of(model, granularity)
+    gating.hold(model)
+    gating.sample(step=5)
+    factors = dict(zip((group.name for group in gating.units.groups), gating._sampled, strict=True))
+    loss = loss_of(model)
+    loss.backward()
+    gating.collect(share=0.0)
+
+    leaves = {name: value.clone().requires_grad_() for name, value in factors.items()}
+    prefix = f"{reference.base_model_prefix}."
+    own = dict(reference.base_model.named_parameters())
+    gated = {prefix + name: own[name].detach() * spread for name, spread in gating.units.spread(leaves)}
+    plain = F.cross_entropy(functional_call(reference, gated, (token_ids(),)).logits, LABELS)
+    plain.backward()
+
+    assert loss.item() == pytest.approx(plain.item(), abs=1e-6)
+    largest = max(leaf.grad.abs().max() for leaf in leaves.values())
+    for group, score, sampled in zip(gating.units.groups, gating.scores, gating._sampled, strict=True):
+        inside = (sampled > 0) & (sampled < 1)
+        slope = (sampled + 0.1) * (1.1 - sampled) / 0.8 * inside
+        wanted = leaves[group.name].grad * slope
+        assert torch.allclose(score.grad, wanted, atol=1e-5 * largest, rtol=1e-4)
+    assert any(score.grad.abs().max() > 0 for score in gating.scores)
+
+
+def test_only_gated_tensors_take_gradients_and_the_head_is_frozen():
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, "neuron")
+    gating.hold(model)
+    training = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert training == {
+        f"bert.encoder.layer.{layer}.{name}"
+        for layer in (0, 1)
+        for name in ("intermediate.dense.weight", "intermediate.dense.bias", "output.dense.weight")
+    }
+    gating.sample(0)
+    loss_of(model).backward()
+    assert model.classifier.weight.grad is None
+    assert model.bert.embeddings.word_embeddings.weight.grad is None
+
+
+def test_release_gives_the_model_back_bit_for_bit():
+    model, before = tiny("bert", num_labels=2), tiny("bert", num_labels=2).state_dict()
+    model.classifier.bias.requires_grad_(False)
+    gating = gating_of(model, "head+ffn")
+    gating.hold(model)
+    gating.sample(0)
+    loss_of(model).backward()
+    assert any(not torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    gating.release()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert frozen == {"classifier.bias"}
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_noise_depends_on_seed_and_step_alone():
+    samples = []
+    for seed, step in ((3, 1), (3, 1), (3, 2), (4, 1)):
+        model = tiny("bert", num_labels=2)
+        gating = Gating(Units.of(model, "weight"), model, HardConcrete(), FREE, seed=seed)
+        gating.hold(model)
+        torch.rand(seed + step)
+        gating.sample(step)
+        samples.append(torch.cat([sampled.flatten() for sampled in gating._sampled]))
+    assert torch.equal(samples[0], samples[1])
+    assert not torch.equal(samples[0], samples[2])
+    assert not torch.equal(samples[0], samples[3])
+
+
+def test_the_l0_term_is_a_mean_over_units_and_not_over_matrices():
+    # Regression: the released code averages the means of matrices, so that a small matrix weighs more.
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, budget=L0(weight=2.0, begin=0, full=0))
+    sizes = {score.numel() for score in gating.scores}
+    assert len(sizes) > 1
+    flat = torch.cat([score.detach().flatten() for score in gating.scores]).requires_grad_()
+    term = torch.sigmoid(flat - (2 / 3) * torch.log(torch.tensor(0.1 / 1.1))).mean()
+    assert gating.openness() == pytest.approx(term.item(), abs=1e-6)
+    (2.0 * term).backward()
+    gating.hold(model)
+    gating.sample(0)
+    gating.collect(share=0.5)  # no pass was made: the term alone
+    ours = torch.cat([score.grad.flatten() for score in gating.scores])
+    assert torch.allclose(ours, flat.grad, rtol=1e-4, atol=1e-12)
+
+
+def test_l0_at_the_start_has_the_published_value():
+    model = tiny("bert", num_labels=2)
+    assert Gating(Units.of(model, "head"), model, HardConcrete(), FREE, seed=0).openness() == pytest.approx(
+        0.96114, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.parametrize(
+    "gate", [Threshold(), Threshold(initial="soft"), Threshold(initial="random"), Sign()]
+)
+def test_the_first_gates_hold_the_first_sparsity(gate, scope):
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, gate=gate, budget=Exact(), sparsity=0.3, scope=scope)
+    counts = {
+        "global": gating.units.count * 3 / 10,
+        "local": sum(int(group.count * 0.3 + 0.5) for group in gating.units.groups),
+    }
+    assert gating.mask().removed == pytest.approx(counts[scope], abs=0.5)
+    if gate.kind == "threshold" and gate.initial == "hard":
+        assert gating.cuts.tolist() == pytest.approx([0.01] * len(gating.cuts))
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.parametrize("granularity", ["weight", "head", "head+ffn"])
+@pytest.mark.parametrize("sparsity", [0.0, 0.37, 0.7])
+def test_a_reset_is_exact_even_where_all_scores_tie_and_agrees_with_the_draw(scope, granularity, sparsity):
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, granularity, Threshold(), Exact(), sparsity=0.5, scope=scope)
+    for spread in (0.0, 1e-6, 0.02):
+        with torch.no_grad():
+            for score in gating.scores:
+                score += spread * torch.randn(score.shape).clamp(-1, 1)  # clamped: many ties
+        wanted = gating.draw(sparsity)
+        gating.reset(sparsity)
+        assert gating.mask() == wanted == draw(gating.learned(), sparsity=sparsity, scope=scope)
+
+
+def test_settling_follows_the_schedule_and_ends_at_the_target():
+    # Regression: the released code saves the mask of the first sparsity as the final one.
+    model = tiny("bert", num_labels=2)
+    budget = Exact(schedule="cubic", initial=0.2, reset_every=4)
+    gating = gating_of(model, gate=Threshold(), budget=budget, sparsity=0.8, scope="global")
+    seen = {}
+    for step in range(1, 11):
+        with torch.no_grad():
+            for score in gating.scores:
+                score += 0.01 * torch.randn(score.shape)
+        gating.settle(step, steps=10)
+        seen[step] = gating.mask().sparsity
+    count = gating.units.count
+    for step in (4, 8, 10):
+        assert seen[step] * count == pytest.approx(round(budget.count_at(step / 10, 0.8) * count), abs=1)
+    assert seen[10] * count == pytest.approx(round(0.8 * count), abs=0.5)
+    assert gating.mask() == gating.draw(0.8)
+
+
+def test_budgets_without_a_count_leave_the_cut_alone():
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model)
+    gating.settle(10, steps=10)
+    assert set(gating.cuts.tolist()) == {0.0}
+
+
+@pytest.mark.parametrize("gate", [HardConcrete(), Bernoulli(), Threshold(), Sign()])
+@pytest.mark.parametrize("budget", [L0(begin=0, full=0), Exact(), Lagrangian()])
+def test_every_gate_goes_with_every_budget(gate, budget):
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, "head", gate, budget, sparsity=0.5)
+    gating.hold(model)
+    gating.reset(0.5)
+    gating.sample(0)
+    loss_of(model).backward()
+    gating.collect(0.5)
+    gradients = torch.cat([score.grad for score in gating.scores])
+    assert gradients.isfinite().all()
+    assert gradients.abs().max() > 0
+    assert gating.mask().removed == 4
+
+
+def test_a_lagrangian_search_gives_the_sparsity_that_was_asked_for():
+    model, steps, rate = tiny("distilbert", num_labels=2), 150, 0.1
+    gating = gating_of(model, "head+neuron", HardConcrete(), Lagrangian(), sparsity=0.4)
+    gating.hold(model)
+    optimizer = torch.optim.AdamW(gating.parameters(), lr=rate, weight_decay=1e-6)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = rate * min(step / 15, (steps - step) / (steps - 15))
+        gating.sample(step)
+        loss_of(model).backward()
+        gating.collect(step / steps)
+        optimizer.step()
+        model.zero_grad()
+    assert 1 - gating.openness() == pytest.approx(0.4, abs=0.03)
+    assert gating.draw(0.4).removed == round(0.4 * gating.units.count)
