@@ -1,0 +1,30 @@
+"""From what a recipe says about selection to the optimizer and the objective of a run."""
+
+from typing import Any
+
+from torch.optim import AdamW
+from transformers import PreTrainedModel
+
+from tombola.errors import TombolaError
+from tombola.objectives import Objective
+from tombola.training.optimizers import optimizer_of
+from tombola.training.selective.masks import Candidates
+from tombola.training.selective.objective import DropoutRisk, TwoDraws
+from tombola.training.selective.optimizer import SelectiveAdamW
+from tombola.training.settings import TrainSettings
+
+
+def selective(
+    settings: TrainSettings, model: PreTrainedModel, objective: Objective, seed: int, processes: int = 1
+) -> tuple[tuple[type[SelectiveAdamW], dict[str, Any]], Objective]:
+    """The optimizer's class and arguments, and the objective with a second draw of dropout where it needs one."""
+    assert settings.select is not None
+    kind, arguments = optimizer_of(settings)
+    if kind is not AdamW:
+        raise TombolaError(f"select: works with the optimizer adamw, not with {settings.optimizer}")
+    candidates, risk = Candidates(model), None
+    if settings.select.two_passes:
+        risk = DropoutRisk(candidates, settings.select, summed=settings.accumulate > 1 or processes > 1)
+        objective = TwoDraws(objective, risk, double=settings.r_drop is None)
+    chosen = {"candidates": candidates, "selection": settings.select, "risk": risk, "seed": seed}
+    return (SelectiveAdamW, {**arguments, **chosen}), objective

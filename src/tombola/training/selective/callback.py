@@ -1,0 +1,24 @@
+"""Keeping the table of what was frozen, in anybody's `transformers.Trainer`."""
+
+from pathlib import Path
+from typing import Any
+
+from accelerate.optimizer import AcceleratedOptimizer
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+
+class KeepFreezing(TrainerCallback):
+    """Writes how often a `SelectiveAdamW` froze each tensor, at the end of the training."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Write the table."""
+        optimizer = kwargs["optimizer"]
+        if isinstance(optimizer, AcceleratedOptimizer):
+            optimizer = optimizer.optimizer
+        if state.is_world_process_zero:
+            optimizer.freezing().write(self.path)

@@ -1,0 +1,100 @@
+"""Which weights a step may leave as they are, and which it does, by the quantiles of a risk. (ROSE, §3)"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from tombola.families import family_of
+from tombola.training.selective.settings import Selection
+
+
+class Candidates:
+    """The trainable `weight` tensors of a model's layers: 8 in each of RoBERTa's, 96 in its base model.
+
+    Biases, embeddings and the head are none: they always update. Nor is a tensor that a ticket has removed
+    as a whole; weights that are exactly zero count as removed and add nothing to any norm or quantile. The
+    first use looks for them, so that a mask must have been applied by then.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+
+    @cached_property
+    def _live(self) -> list[tuple[int, str, nn.Parameter, bool]]:
+        return [
+            (layer, name.removesuffix(".weight"), weight, not weight.all())
+            for layer, module in enumerate(family_of(self._model).layers_of(self._model))
+            for name, weight in module.named_parameters()
+            if name.endswith(".weight") and weight.requires_grad and weight.any()
+        ]
+
+    @property
+    def places(self) -> list[tuple[int, str]]:
+        """The layer of each candidate, and its module below that."""
+        return [(layer, kind) for layer, kind, *_ in self._live]
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        """The tensors themselves."""
+        return [weight for *_, weight, _ in self._live]
+
+    @property
+    def pruned(self) -> list[bool]:
+        """Whether each has removed weights."""
+        return [pruned for *_, pruned in self._live]
+
+    def risks(self, values: Sequence[Tensor], elementwise: bool) -> Iterator[Tensor]:
+        """The size of one value per weight: of each by itself, or the norm over a tensor's kept weights."""
+        if elementwise:
+            yield from (value.abs() for value in values)
+        elif not any(self.pruned):
+            yield from torch._foreach_norm(list(values))
+        else:
+            for weight, value in zip(self.weights, values, strict=True):
+                yield torch.linalg.vector_norm(value * weight.ne(0))
+
+    def within(self, risks: Iterable[Tensor], selection: Selection) -> Iterator[Tensor]:
+        """True where the risk allows an update: a tensor of its weight's shape, or one number for it all.
+
+        Single weights are compared within their tensor, one tensor at a time; whole tensors with each other.
+        """
+        if not selection.elementwise:
+            yield from within(torch.stack(list(risks)), selection.lower, selection.upper).unbind()
+            return
+        for pruned, weight, risk in zip(self.pruned, self.weights, risks, strict=True):
+            if pruned:
+                kept = weight.ne(0)
+                allowed = torch.ones_like(kept)
+                allowed[kept] = within(risk[kept], selection.lower, selection.upper)
+                yield allowed
+            else:
+                yield within(risk, selection.lower, selection.upper)
+
+    def by_lot(self, selection: Selection, seed: int) -> Iterator[Tensor]:
+        """Risks drawn by lot, without ties: as many updates as any other risk allows."""
+        generator = torch.Generator().manual_seed(seed)
+        if not selection.elementwise:
+            yield from torch.randperm(len(self.weights), generator=generator).unbind()
+            return
+        for weight in self.weights:
+            ranks = torch.randperm(weight.numel(), generator=generator)
+            yield ranks.to(weight.device).view_as(weight)
+
+
+def within(values: Tensor, lower: float, upper: float) -> Tensor:
+    """True where a value lies between two percentiles of all, both included, interpolated linearly.
+
+    Without ties these are the values of rank ⌈lower·(n−1)/100⌉ to ⌊upper·(n−1)/100⌋, counted from 0: an
+    interpolated quantile lies between two neighbours, so that the neighbours themselves can be compared with.
+    """
+    last, flat = values.numel() - 1, values.flatten()
+    allowed = torch.ones_like(values, dtype=torch.bool)
+    if upper < 100:
+        allowed &= values <= flat.kthvalue(math.floor(upper * last / 100) + 1).values
+    if lower > 0:
+        allowed &= values >= flat.kthvalue(math.ceil(lower * last / 100) + 1).values
+    return allowed

@@ -1,0 +1,57 @@
+"""Selective updates in anybody's own `transformers.Trainer`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, Trainer, TrainingArguments
+
+from tombola.objectives import logits_of
+from tombola.training.selective.masks import Candidates
+from tombola.training.selective.objective import DropoutRisk, twice
+from tombola.training.selective.optimizer import SelectiveAdamW
+from tombola.training.selective.settings import Selection
+
+
+class RoseTrainer(Trainer):
+    """A `Trainer` whose AdamW updates selectively: `RoseTrainer(model, args, selection=Selection(...), ...)`.
+
+    Any loss stays as it is: the model's own, label smoothing or `compute_loss_func`; for First and Ensemble it
+    is that of the doubled batch. To add this to a trainer of your own, inherit from both, this one first.
+    `Second` and `random` need no more than the optimizer: `Trainer(optimizers=(SelectiveAdamW(...), None))`.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, args: TrainingArguments, *, selection: Selection, **kwargs: Any
+    ) -> None:
+        candidates = Candidates(model)
+        summed = args.gradient_accumulation_steps > 1 or args.world_size > 1
+        self.risk = DropoutRisk(candidates, selection, summed) if selection.two_passes else None
+        adamw = {
+            "lr": args.learning_rate,
+            "betas": (args.adam_beta1, args.adam_beta2),
+            "eps": args.adam_epsilon,
+            "candidates": candidates,
+            "selection": selection,
+            "risk": self.risk,
+            "seed": args.seed,
+        }
+        super().__init__(model, args, optimizer_cls_and_kwargs=(SelectiveAdamW, adamw), **kwargs)
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The loss; where two draws of dropout are wanted, their mean."""
+        if self.risk is None or not model.training:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        items = None if num_items_in_batch is None else 2 * num_items_in_batch
+        targets = [inputs[name] for name in self.label_names]
+        labels = targets[0] if len(targets) == 1 else torch.stack(targets, dim=1)
+        loss, outputs = super().compute_loss(model, twice(inputs), True, items)
+        scaler = self.accelerator.scaler
+        self.risk.measure(logits_of(outputs), labels, 1.0 if scaler is None else scaler.get_scale())
+        return (loss, outputs) if return_outputs else loss
