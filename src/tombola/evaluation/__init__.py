@@ -3,6 +3,8 @@
 from tombola.evaluation.answers import normalised
 from tombola.evaluation.evaluate import Evaluation, evaluate_split
 from tombola.evaluation.intervals import MeanInterval, bootstrap, mean_interval, wilson
+from tombola.evaluation.labels import LabelOrder, label_order
+from tombola.evaluation.leakage import leakage_note, leaked
 from tombola.evaluation.metrics import Score, metrics, score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.spans import predict_spans
@@ -10,10 +12,14 @@ from tombola.evaluation.tokens import predict_tokens
 
 __all__ = [
     "Evaluation",
+    "LabelOrder",
     "MeanInterval",
     "Score",
     "bootstrap",
     "evaluate_split",
+    "label_order",
+    "leakage_note",
+    "leaked",
     "mean_interval",
     "metrics",
     "normalised",

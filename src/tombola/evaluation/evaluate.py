@@ -6,18 +6,19 @@ from typing import Literal
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from tombola.errors import ModelError
-from tombola.evaluation.metrics import Score, score
+from tombola.evaluation.labels import label_order, order_doubts
+from tombola.evaluation.metrics import Score, metrics, score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
-from tombola.tasks import Blocks, Split, Task, Windows, collate_of, encode, fitting_length
+from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Scores by metric, the predictions they come from, and remarks for the reader.
 
+    The headline metric stands there for each of the task's groups too, as `accuracy/lexical_overlap`.
     Predictions are logits in the task's label order, one row per example; of questions the characters of the
     context that answer each, from first to after the last; of passages the predicted and the true id of each
     masked token.
@@ -46,33 +47,25 @@ def evaluate_split(
     if isinstance(data, Blocks):
         tokens = predict_tokens(model, data, collate, precision=precision)
         return Evaluation(score(task, *tokens.T), tokens)
-    columns, notes = label_columns(model, task)
-    logits = predict(model, data, collate, precision=precision)[:, columns]
-    return Evaluation(score(task, logits, split.labels), logits, notes)
+    order = label_order(model.config, task)
+    logits = order.arrange(predict(model, data, collate, precision=precision))
+    scores = score(task, logits, split.labels) | group_scores(split, logits)
+    doubts = [] if order.named else order_doubts(task, logits, np.asarray(split.labels))
+    return Evaluation(scores, logits, order.notes + doubts)
 
 
-def label_columns(model: PreTrainedModel, task: Task) -> tuple[list[int], list[str]]:
-    """Which output of the model stands for each of the task's labels, by name where the model names its labels.
-
-    Models of the same task differ in label order (most of all in NLI); scored by position they look broken.
-    """
-    outputs = model.config.num_labels
-    if outputs != task.num_labels:
-        raise ModelError(
-            f"The model has {outputs} outputs, but the task {task.name!r} needs {task.num_labels}."
-        )
-    in_place = list(range(outputs))
-    theirs = [str(model.config.id2label[i]) for i in in_place]
-    if task.labels is None or theirs == [f"LABEL_{i}" for i in in_place]:
-        return in_place, []
-    names = [name.casefold() for name in theirs]
-    wanted = [name.casefold() for name in task.labels]
-    if names == wanted:
-        return in_place, []
-    if sorted(names) != sorted(wanted):
-        raise ModelError(
-            f"The model's labels are {theirs}, those of the task {task.name!r} are {task.labels}: "
-            "set model.config.id2label to the task's names in the order of the model's outputs."
-        )
-    note = f"The model's label order {theirs} was rearranged by name to the task's {task.labels}."
-    return [names.index(name) for name in wanted], [note]
+def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
+    """The headline metric in each of the task's groups that the data has, as `accuracy/lexical_overlap`."""
+    task, labels = split.task, np.asarray(split.labels)
+    found: dict[str, Score] = {}
+    if task.labels is None:
+        return found
+    columns = {"label": [task.labels[label] for label in split.labels], **split.columns}
+    for group in task.grouped:
+        if not set(group) <= set(columns):
+            continue
+        values = ["/".join(map(str, row)) for row in zip(*(columns[name] for name in group), strict=True)]
+        for value in dict.fromkeys(values):
+            members = np.array([one == value for one in values])
+            found[f"{task.headline}/{value}"] = metrics[task.headline](logits[members], labels[members])
+    return found

@@ -5,10 +5,11 @@ from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_li
 from tombola.tasks.kinds import collate_of, encode
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
-from tombola.tasks.task import Task, task_names, validate
+from tombola.tasks.task import HOLDOUT, Task, task_names, validate
 from tombola.tasks.windows import Windows
 
 __all__ = [
+    "HOLDOUT",
     "Answers",
     "Blocks",
     "Collate",

@@ -65,6 +65,8 @@ class Layout(Definition):
     files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = {}
     header: list[str] | None = None  # the columns of files that do not name them in their first row
     map: dict[str, Names] = {}  # our column -> the file's column, or several to be joined by a space
+    records: str | None = None  # the key that holds the rows, in a .json with several data sets
+    numbered: bool = False  # examples are called by their place: the release's own ids repeat
     values: dict[str, str] = {}  # the file's label -> ours, where it is neither a label's name nor its number
     quoted: bool | None = None  # quotes enclose fields; by default in .csv only
     drop_malformed: bool = False  # leave rows out that do not parse, count them, and warn

@@ -35,7 +35,11 @@ def parse(task: "Task", layout: Layout, table: Table) -> Examples:
     texts = [_positions(column, layout, table) for column in task.text]
     read_target = _target_reader(task, layout, table)
     kept = {column: _positions(column, layout, table) for column in task.keep}
-    name = _positions("id", layout, table) if "id" in layout.map or "id" in table.columns else None
+    for column in (column for group in task.grouped for column in group if column != "label"):
+        if set(layout.map.get(column, [column])) <= set(table.columns):
+            kept[column] = _positions(column, layout, table)
+    named = not layout.numbered and ("id" in layout.map or "id" in table.columns)
+    name = _positions("id", layout, table) if named else None
 
     found = Examples(columns={column: [] for column in kept})
     seen: dict[str, int] = {}

@@ -48,7 +48,7 @@ def open_table(path: Path, layout: Layout) -> Table:
             f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz)."
         )
     if ending in (".json", ".jsonl"):
-        return json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path))
+        return json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path, layout))
     quoted = ending == ".csv" if layout.quoted is None else layout.quoted
     rows = _quoted_rows(path, "," if ending == ".csv" else "\t") if quoted else _tab_rows(path)
     return _delimited_table(path, rows, layout.header)
@@ -138,8 +138,12 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
 
 
-def _json_list(path: Path) -> Iterator[tuple[int, Any]]:
+def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:
     records = read_json(path)
+    if layout.records is not None:
+        if not isinstance(records, dict) or layout.records not in records:
+            raise DataError(f"{path}: expected a JSON object with the key {layout.records!r}.")
+        records = records[layout.records]
     if not isinstance(records, list):
         raise DataError(f"{path}: expected a JSON list of objects.")
     return enumerate(records, start=1)

@@ -1,6 +1,7 @@
 """One split of a task in memory: texts, labels, ids, and a fingerprint of exactly these."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,8 @@ from tombola.errors import DataError
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
+
+_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,11 @@ class Split:
                 json.dumps([identity, texts, label], ensure_ascii=False).encode("utf-8", "surrogatepass")
             )
         return digest.hexdigest()
+
+    @cached_property
+    def text_keys(self) -> list[int]:
+        """A hash of every example's words without case and punctuation: equal for texts that a reader calls equal."""
+        return [hash(tuple(tuple(_WORDS.findall(text.casefold())) for text in texts)) for texts in self.texts]
 
     def select(self, indices: Sequence[int]) -> "Split":
         """The examples at `indices`, in that order."""

@@ -26,6 +26,8 @@ from tombola.tasks.split import Split
 from tombola.yaml12 import parse_yaml
 
 DEFINITIONS = Path(__file__).parent / "definitions"
+HOLDOUT = "holdout"
+"""The split that a recipe may cut out of the training data, to choose on what is neither trained on nor reported."""
 
 
 class Task(Definition):
@@ -41,6 +43,10 @@ class Task(Definition):
     metrics: list[MetricName]
     attackable: list[str] = []  # columns an attack may change; all of `text` unless said
     keep: list[str] = []  # further columns to carry along in a split
+    groups: list[
+        str
+    ] = []  # columns, where the file has them, whose values scores are broken down by; see `grouped`
+    merge: dict[str, str] = {}  # a label of models that tell more apart -> the one of ours that it is part of
     source: Source
     splits: dict[str, str] = {}  # our split -> the hub's name for it, where they differ
     holdout: dict[str, Holdout] = {}
@@ -72,6 +78,10 @@ class Task(Definition):
             raise ValueError(
                 f"metrics: those of a {self.kind} task are {', '.join(sorted(METRICS[self.kind]))}"
             )
+        if (self.groups or self.merge) and not classes:
+            raise ValueError("groups, merge: are for classification tasks")
+        if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
+            raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":
             raise ValueError("unanswerable: is for question-answering tasks")
         if "f1" in self.metrics and len(classes) != 2:
@@ -124,6 +134,11 @@ class Task(Definition):
         return len(self.labels) if self.labels is not None else 1
 
     @property
+    def grouped(self) -> list[list[str]]:
+        """The breakdowns of a score, each by one column or several (`a+b`); `label` is the true label."""
+        return [group.split("+") for group in self.groups]
+
+    @property
     def directory(self) -> Path:
         """Where the task's own file lies."""
         return self._directory
@@ -131,6 +146,11 @@ class Task(Definition):
     def split_names(self) -> list[str]:
         """The splits that can be loaded."""
         return [*self.source.files, *self.holdout]
+
+    def holding_out(self, share: float) -> "Task":
+        """The same task with this share of its training data in a split of its own."""
+        held = {HOLDOUT: Holdout(of="train", share=share)}
+        return self.model_copy(update={"holdout": {**self.holdout, **held}})
 
     def load(
         self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0

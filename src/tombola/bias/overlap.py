@@ -1,0 +1,65 @@
+"""How much of a hypothesis stands in its premise: the six features of the lexical-overlap bias. (Clark et al. 2019)"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModel
+
+from tombola.models import load_tokenizer
+from tombola.quiet import quiet
+from tombola.tasks.frame import token_ids
+
+FEATURES = [
+    "all words",
+    "contiguous",
+    "share of words",
+    "mean similarity",
+    "least similarity",
+    "log length ratio",
+]
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, without punctuation."""
+    return _WORD.findall(text.lower())
+
+
+def overlap_features(pairs: Sequence[tuple[str, ...]], vectors: Path) -> np.ndarray:
+    """One row of `FEATURES` for each (premise, hypothesis). A text without a word overlaps with nothing."""
+    split = [(words_of(premise), words_of(hypothesis)) for premise, hypothesis in pairs]
+    vocabulary = {
+        word: row for row, word in enumerate(sorted({w for pair in split for side in pair for w in side}))
+    }
+    table = word_vectors(list(vocabulary), vectors)
+    rows = np.zeros((len(split), len(FEATURES)))
+    for row, (premise, hypothesis) in zip(rows, split, strict=True):
+        row[5] = np.log((1 + len(premise)) / (1 + len(hypothesis)))
+        if not premise or not hypothesis:
+            continue
+        known = set(premise)
+        inside = np.array([word in known for word in hypothesis])
+        alike = table[[vocabulary[w] for w in hypothesis]] @ table[[vocabulary[w] for w in premise]].T
+        nearest = alike.max(axis=1)
+        row[:5] = inside.all(), contiguous(hypothesis, premise), inside.mean(), nearest.mean(), nearest.min()
+    return rows
+
+
+def contiguous(part: list[str], whole: list[str]) -> bool:
+    """Whether `part` stands in `whole`, word after word."""
+    return any(whole[start : start + len(part)] == part for start in range(len(whole) - len(part) + 1))
+
+
+def word_vectors(words: list[str], folder: Path) -> np.ndarray:
+    """Unit vectors of words: the mean of a model's input embeddings over each word's tokens."""
+    tokenizer = load_tokenizer(folder)
+    with quiet(), torch.no_grad():
+        embeddings = AutoModel.from_pretrained(folder, use_safetensors=True).get_input_embeddings().weight
+        tokens = token_ids(tokenizer, words)
+        starts = torch.tensor([0, *np.cumsum([len(ids) for ids in tokens])[:-1]])
+        ids = torch.from_numpy(np.concatenate(tokens)).long()
+        means = torch.nn.functional.embedding_bag(ids, embeddings, starts, mode="mean")
+        return torch.nn.functional.normalize(means.float(), dim=1).numpy()

@@ -1,0 +1,36 @@
+"""Examples of another task mixed into the training data: the upper bound of what debiasing may reach. (SRNets, §5)"""
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from tombola.errors import DataError
+from tombola.settings import Settings
+from tombola.tasks.labels import labels_within
+from tombola.tasks.split import Split
+
+
+class Mixed(Settings):
+    """Which data is mixed in, and how often each of its examples stands there."""
+
+    on: str = Field(description="a task or task/split whose labels the own task has, e.g. hans/train")
+    times: int = Field(1, gt=0, description="copies of each example")
+    limit: int | None = Field(None, gt=0, description="size of a random subset of it")
+
+
+def mix_in(split: Split, other: Split, times: int = 1) -> Split:
+    """The split, then `times` copies of the other's examples, with labels of the split's task and ids of their own."""
+    if len(other.task.text) != len(split.task.text):
+        raise DataError(
+            f"{other.task.name} cannot be mixed into {split.task.name}: an example has {len(other.task.text)} "
+            f"texts in the one and {len(split.task.text)} in the other."
+        )
+    numbers = labels_within(other.task, split.task)
+    name = f"{other.task.name}/{other.name}"
+    return replace(
+        split,
+        texts=split.texts + other.texts * times,
+        labels=split.labels + [numbers[label] for label in other.labels] * times,
+        ids=split.ids + [f"{name}:{identity}:{copy}" for copy in range(times) for identity in other.ids],
+        columns={},
+    )

@@ -1,0 +1,108 @@
+"""Which output of a model means which label, and the breakdown of scores by group."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from tests.evaluation.test_predict import SEGMENTS, named, split_of
+from tombola.errors import ModelError
+from tombola.evaluation import evaluate_split, label_order, leakage_note, leaked
+from tombola.evaluation.labels import order_doubts
+from tombola.tasks import Split, Task
+
+MNLI, HANS = Task.named("mnli"), Task.named("hans")
+
+
+def config(*names: str, **label2id: int) -> Any:
+    return SimpleNamespace(num_labels=len(names), id2label=dict(enumerate(names)), label2id=label2id)
+
+
+def test_an_nli_model_of_another_order_is_rearranged_by_name() -> None:
+    order = label_order(config("CONTRADICTION", "NEUTRAL", "ENTAILMENT"), MNLI)
+    assert order.outputs == [[2], [1], [0]]
+    assert "rearranged" in order.notes[0]
+    np.testing.assert_array_equal(order.arrange(np.array([[1.0, 2, 3]])), [[3, 2, 1]])
+
+
+def test_hans_takes_the_models_own_prediction_and_maps_it() -> None:
+    """Three classes become two by the largest logit: added probabilities would call this one non-entailment."""
+    order = label_order(config("entailment", "neutral", "contradiction"), HANS)
+    assert order.outputs == [[0], [1, 2]]
+    assert "merged" in order.notes[0]
+    logits = np.array([[1.0, 0.8, 0.7], [0.5, 0.8, -1.0], [0.1, -3.0, 0.2]])
+    assert order.arrange(logits).argmax(axis=1).tolist() == [0, 1, 1]
+    assert softmax(logits[0])[1:].sum() > softmax(logits[0])[0]
+
+
+def test_outputs_without_names_are_taken_in_place_or_refused() -> None:
+    order = label_order(config("LABEL_0", "LABEL_1", "LABEL_2"), MNLI)
+    assert (order.outputs, order.named, order.notes) == ([[0], [1], [2]], False, [])
+    assert not label_order(config("0", "1"), HANS).named
+    with pytest.raises(ModelError, match=r"3 outputs, but the task 'hans' needs 2.*config\.id2label"):
+        label_order(config("LABEL_0", "LABEL_1", "LABEL_2"), HANS)
+
+
+def test_contradictory_names_are_refused() -> None:
+    with pytest.raises(ModelError, match="contradicts itself"):
+        label_order(
+            config("entailment", "neutral", "contradiction", entailment=2, neutral=1, contradiction=0), MNLI
+        )
+    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+        label_order(config("entailment", "neutral", "neutral"), MNLI)
+    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+        label_order(config("world", "sports"), Task.named("rte"))
+
+
+def test_a_wrong_order_without_names_shows_in_its_predictions() -> None:
+    labels = np.arange(90) % 3
+    turned = np.eye(3)[(labels + 1) % 3]
+    (doubt,) = order_doubts(MNLI, turned, labels)
+    assert "right on 0%" in doubt
+    assert "['contradiction', 'entailment', 'neutral'] it would be on 100%" in doubt
+    assert order_doubts(MNLI, np.eye(3)[labels], labels) == []
+    assert order_doubts(MNLI, turned[:20], labels[:20]) == []
+
+
+def pairs(heuristics: list[str], labels: list[int]) -> Split:
+    texts = split_of("mnli", n=len(labels), longest=8).texts
+    return Split(
+        HANS, "validation", texts, labels, list(map(str, range(len(labels)))), "", {"heuristic": heuristics}
+    )
+
+
+def test_scores_are_broken_down_by_heuristic_and_label() -> None:
+    labels = [0, 1] * 30
+    heuristics = ["lexical_overlap"] * 20 + ["subsequence"] * 40
+    result = evaluate_split(
+        named(["entailment", "neutral", "contradiction"]), SEGMENTS, pairs(heuristics, labels)
+    )
+    assert next(iter(result.scores)) == "accuracy"
+    right = result.predictions.argmax(axis=1) == labels
+    first = result.scores["accuracy/lexical_overlap"]
+    assert (first.value, first.n) == (right[:20].mean(), 20)
+    assert result.scores["accuracy/non-entailment"].value == right[1::2].mean()
+    assert result.scores["accuracy/subsequence/entailment"].value == right[20::2].mean()
+    assert len(result.scores) == 1 + 2 + 2 + 4
+    assert result.predictions.shape == (60, 2)
+
+
+def test_leakage_is_counted_whatever_case_and_punctuation() -> None:
+    task = Task.named("rte")
+    train = Split(task, "train", [("The dog .", "A cat !"), ("one", "two")], [0, 1], ["0", "1"], "")
+    test = Split(
+        task,
+        "validation",
+        [("the dog", "a  CAT"), ("two", "one"), ("the", "dog")],
+        [0, 1, 1],
+        ["0", "1", "2"],
+        "",
+    )
+    assert leaked(train, test) == 1
+    assert leakage_note(train, test) == (
+        "1 of 3 examples of rte/validation also stand in the training data (rte/train)."
+    )
+    assert leakage_note(train, train) is None
+    assert leakage_note(test, Split(task, "other", [("x", "y")], [0], ["0"], "")) is None
