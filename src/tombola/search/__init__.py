@@ -1,7 +1,8 @@
 """How tickets are found. A search is one file: its settings, its paper, and one function.
 
 Two kinds of function serve. A *scorer* gives every unit a score, and one draw removes the lowest
-(`@scorer`). A *plan* composes trainings and draws on the road, as iterative pruning does (`@plan`).
+(`@scorer`), or what its own `choose` says. A *plan* composes trainings, searches and draws on the road, as
+iterative pruning does (`@plan`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tombola.masks import Granularity
+from tombola.masks import UnitsName, draw
 from tombola.registry import Registry
 from tombola.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from tombola.masks import Scores, Units
+    from tombola.masks import Mask, Scores, Units
+    from tombola.masks.draw import Scope
+    from tombola.search.learned import Learned
     from tombola.store import Stage
 
 
@@ -28,8 +31,13 @@ class SearchSettings(Settings):
     """Whether the scores depend on training data, and so on how it is cut to length."""
 
     method: str
-    units: Granularity = "weight"
+    units: UnitsName = Field("weight", description="what is removed; two kinds together as head+ffn")
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
+
+    @property
+    def starts_at(self) -> float | None:
+        """Where it starts in the fine-tuning: a step, a share of its steps, or None for its end."""
+        return None
 
     @model_serializer(mode="wrap")
     def _with_method(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -52,13 +60,23 @@ class ScorerSettings(SearchSettings):
             raise ValueError("start_step: needs start: finetuned, whose step it names")
         return self
 
+    @property
+    def starts_at(self) -> float | None:
+        """The step of the fine-tuning whose weights are scored."""
+        return self.start_step
+
+    def scored(self) -> Self | None:
+        """What the scores depend on, where many tickets share them; None has them made anew for each draw."""
+        return None
+
 
 @dataclass(frozen=True)
 class Evidence:
     """What a scorer may look at besides the model: the seed, and batches of training data if it asks."""
 
     seed: int
-    batches: Callable[[int], Iterator[dict[str, Any]]]
+    batches: Callable[[int | None], Iterator[dict[str, Any]]]
+    """So many batches of training data, or with None all of it once."""
 
 
 class Road(Protocol):
@@ -69,10 +87,21 @@ class Road(Protocol):
         mask: "Stage | None" = None,
         start: "Stage | None" = None,
         head: "Stage | None" = None,
-        stop_at: int | None = None,
+        stop_at: float | None = None,
         fresh_head: bool = False,
     ) -> "Stage":
-        """Train for a whole schedule under `mask`; from the pre-trained weights unless `start` is given."""
+        """Train under `mask`, from the pre-trained weights unless `start` is given.
+
+        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps.
+        """
+        ...
+
+    def learn(self, settings: "Learned", sparsity: float | None, start: "Stage | None" = None) -> "Stage":
+        """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it."""
+        ...
+
+    def score(self, scorer: SearchSettings, of: "Stage | None" = None) -> "Stage":
+        """Score the units of a model (`of`, or the pre-trained one), for draws at any sparsity."""
         ...
 
     def draw(
@@ -81,8 +110,9 @@ class Road(Protocol):
         sparsity: float,
         of: "Stage | None" = None,
         within: "Stage | None" = None,
+        scores: "Stage | None" = None,
     ) -> "Stage":
-        """Score the units of a model (`of`, or the pre-trained one) and remove the lowest."""
+        """Score the units of a model (`of`, or the pre-trained one), or take learned scores; remove the lowest."""
         ...
 
     def given(self, masks: Sequence[str], combine: str) -> "Stage":
@@ -91,7 +121,13 @@ class Road(Protocol):
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
+Choose = Callable[[Any, "Scores", float, "Scope", "Mask | None"], "Mask"]
 Plan = Callable[[Any, Road, float], "Stage"]
+
+
+def lowest(settings: Any, scores: "Scores", sparsity: float, scope: "Scope", within: "Mask | None") -> "Mask":
+    """The usual choice: the lowest scores go."""
+    return draw(scores, sparsity=sparsity, scope=scope, within=within)
 
 
 @dataclass(frozen=True)
@@ -102,16 +138,20 @@ class Search:
     plan: Plan
     scorer: Scorer | None
     about: str
+    choose: Choose = lowest
 
 
 searches: Registry[Search] = Registry("search method")
 
 
-def scorer(settings: type[SearchSettings]) -> Callable[[Scorer], Scorer]:
-    """Register a function that scores units; its tickets are drawn once from the model it names as `start`."""
+def scorer(settings: type[SearchSettings], choose: Choose = lowest) -> Callable[[Scorer], Scorer]:
+    """Register a function that scores units; its tickets are drawn once from the model it names as `start`.
+
+    `choose` makes the mask of the scores, where the lowest of all are not simply what goes.
+    """
 
     def register(function: Scorer) -> Scorer:
-        searches(_name(settings))(Search(settings, _draw_once, function, about(function)))
+        searches(_name(settings))(Search(settings, _draw_once, function, about(function), choose))
         return function
 
     return register
@@ -128,8 +168,11 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 
 
 def _draw_once(settings: Any, road: Road, sparsity: float) -> "Stage":
-    of = road.train(stop_at=settings.start_step) if settings.start == "finetuned" else None
-    return road.draw(settings, sparsity, of=of)
+    of = road.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
+    shared = settings.scored()
+    if shared is None:
+        return road.draw(settings, sparsity, of=of)
+    return road.draw(settings, sparsity, scores=road.score(shared, of))
 
 
 def _name(settings: type[SearchSettings]) -> str:
@@ -141,4 +184,4 @@ def about(function: Callable[..., Any]) -> str:
     return (function.__doc__ or "").strip().splitlines()[0]
 
 
-from tombola.search import given, grasp, iterative, magnitude, random  # noqa: E402, F401  (the registry's lines)
+from tombola.search import given, grasp, importance, iterative, learned, magnitude, random  # noqa: E402, F401  (the registry's lines)

@@ -1,0 +1,191 @@
+"""Structured importance: heads, FFNs and neurons by how much the loss hangs on them. (Super Tickets, section 3)"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from math import floor
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import AfterValidator, Field
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from tombola.errors import RecipeError
+from tombola.masks import Group, Mask, Scope, Scores, Units, UnitsName, draw
+from tombola.objectives import Batch
+from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.search import Evidence, ScorerSettings, scorer
+from tombola.search.random import Random, random
+
+KINDS = ("head", "ffn", "neuron")
+
+
+def _scorable(units: str) -> str:
+    if not set(units.split("+")) <= set(KINDS):
+        raise ValueError(f"importance is defined for {', '.join(KINDS)} and two of them as head+ffn")
+    return units
+
+
+class Importance(ScorerSettings):
+    """Settings of structured importance. The default is the paper's joint sweep over heads and FFNs."""
+
+    reads_data: ClassVar[bool] = True
+
+    method: Literal["importance"] = "importance"
+    units: Annotated[UnitsName, AfterValidator(_scorable)] = Field(
+        "head+ffn", description="head, ffn, neuron, or heads jointly with one of the others"
+    )
+    start: Literal["pretrained", "finetuned"] = "finetuned"
+    order: Literal["winning", "losing", "random"] = Field(
+        "winning", description="what goes first: the least important, the most important, or anything"
+    )
+    min_heads: int = Field(1, ge=0, description="heads that every layer keeps: those that would go last")
+    ffn_ratio: float = Field(
+        5 / 6, gt=0, le=1, description="with heads: share of FFNs or neurons that go, per share of heads"
+    )
+    batches: int | None = Field(None, gt=0, description="training batches; else the whole training set once")
+
+    def scored(self) -> Self:
+        """Winning and losing tickets of all sizes come from one pass over the data."""
+        order = "random" if self.order == "random" else "winning"
+        chosen_by = {name: type(self).model_fields[name].default for name in ("min_heads", "ffn_ratio")}
+        return self.model_copy(update={**chosen_by, "order": order})
+
+
+def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, within: Mask | None) -> Mask:
+    """One shot over the whole model, heads and FFNs each in their own ranking; masks of one order are nested.
+
+    ⌊share · units⌋ go, as published. A random order protects its heads by the same rule as the others, so that it
+    differs in nothing but the ranking: one unit after the other goes, uniformly among those that may.
+    """
+    if scope != "global":
+        raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
+    sign = -1.0 if settings.order == "losing" else 1.0
+    kinds = scores.units.granularity.split("+")
+    masks = []
+    for kind in kinds:
+        units = Units.from_layout(scores.units.layout, kind, scores.units.base)
+        ranked = Scores(units, {name: sign * scores[name] for name in units.by_name})
+        protected = _protected(ranked, settings.min_heads if kind == "head" else 0)
+        share = sparsity if kind == "head" or len(kinds) == 1 else sparsity * settings.ffn_ratio
+        masks.append(
+            draw(
+                ranked,
+                remove=min(whole_units(share, units.count), protected.removed),
+                within=Mask(units, within.bits) if within is not None else None,
+                protect=protected,
+            )
+        )
+    return reduce(Mask.join, masks)
+
+
+@scorer(Importance, choose=choose)
+def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+    """Remove heads, FFNs or neurons whose contribution the loss is least sensitive to.
+
+    A unit's importance is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L, averaged
+    over batches, of the model in eval mode: o is a head's context, an FFN's output or a neuron's activation.
+    The released code adds up gradients over batches and counts padding; here each batch stands alone, and only
+    real tokens count.
+    """
+    if settings.order == "random":
+        return random(Random(units=settings.units), model, units, evidence)
+    totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
+    count = 0
+    model.eval()
+    with _frozen(model), _contributions(model, units) as contributions:
+        for batch in evidence.batches(settings.batches):
+            count += 1
+            for name, total in _of_batch(model, batch, units, contributions).items():
+                totals[name] += total.cpu()
+    return normalised(units, {name: total / count for name, total in totals.items()})
+
+
+def whole_units(share: float, count: int) -> int:
+    """⌊share · count⌋ of a share that was typed as a decimal: 0.29 of 100 is 29 in spite of its float."""
+    return floor(share * count + 1e-9)
+
+
+def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
+    """Heads and neurons over the L2 norm of their layer, FFNs over that of all layers' FFNs."""
+    ffns = [values[group.name] for group in units.groups if group.kind == "ffn"]
+    over_layers = torch.cat(ffns).norm() if ffns else None
+
+    def norm(group: Group) -> Tensor:
+        return over_layers if group.kind == "ffn" and over_layers is not None else values[group.name].norm()
+
+    return Scores(units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups})
+
+
+def _protected(scores: Scores, count: int) -> Mask:
+    """The mask that keeps the `count` highest of each group alone; of equal scores the earlier, as in a draw."""
+    kept = {}
+    for name, values in scores.items():
+        kept[name] = torch.zeros(values.shape, dtype=torch.bool)
+        kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
+    return Mask.from_bools(scores.units, kept)
+
+
+def _of_batch(
+    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Each unit's sum over the real tokens of one batch."""
+    loss = CrossEntropy().loss(model, batch)
+    gradients = torch.autograd.grad(loss, list(contributions.values()))
+    found = {}
+    for (name, values), gradient in zip(contributions.items(), gradients, strict=True):
+        parts = (values.detach() * gradient).flatten(0, -2).unflatten(-1, (units.by_name[name].count, -1))
+        per_token = parts.sum(-1).abs_()
+        real = (
+            batch["attention_mask"].flatten() if "attention_mask" in batch else per_token.new_ones(len(parts))
+        )
+        found[name] = real.to(per_token) @ per_token
+    return found
+
+
+@contextmanager
+def _frozen(model: PreTrainedModel) -> Iterator[None]:
+    """No parameter asks for a gradient, so that none is computed."""
+    asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for parameter in asking:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_()
+
+
+@contextmanager
+def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, Tensor]]:
+    """What each group's units add to the forward pass that went last, by group; the first of them starts the graph."""
+    seen: dict[str, Tensor] = {}
+
+    def watch(name: str, values: Tensor) -> Tensor:
+        seen[name] = values if values.requires_grad else values.detach().requires_grad_()
+        return seen[name]
+
+    hooks = []
+    layers = units.layout.layers()
+    for group in units.groups:
+        assert group.layer is not None
+        outward = layers[group.layer]["output" if group.kind == "head" else "down"]
+        projection = model.base_model.get_submodule(outward.tensor.removesuffix(".weight"))
+        if group.kind == "ffn":
+            hooks.append(projection.register_forward_hook(_after(group.name, watch)))
+        else:
+            hooks.append(projection.register_forward_pre_hook(_before(group.name, watch)))
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _before(name: str, watch: Callable[[str, Tensor], Tensor]) -> Callable[[nn.Module, Any], Any]:
+    return lambda module, inputs: (watch(name, inputs[0]), *inputs[1:])
+
+
+def _after(name: str, watch: Callable[[str, Tensor], Tensor]) -> Callable[[nn.Module, Any, Tensor], Tensor]:
+    return lambda module, inputs, output: watch(name, output)
