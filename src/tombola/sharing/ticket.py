@@ -1,0 +1,178 @@
+"""The multi-task ticket: one encoder, and for each task its head, its mask and its scores.
+
+The folder opens with `AutoModel` as the encoder that all tasks share; `MultiTaskTicket` gives one task's model.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tombola.errors import TombolaError
+from tombola.masks import Mask
+from tombola.models import find_model, load_tokenizer
+from tombola.quiet import quiet
+from tombola.sharing.model import open_task, task_folder
+from tombola.store import MANIFEST
+from tombola.ticket import MASK, Ticket, versions, write_ticket
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SHARE = "share.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class MultiTaskTicket:
+    """Tasks that share an encoder, in a folder."""
+
+    folder: Path
+    info: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
+        """Open a multi-task ticket from a local folder or the hub."""
+        folder = find_model(str(source)).folder
+        path = folder / SHARE
+        if not path.is_file():
+            raise TombolaError(f"{source} is not a multi-task ticket: it has no {SHARE}")
+        try:
+            info = json.loads(path.read_text())
+        except ValueError as error:
+            raise TombolaError(f"{path} is not valid JSON: {error}") from None
+        if info.get("format") != _FORMAT:
+            raise TombolaError(
+                f"{path} has format {info.get('format')!r}; this version of tombola reads {_FORMAT}"
+            )
+        return cls(folder, info)
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks."""
+        return list(self.info["tasks"])
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The scores of each task under its mask, by data set and metric."""
+        return {name: own["metrics"] for name, own in self.info["tasks"].items()}
+
+    def mask(self, task: str) -> Mask:
+        """Which units a task keeps."""
+        return Mask.load(task_folder(self.folder, task) / MASK)
+
+    def model(self, task: str) -> PreTrainedModel:
+        """One task as an ordinary classifier: the encoder under the task's mask, and the task's head."""
+        return open_task(self.folder, task)
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer that belongs to the encoder."""
+        return load_tokenizer(self.folder)
+
+    def cut(self, task: str, folder: str | Path) -> Ticket:
+        """Write one task as an ordinary ticket, which can be evaluated, attacked, shrunk and exported."""
+        folder, model = Path(folder), self.model(task)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise TombolaError(f"{folder} exists already: choose another folder, or remove it first")
+        own = self.info["tasks"][task]
+        info = {
+            "base": self.info["base"],
+            "mask": own["mask"],
+            "metrics": own["metrics"],
+            "precision": self.info["precision"],
+            "recipe": {**self.info["recipe"], "task": own["task"]},
+            "provenance": self.info["provenance"],
+        }
+        with TemporaryDirectory() as temporary, quiet():
+            model.save_pretrained(temporary)
+            self.tokenizer().save_pretrained(temporary)
+            shutil.copyfile(task_folder(self.folder, task) / MASK, Path(temporary) / MASK)
+            return write_ticket(folder, Path(temporary), Path(temporary), info)
+
+
+@contextmanager
+def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
+    """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket."""
+    shared = (folder / SHARE).is_file()
+    if task is None:
+        if shared:
+            tasks = ", ".join(MultiTaskTicket.from_pretrained(folder).tasks)
+            raise TombolaError(f"{folder} is a ticket of several tasks: say which with --task ({tasks})")
+        yield folder
+        return
+    with TemporaryDirectory() as temporary:
+        yield MultiTaskTicket.from_pretrained(folder).cut(task, Path(temporary) / "ticket").folder
+
+
+def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
+    """Assemble the folder from a finished shared training and what is known about it."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    for path in (folder, partial):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(model, partial, ignore=shutil.ignore_patterns(MANIFEST, "log.json"))
+    full = {"format": _FORMAT, **info, "versions": versions()}
+    (partial / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False))
+    (partial / "README.md").write_text(card(full))
+    partial.rename(folder)
+    return MultiTaskTicket(folder, full)
+
+
+def card(info: Mapping[str, Any]) -> str:
+    """The model card: the tasks, how good each is, and the recipe that makes it again."""
+    front = {
+        "library_name": "transformers",
+        "tags": ["tombola", "lottery-ticket", "pruning", "multi-task"],
+        "base_model": info["base"]["name"],
+    }
+    rows = [
+        f"| {name} | {on} | {metric} | {score['value']:.4f} | {score['stderr']:.4f} | {score['n']} "
+        f"| {own['mask']['weight_sparsity']:.1%} |"
+        for name, own in info["tasks"].items()
+        for on, scores in own["metrics"].items()
+        for metric, score in scores.items()
+    ]
+    first = next(iter(info["tasks"]))
+    lines = [
+        "---",
+        yaml.safe_dump(front, sort_keys=False).strip(),
+        "---",
+        "",
+        f"# {len(info['tasks'])} tasks on one {info['base']['name']}",
+        "",
+        "One encoder that several tasks share, trained by Tombola. Every task has a head and a mask of its own, and "
+        "was trained and scored with nothing but what its mask keeps.",
+        "",
+        "| task | evaluated on | metric | score | standard error | examples | weights removed |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+        *rows,
+        "",
+        "## Use",
+        "",
+        "```python",
+        "from tombola.sharing import MultiTaskTicket",
+        "",
+        'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
+        f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
+        f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
+        "```",
+        "",
+        "## Recipe",
+        "",
+        "```yaml",
+        yaml.safe_dump(info["recipe"], sort_keys=False, allow_unicode=True).strip(),
+        "```",
+        "",
+        f"Trained in {info['precision']}. Masks drawn from base model fingerprint `{info['base']['fingerprint']}`. "
+        + ", ".join(f"{name} {number}" for name, number in info["versions"].items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
