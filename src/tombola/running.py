@@ -7,16 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tombola.engines.ranks import is_main
 from tombola.evaluation import Score
-from tombola.pipeline import Plan, execute, plan, unique
+from tombola.housekeeping import keep
+from tombola.phases import phases, places
+from tombola.pipeline import Plan, execute, plan
 from tombola.recipe import expand, load_recipe
-from tombola.results import Result
+from tombola.results import RESULTS, Result
 from tombola.stages import Progress
 from tombola.stages.attack import read_attack
 from tombola.stages.draw import read_draw
 from tombola.stages.evaluate import read_scores
-from tombola.stages.sources import reading_once
-from tombola.store import Stage, Store, read_manifest
+from tombola.stages.measure import read_measured
+from tombola.stages.once import reading_once
+from tombola.stages.train import read_frozen
+from tombola.store import Stage, Store, roads
 from tombola.ticket import versions, write_ticket
 
 Watch = Callable[[Stage, bool], Progress]
@@ -43,24 +48,35 @@ def run(
     store = store if isinstance(store, Store) else Store(store)
     with reading_once():
         plans = [plan(cell) for cell in expand(raw)]
-        stages = unique(stage for one in plans for stage in one.stages())
-        announce(stages, store)
+        first = plans[0].cell.recipe
+        folder = Path(output) if output is not None else Path("runs") / first.name
+        stages = roads(stage for one in plans for stage in one.ends())
+        if is_main():
+            keep(store, folder / RESULTS, stages, finished=False)
+            announce(stages, store)
         ran = execute(stages, store, watch)
-    name = plans[0].cell.recipe.name
-    folder = Path(output) if output is not None else Path("runs") / name
-    content = {
-        "format": 1,
-        "name": name,
-        "about": plans[0].cell.recipe.about,
-        "recipe": raw,
-        "versions": versions(),
-        "stages": {"all": len(stages), "run_now": ran},
-        "cells": [_collect(one, store, folder / "tickets" if tickets else None) for one in plans],
-    }
+        content = {
+            **head(first.name, first.about, raw),
+            "stages": {"all": len(stages), "run_now": ran},
+            "cells": [collect(one, store, folder / "tickets" if tickets else None) for one in plans],
+        }
     result = Result(content, folder)
-    content["matching"] = {on: [asdict(one) for one in result.matching(on)] for on in result.targets}
-    result.save()
+    content["matching"] = decisions(result)
+    content["phases"] = [phases(result, place=place) for place in places(result)]
+    if is_main():
+        result.save()
+        keep(store, folder / RESULTS, stages, finished=True)
     return result
+
+
+def head(name: str, about: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What every result begins with."""
+    return {"format": 1, "name": name, "about": about, "recipe": recipe, "versions": versions()}
+
+
+def decisions(result: Result) -> dict[str, list[dict[str, Any]]]:
+    """For each data set, how sparse each variant can be and still match the dense model."""
+    return {on: [asdict(one) for one in result.matching(on)] for on in result.targets}
 
 
 def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
@@ -72,7 +88,8 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
     return shipped if not path.is_file() and shipped.is_file() else path
 
 
-def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
+def collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
+    """What came out of one cell; its ticket is written on the way, if there is a place for it."""
     cell, recipe = one.cell, one.cell.recipe
     scores = {on: read_scores(store.open(stage)) for on, stage in one.evaluations.items()}
     attacks = {name: read_attack(store.open(stage)) for name, stage in one.attacks.items()}
@@ -90,11 +107,19 @@ def _collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:
             name: [read_attack(store.open(stage)) for stage in stages] for name, stages in one.curves.items()
         },
         "mask": drawn,
-        "stages": {"model": one.model.key, "mask": one.mask.key if one.mask else None},
-        "seconds": sum(read_manifest(store.path(stage))["made"]["seconds"] for stage in one.stages()),
+        "frozen": read_frozen(store.open(one.model)),
+        "measured": read_measured(store.open(one.measured)) if one.measured else None,
+        "stages": {
+            "model": one.model.key,
+            "mask": one.mask.key if one.mask else None,
+            "evaluations": {on: stage.key for on, stage in one.evaluations.items()},
+            "attacks": {name: stage.key for name, stage in one.attacks.items()},
+        },
+        "data": {on: dict(stage.refs["data"].where) for on, stage in one.evaluations.items()},
+        "seconds": sum(store.seconds(stage) for stage in one.stages()),
         "ticket": None,
     }
-    if one.mask is not None and drawn is not None and tickets is not None:
+    if one.mask is not None and drawn is not None and tickets is not None and is_main():
         info = {
             "base": {"name": recipe.model, "fingerprint": drawn["base"]},
             "mask": drawn,

@@ -9,21 +9,28 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from filelock import FileLock
 from safetensors import SafetensorError
 
-from tombola.errors import DamagedArtefact, TombolaError
+from tombola.errors import TombolaError
+from tombola.manifest import MANIFEST, read_manifest, verify, write_manifest
+from tombola.remote import Remote, is_url
 from tombola.version import __version__
 
-MANIFEST = "manifest.json"
+__all__ = ["MANIFEST", "WORK", "Ref", "Stage", "Store", "read_manifest", "roads", "verify"]
+
 WORK = "work"
 """The sub-folder of an unfinished stage that survives a kill (checkpoints) and is removed at the end."""
+LOGS = "logs"
+
+_canonical = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,12 @@ class Stage:
     @cached_property
     def key(self) -> str:
         """The name of this stage's folder."""
-        text = json.dumps(self.identity(), sort_keys=True, allow_nan=False)
-        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        return hashlib.blake2b(_canonical(self.identity()).encode(), digest_size=12).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The kind and the key: where the stage is in any store."""
+        return f"{self.kind}/{self.key}"
 
     def identity(self) -> dict[str, Any]:
         """All that decides what the stage produces."""
@@ -67,37 +78,82 @@ class Stage:
 
     def road(self) -> list["Stage"]:
         """This stage and all that it stands on, each once, in an order in which they can run."""
-        seen: dict[str, Stage] = {}
+        return roads([self])
 
-        def visit(stage: Stage) -> None:
-            if stage.key not in seen:
-                for before in stage.inputs.values():
-                    visit(before)
-                seen[stage.key] = stage
 
-        visit(self)
-        return list(seen.values())
+def roads(stages: Iterable[Stage]) -> list[Stage]:
+    """These stages and all that they stand on, each once, in an order in which they can run."""
+    seen: dict[str, Stage] = {}
+
+    def visit(stage: Stage) -> None:
+        if stage.key not in seen:
+            for before in stage.inputs.values():
+                visit(before)
+            seen[stage.key] = stage
+
+    for stage in stages:
+        visit(stage)
+    return list(seen.values())
 
 
 class Store:
-    """Finished stages in a folder, shared safely by any number of processes."""
+    """Finished stages in a folder, shared safely by any number of processes.
+
+    With a URL (`s3://…`, whatever fsspec knows) they are shared with other machines as well, and a folder in
+    TOMBOLA_CACHE (default ~/.cache/tombola/remote) holds copies of what was needed here.
+    """
 
     def __init__(self, root: Path | str | None = None) -> None:
-        self.root = Path(root or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store").expanduser()
+        root = root or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
+        self.remote = Remote(str(root)) if is_url(root) else None
+        if self.remote:
+            caches = os.environ.get("TOMBOLA_CACHE") or "~/.cache/tombola/remote"
+            root = f"{caches}/{quote(self.remote.url, safe='')}"
+        self.root = Path(root).expanduser()
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def address(self) -> str:
+        """What opens the same store in another process, or on another machine."""
+        return self.remote.url if self.remote else str(self.root.absolute())
 
     def path(self, stage: Stage) -> Path:
-        """Where the finished stage is or will be."""
+        """Where the finished stage is or will be, on this machine."""
         return self.root / stage.kind / stage.key
+
+    def log(self, stage: Stage) -> Path:
+        """Where a study keeps what the stage printed, and the traceback if it failed."""
+        return self.root / LOGS / f"{stage.kind}-{stage.key}.log"
 
     def has(self, stage: Stage) -> bool:
         """Whether the stage is finished."""
-        return (self.path(stage) / MANIFEST).is_file()
+        return self.remote.has(stage.name) if self.remote else self._has_here(stage)
+
+    def finished(self, stages: Iterable[Stage]) -> set[str]:
+        """The keys of those stages that are finished; far away, by one listing in place of a question each."""
+        if self.remote:
+            there = self.remote.names()
+            return {stage.key for stage in stages if stage.name in there}
+        return {stage.key for stage in stages if self._has_here(stage)}
 
     def open(self, stage: Stage) -> Path:
         """The finished stage's folder, after its files have been checked against their checksums."""
         folder = self.path(stage)
+        if self.remote and not self._has_here(stage):
+            self.remote.pull(stage.name, folder)
         verify(folder)
         return folder
+
+    def seconds(self, stage: Stage) -> float:
+        """How long a finished stage took."""
+        if stage.key not in self._seconds:
+            far = None if self._has_here(stage) else self.remote
+            manifest = far.manifest(stage.name) if far else read_manifest(self.path(stage))
+            self._seconds[stage.key] = manifest["made"]["seconds"]
+        return self._seconds[stage.key]
+
+    def _has_here(self, stage: Stage) -> bool:
+        return os.path.isfile(f"{self.root}/{stage.kind}/{stage.key}/{MANIFEST}")
 
     def make(self, stage: Stage, run: Callable[[Path], None]) -> bool:
         """Run the stage unless it is finished; true if it ran now.
@@ -107,6 +163,12 @@ class Store:
         """
         if self.has(stage):
             return False
+        ran = not self._has_here(stage) and self._make_here(stage, run)
+        if self.remote:
+            self.remote.push(stage.name, self.path(stage))
+        return ran
+
+    def _make_here(self, stage: Stage, run: Callable[[Path], None]) -> bool:
         final = self.path(stage)
         partial = final.with_name(f"{stage.key}.partial")
         try:
@@ -114,7 +176,7 @@ class Store:
         except OSError as error:
             raise TombolaError(f"the store {self.root} cannot be written: {error.strerror}") from None
         with FileLock(final.with_name(f"{stage.key}.lock")):
-            if self.has(stage):
+            if self._has_here(stage):
                 shutil.rmtree(partial, ignore_errors=True)
                 return False
             _clear(partial)
@@ -122,7 +184,7 @@ class Store:
             try:
                 run(partial)
                 shutil.rmtree(partial / WORK, ignore_errors=True)
-                _seal(partial, stage, seconds=time.time() - started)
+                write_manifest(partial, _about(stage, seconds=time.time() - started))
             except (OSError, SafetensorError) as error:
                 raise TombolaError(
                     f"stage {stage.kind}/{stage.key} ({stage.label}) stopped: {_reason(error)}. "
@@ -132,56 +194,18 @@ class Store:
         return True
 
 
-def verify(folder: Path) -> dict[str, Any]:
-    """Check every file of a finished folder against its manifest, and give the manifest."""
-    manifest = read_manifest(folder)
-    for name, entry in manifest["files"].items():
-        path = folder / name
-        if not path.is_file():
-            raise DamagedArtefact(f"{path} is missing; {_remedy(folder)}")
-        if path.stat().st_size != entry["size"] or _checksum(path) != entry["blake2b"]:
-            raise DamagedArtefact(f"{path} was damaged after it was written; {_remedy(folder)}")
-    return manifest
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished folder."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        manifest["files"], manifest["stage"]
-    except FileNotFoundError:
-        raise DamagedArtefact(f"{folder} is not a finished stage: it has no {MANIFEST}") from None
-    except (ValueError, KeyError, TypeError):
-        raise DamagedArtefact(f"{folder / MANIFEST} cannot be read; {_remedy(folder)}") from None
-    return manifest
-
-
 def _reason(error: OSError | SafetensorError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
     return str(error).strip().splitlines()[0].rstrip(".")
 
 
-def _remedy(folder: Path) -> str:
-    return f"delete {folder} and run the same command again to make it anew"
-
-
-def _seal(folder: Path, stage: Stage, seconds: float) -> None:
-    files = {
-        str(path.relative_to(folder)): {"size": path.stat().st_size, "blake2b": _checksum(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    manifest = {
+def _about(stage: Stage, seconds: float) -> dict[str, Any]:
+    return {
         "stage": stage.identity(),
         "label": stage.label,
-        "files": files,
         "made": {"tombola": __version__, "seconds": round(seconds, 3)},
     }
-    with open(folder / MANIFEST, "w") as file:
-        json.dump(manifest, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _clear(partial: Path) -> None:
@@ -190,8 +214,3 @@ def _clear(partial: Path) -> None:
         if path.name == WORK:
             continue
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -4,11 +4,22 @@ import sys
 
 import typer
 
-from tombola.cli import drawing, finding, judging, shipping
+from tombola.cli import drawing, finding, judging, reporting, sharing, shipping, storing, studying
 from tombola.cli.options import app
 from tombola.errors import TombolaError
 
-__all__ = ["app", "drawing", "finding", "judging", "main", "shipping"]
+__all__ = [
+    "app",
+    "drawing",
+    "finding",
+    "judging",
+    "main",
+    "reporting",
+    "sharing",
+    "shipping",
+    "storing",
+    "studying",
+]
 
 
 def main() -> None:

@@ -32,15 +32,21 @@ def run(
     _run(recipe, overrides or [], output, store, report)
 
 
-def _run(recipe: str, overrides: list[str], output: Path | None, store: Path | None, report: bool) -> None:
+def _run(recipe: str, overrides: list[str], output: Path | None, store: str | None, report: bool) -> None:
     from tombola import console, tables
+    from tombola.engines.ranks import is_main
+    from tombola.phases import phase_table, places
     from tombola.running import run as run_recipe
 
     with console.watching() as watch:
         result = run_recipe(
             recipe, overrides, output=output, store=store, announce=console.announce, watch=watch
         )
+    if not is_main():
+        return
     console.out.print(tables.result_table(result))
+    for place in places(result):
+        console.out.print(phase_table(result, place=place))
     for line in tables.matching_lines(result):
         console.out.print(line, highlight=False)
     console.say("results", result.folder / "results.json")
@@ -49,7 +55,7 @@ def _run(recipe: str, overrides: list[str], output: Path | None, store: Path | N
     if report:
         from tombola.report import write_report
 
-        console.say("report", write_report(result))
+        console.say("report", write_report(result, store=store))
 
 
 @app.command()
@@ -84,4 +90,4 @@ def transfer(
         )
     console.out.print(tables.transfer_table(matrix))
     console.say("results", result.folder / "results.json")
-    console.say("report", write_report(result))
+    console.say("report", write_report(result, store=store))

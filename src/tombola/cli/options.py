@@ -23,9 +23,11 @@ Output = Annotated[
     typer.Option("--output", "-o", help="Where results and tickets go.", show_default="runs/NAME"),
 ]
 Store = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        help="Folder of finished stages.", envvar="TOMBOLA_STORE", show_default="~/.cache/tombola/store"
+        help="Finished stages: a folder, or a URL such as s3://bucket/store.",
+        envvar="TOMBOLA_STORE",
+        show_default="~/.cache/tombola/store",
     ),
 ]
 Data = Annotated[

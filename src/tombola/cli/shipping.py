@@ -19,6 +19,9 @@ def shrink(
     pack: Annotated[
         bool, typer.Option("--pack", help="Weight-level masks: keep values and bits in one file.")
     ] = False,
+    task: Annotated[
+        str | None, typer.Option(help="Cut this task out of a ticket of several tasks first.")
+    ] = None,
 ) -> None:
     """Cut the removed heads, neurons, FFNs and layers out of the model, check it, and measure what it gained.
 
@@ -26,15 +29,16 @@ def shrink(
     """
     from tombola import console, tables
     from tombola.quiet import quiet
+    from tombola.sharing.ticket import as_ticket
     from tombola.shrink import pack_ticket, shrink_ticket
 
     if pack:
-        with quiet():
-            packed = pack_ticket(ticket, output)
+        with quiet(), as_ticket(ticket, task) as folder:
+            packed = pack_ticket(folder, output)
         console.out.print(tables.size_table(str(ticket), packed.rows))
     else:
-        with quiet():
-            done = shrink_ticket(ticket, output)
+        with quiet(), as_ticket(ticket, task) as folder:
+            done = shrink_ticket(folder, output)
         console.out.print(
             tables.size_table(f"{ticket}: {done.removed} of {done.of} units removed", done.rows)
         )

@@ -1,0 +1,83 @@
+"""`accelerate launch -m tombola run` on two processes: one mask, the scores of one process, one writer."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+import tombola
+from tombola.masks import Mask
+
+TRAINING = {"epochs": 2, "learning_rate": 3e-3, "max_length": 16, "dropout": 0.0, "group_by_length": False}
+
+
+def launch(recipe, output, store):
+    """Two CPU processes (gloo). `accelerate launch --cpu` would start one: it leaves the rest to mpirun."""
+    launcher = [
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+    ]
+    command = [
+        "-m",
+        "tombola",
+        "run",
+        str(recipe),
+        "--output",
+        str(output),
+        "--store",
+        str(store),
+        "--no-report",
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "ACCELERATE_USE_CPU": "true"}
+    return subprocess.run(
+        [sys.executable, *launcher, "--main_process_port", "0", *command],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_ticket_of_one(world, tmp_path):
+    """The same global batch: 16 at once, or 8 on each of two ranks."""
+    search = {"method": "magnitude", "start": "finetuned"}
+    raw = world.recipe(search=search, draw={"sparsity": 0.5}, train={**TRAINING, "batch_size": 16})
+    tombola.run(raw, output=tmp_path / "one", store=tmp_path / "one/store")
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump({**raw, "train": {**TRAINING, "batch_size": 8}}))
+    done = launch(recipe, tmp_path / "two", tmp_path / "two/store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("results.json") == 1
+
+    cells, masks, weights, logs = [], [], [], []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        (cell,) = tombola.Result.load(folder).cells
+        model = folder / "store/train" / cell["stages"]["model"]
+        cells.append(cell)
+        masks.append(Mask.load(folder / cell["ticket"] / "mask.safetensors").bits)
+        weights.append(load_file(model / "model.safetensors"))
+        logs.append(json.loads((model / "log.json").read_text()))
+    assert all((masks[0][name] == masks[1][name]).all() for name in masks[0])
+    assert logs[0]["steps"] == logs[1]["steps"] == 24
+    losses = [[loss for _, loss, _ in log["curve"]] for log in logs]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
+    for name, weight in weights[0].items():
+        if not name.endswith(
+            "key.bias"
+        ):  # softmax does not see it: its gradient is rounding, which Adam scales up
+            np.testing.assert_allclose(weights[1][name], weight, atol=1e-3)
+    scores = [cell["scores"]["validation"]["accuracy"]["value"] for cell in cells]
+    assert scores[0] == pytest.approx(scores[1], abs=1 / 48)
+    halves = [path for path in (tmp_path / "two/store").rglob("*") if path.suffix in (".partial", ".fetch")]
+    assert halves == []
