@@ -1,83 +1,124 @@
-"""Fills the page's template. Everything that comes from data is escaped."""
+"""Puts a page together: content as JSON, the script that draws it, and a policy that forbids everything else."""
 
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import Environment, PackageLoader, select_autoescape
+from markupsafe import Markup
 
-from tombola.report.chart import Curve, Point, chart
-from tombola.report.heatmap import heatmap
-from tombola.results import Result, Summary
+from tombola.report.attacked import attacked
+from tombola.report.closing import failed, recipe
+from tombola.report.curves import against_sparsity, over_epochs
+from tombola.report.frontier import frontier
+from tombola.report.gathering import Sources, combine, gather
+from tombola.report.headline import headline, matching
+from tombola.report.maps import freezing, masks, transfer
+from tombola.report.parts import Section, plain
+from tombola.report.rows import facets
+from tombola.report.transition import transition
+from tombola.results import Result
+from tombola.store import Store
 
-
-def write_report(result: Result, path: Path | None = None) -> Path:
-    """Write the page beside the result, or to `path`."""
-    path = path or result.folder / "report.html"
-    rows = result.summaries()
-    return render(
-        "page.html",
-        path,
-        name=result.content["name"],
-        about=result.content["about"],
-        rows=[_row(result, row) for row in rows],
-        targets=[(on, result.headline(on)) for on in result.targets],
-        axes=_axes(rows),
-        seeds=max(row.seeds for row in rows),
-        charts=[(on, result.headline(on), svg) for on in result.targets if (svg := _chart(rows, on))],
-        recipe=yaml.safe_dump(result.content["recipe"], sort_keys=False, allow_unicode=True),
-        versions=result.content["versions"],
-        precision=sorted({cell["precision"] for cell in result.cells}),
-        matching=result.matching(result.targets[0]),
-        transfer=_transfer(result.content.get("transfer")),
-    )
+HERE = Path(__file__).parent
+SCRIPTS = ("vendor/echarts.common.min.js", "elements.js", "tables.js", "charts.js", "page.js")
 
 
-def render(template: str, path: Path, **content: Any) -> Path:
-    """Fill a template and write the page."""
+def write_report(result: Result, path: Path | None = None, store: Store | Path | str | None = None) -> Path:
+    """Write the page of a result beside it, or to `path`."""
+    return _write(Sources([result], {}), path or result.folder / "report.html", store)
+
+
+def report(
+    folders: Sequence[Path | str], path: Path | str, *, store: Store | Path | str | None = None
+) -> Path:
+    """One page about the folders of runs, studies and attacks; attacked sentences are read from the store."""
+    return _write(gather(folders), Path(path), store)
+
+
+def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Path:
+    result = combine(sources.results)
+    texts = attacked(result, sources.attacks, store if isinstance(store, Store) else Store(store))
+    if result is None:
+        names = ", ".join(sources.attacks)
+        return render(path, names, "What attacks did to texts.", [texts] if texts else [])
+    found = _sections(result, sources.results) if result.cells else []
+    sections = [*found, texts, failed(result), recipe(result)]
+    name, about = result.content["name"], result.content["about"]
+    return render(path, name, about, [section for section in sections if section], _facets(result))
+
+
+def _sections(result: Result, alone: Sequence[Result]) -> list[Section | None]:
+    return [
+        headline(result),
+        against_sparsity(result),
+        matching(result),
+        transition(alone),
+        frontier(result),
+        over_epochs(result),
+        transfer(result),
+        *masks(result),
+        freezing(result),
+    ]
+
+
+def _facets(result: Result) -> dict[str, list[str]]:
+    """What a reader can filter by: every facet that has more than one value."""
+    found: dict[str, list[str]] = {}
+    for row in result.summaries():
+        for name, value in facets(row).items():
+            values = found.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def render(
+    path: Path,
+    title: str,
+    about: str,
+    sections: Sequence[Section],
+    facets: dict[str, list[str]] | None = None,
+) -> Path:
+    """Fill the template and write the page."""
     environment = Environment(loader=PackageLoader("tombola.report", "."), autoescape=select_autoescape())
-    page = environment.get_template(template).render(**content)
+    script = "\n".join(_read(name) for name in SCRIPTS)
+    page = environment.get_template("page.html").render(
+        title=title,
+        about=about,
+        policy=_policy(script),
+        style=Markup(_read("page.css")),
+        script=Markup(script),
+        content=_json({"facets": facets or {}, "sections": plain(sections)}),
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8", newline="\n")
     return path
 
 
-def _transfer(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    matrix = heatmap(
-        found["sources"], found["targets"], found["difference"], corner="mask of", signed=True, digits=1
-    )
-    return {"on": found["on"], "map": matrix}
+def _json(content: Any) -> Markup:
+    """JSON that no parser of HTML can take for markup."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _axes(rows: list[Summary]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row.axes if name != "draw.sparsity"))
-
-
-def _row(result: Result, row: Summary) -> dict[str, Any]:
-    scores = [row.scores.get(on) for on in result.targets]
-    best = {
-        on: max(r.scores[on]["mean"] for r in result.summaries() if on in r.scores) for on in result.targets
+def _policy(script: str) -> str:
+    """No network, no frames, and no script but this one."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
     }
-    return {
-        "variant": row.variant,
-        "axes": [row.axes.get(axis, "") for axis in _axes(result.summaries())],
-        "sparsity": row.sparsity,
-        "scores": [
-            s and {**s, "best": s["mean"] == best[on]} for on, s in zip(result.targets, scores, strict=True)
-        ],
-    }
+    return "; ".join(f"{what} {whence}" for what, whence in allowed.items())
 
 
-def _chart(rows: list[Summary], on: str) -> str | None:
-    curves: dict[str, list[Point]] = {}
-    for row in rows:
-        if on in row.scores:
-            score = row.scores[on]
-            curves.setdefault(row.variant, []).append(
-                Point(row.sparsity, score["mean"], score["low"], score["high"])
-            )
-    if len({point.x for points in curves.values() for point in points}) < 2:
-        return None
-    return chart([Curve(name, sorted(points)) for name, points in curves.items()])
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")

@@ -1,0 +1,38 @@
+"""The end of the page: what failed, the exact recipe, and the versions that ran it."""
+
+from __future__ import annotations
+
+import yaml
+
+from tombola.report.parts import Column, Listing, Part, Row, Section, Table
+from tombola.results import Result
+
+
+def failed(result: Result) -> Section | None:
+    """The stages of a study that failed, and the cells that are missing for it."""
+    failures = result.content.get("failures", [])
+    columns = [
+        Column("stage"),
+        Column("what"),
+        Column("reason"),
+        Column("log"),
+        Column("cells missing", "count"),
+    ]
+    rows = [
+        Row([one["stage"], one["label"], one["reason"], one["log"], len(one["cells"])]) for one in failures
+    ]
+    note = "The same command tries these again; nothing that is finished is run anew."
+    return Section("What failed", note, [Table("failures", columns, rows)]) if rows else None
+
+
+def recipe(result: Result) -> Section:
+    """The recipe as it was run, and the versions of what ran it."""
+    text = yaml.safe_dump(
+        result.content["recipe"], sort_keys=False, allow_unicode=True, default_flow_style=None
+    )
+    versions = [Row([package, number]) for package, number in result.content["versions"].items()]
+    parts: list[Part] = [
+        Listing("recipe", text),
+        Table("versions", [Column("package"), Column("version")], versions),
+    ]
+    return Section("Recipe and versions", "What was run, exactly.", parts)

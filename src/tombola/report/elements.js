@@ -1,0 +1,45 @@
+"use strict";
+// Elements, numbers and downloads. Text only ever enters the page as text, never as markup.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("--")) made.style.setProperty(name, value);
+    else if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== undefined && child !== null));
+  return made;
+}
+
+function button(label, press, attributes = {}) {
+  const made = element("button", { type: "button", ...attributes }, label);
+  made.addEventListener("click", press);
+  return made;
+}
+
+const FORMATS = {
+  text: (value) => String(value),
+  percent: (value) => (100 * value).toFixed(1),
+  sparsity: (value) => value === 0 ? "dense" : (100 * value).toFixed(1),
+  count: (value) => Math.round(value).toLocaleString("en-GB"),
+  number: (value) => value.toFixed(1),
+  milliseconds: (value) => `${value.toPrecision(3)} ms`,
+};
+
+function signed(value, digits) {
+  return (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits);
+}
+
+// Spreadsheets take a leading =, +, - or @ for a formula: such text gets a quote in front.
+function csvField(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function download(name, lines) {
+  const text = lines.map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  element("a", { href: address, download: `${name.replace(/[^\w.-]+/g, "-")}.csv` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}

@@ -1,0 +1,96 @@
+"""Heat maps: how masks transfer, agree and spread over the model, and what selective training froze."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from tombola.analysis import Comparison
+from tombola.masks import Mask
+from tombola.report.parts import Facets, Heatmap, Section
+from tombola.report.rows import facets, model
+from tombola.results import Result
+from tombola.ticket import MASK
+
+MANY = 16
+"""Masks beyond these make maps that nobody reads: the page shows the first, `tombola inspect` all."""
+
+
+def transfer(result: Result) -> Section | None:
+    """Scores under the masks of other tasks, less the dense model's."""
+    found = result.content.get("transfer")
+    if found is None:
+        return None
+    matrix = Heatmap(
+        "transfer", found["sources"], found["targets"], found["difference"], "mask of", signed=True, digits=1
+    )
+    note = f"Points above the dense model on {found['on']}: rows are where masks come from, columns what is trained."
+    return Section("Transfer", note, [matrix])
+
+
+def masks(result: Result) -> list[Section]:
+    """Where the tickets of a result are sparse, and how far they agree."""
+    opened: dict[str, Mask] = {}
+    filters: dict[str, Facets] = {}
+    for cells in result.groups():
+        row = result.summary(cells)
+        path = result.folder / cells[0]["ticket"] / MASK if cells[0]["ticket"] else None
+        if path and path.is_file() and len(opened) < MANY:
+            opened[model(row)], filters[model(row)] = Mask.load(path), facets(row)
+    return mask_sections(opened, filters)
+
+
+def mask_sections(opened: Mapping[str, Mask], filters: Mapping[str, Facets]) -> list[Section]:
+    """The maps of some masks by name."""
+    if not opened:
+        return []
+    sections = []
+    if len(opened) > 1:
+        numbers = [str(index) for index in range(1, len(opened) + 1)]
+        rows = [f"{number} {name}" for number, name in zip(numbers, opened, strict=True)]
+        overlaps = Comparison(dict(opened)).overlaps()
+        note = "Jaccard overlap in percent: what two masks both keep, of what either keeps."
+        sections.append(
+            Section("Overlap", note, [Heatmap("overlap", rows, numbers, overlaps, "mask", digits=1)])
+        )
+    note = "The share of weights removed in each layer and kind of matrix, in percent."
+    maps = [_sparsities(name, mask, filters.get(name, {})) for name, mask in opened.items()]
+    return [*sections, Section("Where the tickets are sparse", note, maps)]
+
+
+def _sparsities(name: str, mask: Mask, where: Facets) -> Heatmap:
+    cells = mask.table()
+    note = (
+        f"{mask.removed:,} of {mask.count:,} units ({mask.units.granularity}) removed, {mask.weight_sparsity:.2%} of "
+        "the prunable weights"
+    )
+    return _by_layer(
+        name, {(_layer(layer), kind): share for (layer, kind), share in cells.items()}, note, where
+    )
+
+
+def freezing(result: Result) -> Section | None:
+    """How often selective training left each tensor as it was. (ROSE)"""
+    maps = []
+    for cells in result.groups():
+        frozen = [cell["frozen"]["tensors"] for cell in cells if cell.get("frozen")]
+        if not frozen:
+            continue
+        row = result.summary(cells)
+        shares = {tuple(name.split("/", 1)): fmean(run[name] for run in frozen) for name in frozen[0]}
+        note = f"{cells[0]['frozen']['steps']:,} steps"
+        maps.append(_by_layer(model(row), shares, note, facets(row)))
+    note = "The share of steps, in percent, in which a tensor was held where it was: by layer and kind of tensor."
+    return Section("What selective training froze", note, maps) if maps else None
+
+
+def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) -> Heatmap:
+    kinds = list(dict.fromkeys(kind for _, kind in shares))
+    layers = list(dict.fromkeys(layer for layer, _ in shares))
+    values = [[shares.get((layer, kind)) for kind in kinds] for layer in layers]
+    return Heatmap(name, layers, kinds, values, "layer", note=note, facets=where)
+
+
+def _layer(layer: int | None) -> str:
+    return "–" if layer is None else str(layer)

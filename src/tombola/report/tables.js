@@ -1,0 +1,101 @@
+// Tables, heat maps, attacked sentences and listings.
+
+function figure(name, body, { lines, note, wide, kind } = {}) {
+  const caption = element("figcaption", {}, element("h3", {}, name));
+  if (lines) caption.append(button("CSV", () => download(name, lines()), { class: "small", "aria-label": `Download ${name} as CSV` }));
+  return element("figure", { class: wide && "wide", "data-kind": kind }, caption, body, note ? element("p", { class: "soft" }, note) : null);
+}
+
+function scroll(table, name) {
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table);
+}
+
+function drawTable(part) {
+  const body = element("tbody");
+  const rows = part.rows.map((row) => {
+    const made = element("tr", {}, ...row.values.map((value, index) => drawValue(value, part.columns[index])));
+    body.append(made);
+    return { made, row };
+  });
+  const wide = part.columns.length > 3;
+  const made = figure(part.name, scroll(element("table", {}, drawHead(part.columns), body), part.name), {
+    lines: () => tableLines(part, rows.filter(({ made }) => !made.hidden).map(({ row }) => row)),
+    note: part.note, wide, kind: "table",
+  });
+  const filter = (shown) => rows.forEach(({ made, row }) => { made.hidden = !shown(row.facets); });
+  return { made, filter };
+}
+
+function drawHead(columns) {
+  const head = element("thead");
+  if (columns.some((column) => column.group)) {
+    const groups = element("tr", { class: "group" });
+    for (let at = 0; at < columns.length;) {
+      let end = at;
+      while (end < columns.length && columns[end].group === columns[at].group) end += 1;
+      groups.append(columns[at].group ? element("th", { colspan: end - at, scope: "colgroup" }, columns[at].group) : element("td", { colspan: end - at }));
+      at = end;
+    }
+    head.append(groups);
+  }
+  head.append(element("tr", {}, ...columns.map((column) => element("th", { scope: "col", class: column.format === "text" && "text" }, column.name))));
+  return head;
+}
+
+function drawValue(value, column) {
+  if (value === null) return element("td", {}, "–");
+  if (typeof value !== "object") return element("td", { class: column.format === "text" && "text" }, FORMATS[column.format](value));
+  const write = FORMATS[column.format];
+  return element("td", { class: value.best && "best" }, write(value.value), element("small", {}, `${write(value.low)} – ${write(value.high)}`));
+}
+
+function tableLines(part, rows) {
+  const ranged = part.columns.map((_, index) => part.rows.some((row) => row.values[index] !== null && typeof row.values[index] === "object"));
+  const head = part.columns.flatMap((column, index) => ranged[index] ? [column.name, `${column.name} low`, `${column.name} high`] : [column.name]);
+  const lines = rows.map((row) => row.values.flatMap((value, index) => {
+    if (!ranged[index]) return [value];
+    return value === null ? [null, null, null] : [value.value, value.low, value.high];
+  }));
+  return [head, ...lines];
+}
+
+function drawHeatmap(part) {
+  const known = part.values.flat().filter((value) => value !== null).map(Math.abs);
+  const most = part.signed ? Math.max(...known, 0) || 1 : 1;
+  const cell = (value) => value === null ? element("td") : element("td",
+    { "--share": Math.abs(value) / most, "--hue": part.signed && value < 0 ? "var(--warm)" : "var(--cool)" },
+    part.signed ? signed(100 * value, part.digits) : (100 * value).toFixed(part.digits));
+  const head = element("tr", {}, ...[part.corner, ...part.columns].map((name) => element("th", { scope: "col" }, name)));
+  const rows = part.rows.map((name, index) => element("tr", {}, element("th", { scope: "row" }, name), ...part.values[index].map(cell)));
+  const table = element("table", { class: "heat" }, element("thead", {}, head), element("tbody", {}, ...rows));
+  const made = figure(part.name, scroll(table, part.name), {
+    lines: () => [[part.corner, ...part.columns], ...part.rows.map((name, index) => [name, ...part.values[index]])],
+    note: part.note, wide: part.columns.length > 9, kind: "heatmap",
+  });
+  return { made, filter: (shown) => { made.hidden = !shown(part.facets); } };
+}
+
+function drawSentences(part) {
+  const list = element("div");
+  for (const sentence of part.sentences) {
+    list.append(element("div", { class: "sentence" },
+      element("p", { class: "title" }, `${sentence.title} · ${sentence.verdict}`),
+      ...sentence.old.map(([name, pieces]) => drawText(name, pieces, "del", sentence.old.length > 1)),
+      ...sentence.new.map(([name, pieces]) => drawText(name, pieces, "ins", sentence.new.length > 1))));
+  }
+  const text = (columns) => columns.map(([, pieces]) => pieces.map(([piece]) => piece).join("")).join(" | ");
+  const made = figure(part.name, list, {
+    lines: () => [["labels", "verdict", "before", "after"], ...part.sentences.map((one) => [one.title, one.verdict, text(one.old), text(one.new)])],
+    kind: "sentences",
+  });
+  return { made, filter: (shown) => { made.hidden = !part.sentences.some((one) => shown(one.facets)); } };
+}
+
+function drawText(name, pieces, mark, named) {
+  const words = pieces.map(([piece, changed]) => changed ? element(mark, {}, piece) : piece);
+  return element("p", {}, named ? element("span", { class: "soft" }, `${name}: `) : null, ...words);
+}
+
+function drawListing(part) {
+  return { made: figure(part.name, element("pre", {}, part.text), { kind: "listing" }), filter: () => {} };
+}

@@ -1,0 +1,132 @@
+"""The page in a real browser: nothing goes wrong, everything is drawn, filters filter, and data stays text."""
+
+import csv
+import io
+import re
+import shutil
+
+import pytest
+
+from tests.report.rich import HOSTILE, rich_result
+from tombola.report import write_report
+
+CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium: `make browser` installs it, as root on Debian"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    return write_report(rich_result(folder, folder / "store"), store=folder / "store")
+
+
+class Visit:
+    """The page in a window of its own, with everything that went wrong in it and that it asked for."""
+
+    def __init__(self, browser, file, theme="light", width=1280):
+        self.window = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+        self.page = self.window.new_page()
+        self.wrong, self.asked = [], []
+        self.page.on("console", lambda message: self.wrong.append(message.text))
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(file.as_uri())
+
+
+@pytest.fixture
+def visit(browser, file):
+    visits = []
+
+    def open_page(**how):
+        visits.append(Visit(browser, file, **how))
+        return visits[-1]
+
+    yield open_page
+    for one in visits:
+        one.window.close()
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_it_draws_everything_without_a_complaint_or_a_request_and_fits_the_window(visit, theme, width):
+    seen = visit(theme=theme, width=width)
+    page = seen.page
+    assert page.locator("figure[data-kind=curves] svg").count() == 6
+    assert page.locator("figure[data-kind=frontier] svg").count() == 2
+    assert page.locator("figure[data-kind=heatmap] table").count() == 12
+    assert page.locator("figure[data-kind=sentences] ins").count() == 4
+    assert page.locator(".chart svg path").count() > 50
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    assert seen.wrong == []
+    assert len(seen.asked) == 1
+
+
+def test_a_press_on_a_variant_filters_tables_and_charts_and_another_brings_it_back(visit):
+    page = visit().page
+    rows = page.locator("section", has=page.get_by_role("heading", name="Scores")).locator(
+        "tbody tr:not([hidden])"
+    )
+    chart = page.locator("figure[data-kind=curves]").first
+    chip = page.get_by_role("button", name="winning", exact=True)
+    assert rows.count() == 10
+    assert "winning" in chart.locator("svg").text_content()
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert rows.count() == 7
+    assert "winning" not in chart.locator("svg").text_content()
+    assert not page.get_by_role("heading", name="What selective training froze").is_visible()
+    chip.click()
+    assert rows.count() == 10
+    assert "winning" in chart.locator("svg").text_content()
+
+
+def test_hostile_text_stays_text(visit):
+    page = visit().page
+    assert page.title() == f"rich {HOSTILE} · Tombola"
+    assert page.locator("img").count() == 0
+    assert HOSTILE in page.locator("h1").text_content()
+    assert HOSTILE in page.locator("ins").first.text_content()
+
+
+def test_pointing_at_a_chart_tells_its_numbers(visit):
+    page = visit().page
+    chart = page.locator("figure[data-kind=frontier] .chart").first
+    chart.scroll_into_view_if_needed()
+    spot = chart.locator("svg path[fill='#c8531c']").first
+    spot.hover(force=True)
+    tip = chart.locator(".tip")
+    tip.wait_for(timeout=3000)
+    assert "winning" in tip.text_content()
+    assert "sparsity" in tip.text_content()
+
+
+def test_a_table_downloads_as_csv_with_the_rows_that_are_shown(visit):
+    page = visit().page
+    page.get_by_role("button", name="random", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download scores as CSV").click()
+    text = waiting.value.path().read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert waiting.value.suggested_filename == "scores.csv"
+    assert len(rows) == 7
+    assert {row["variant"] for row in rows} == {"dense", "winning", "losing"}
+    assert float(rows[0]["validation, accuracy"]) == pytest.approx(0.81)
+    assert float(rows[0]["validation, accuracy low"]) < 0.81 < float(rows[0]["validation, accuracy high"])
+
+
+def test_the_theme_can_be_switched(visit):
+    page = visit(theme="dark").page
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(colour)
+    page.get_by_role("button", name=re.compile("light and dark")).click()
+    assert page.evaluate(colour) != before

@@ -1,0 +1,123 @@
+"""Writes what the documentation takes from the code: the recipe's schema, its reference, and the commands' help.
+
+    python tools/build_reference.py
+
+A test runs the same functions and fails if the files are not fresh.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.cli import get_docs_for_click
+
+from tombola.cli import app
+from tombola.schema import REF, Schema, recipe_schema
+
+DOCS = Path(__file__).parent.parent / "docs" / "reference"
+INTRODUCTION = """# Recipe
+
+Everything that a recipe may say, with its default. A list where one value is expected makes a grid. `variants` name
+alternatives that share the rest; `per_task` says what differs for single tasks of a grid. What `retrain` and a search
+that trains do not say is as in `train`.
+
+Editors complete and check recipes with [the JSON schema](recipe.schema.json), which `tombola validate --schema` prints
+too: put `# yaml-language-server: $schema=recipe.schema.json` into a recipe's first line.
+"""
+
+
+def schema_text() -> str:
+    """The schema, as it is in the file."""
+    return json.dumps(recipe_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def recipe_text() -> str:
+    """The reference of the recipe: a table of its keys, and one for every mapping inside."""
+    schema = recipe_schema()
+    definitions = {name: kind for name, kind in schema["$defs"].items() if name != "Part"}
+    parts = [INTRODUCTION, _table(schema["properties"], definitions)]
+    for name, kind in definitions.items():
+        about = (kind.get("description") or "").split("\n\n")[0].replace("\n", " ")
+        heading = f"## {_title(name, kind)} {{ #{name.lower()} }}"
+        parts += [heading, about, _table(kind.get("properties", {}), definitions)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def commands_text() -> str:
+    """The help of every command."""
+    with_context = typer.Context(typer.main.get_command(app), info_name="tombola")
+    text = get_docs_for_click(
+        obj=typer.main.get_command(app), ctx=with_context, name="tombola", title="Commands"
+    )
+    text = re.sub(r"\[/?bold\]", "**", text)
+    return re.sub(r"\[default: ([^\]]*?)\\?\]", r"[default: \1]", text).replace("\\[", "[").strip() + "\n"
+
+
+def _title(name: str, kind: Schema) -> str:
+    """What the settings are called in a recipe: the method or kind they are of, or their class."""
+    for tag in ("method", "kind"):
+        told = kind.get("properties", {}).get(tag, {})
+        if "const" in told:
+            return f"{tag}: {told['const']}"
+    return name.removesuffix("Settings")
+
+
+def _table(fields: dict[str, Schema], definitions: dict[str, Schema]) -> str:
+    rows = ["| key | takes | default | what it is |", "| --- | --- | --- | --- |"]
+    for name, field in fields.items():
+        takes = _takes(field, definitions)
+        default = _default(field)
+        rows.append(f"| `{name}` | {takes} | {default} | {_cell(field.get('description', ''))} |")
+    return "\n".join(rows)
+
+
+def _takes(field: Schema, definitions: dict[str, Schema]) -> str:
+    if "$ref" in field:
+        name = field["$ref"].removeprefix(REF)
+        return f"[{_title(name, definitions[name])}](#{name.lower()})" if name in definitions else "settings"
+    options = field.get("anyOf") or field.get("oneOf")
+    if options:
+        told = [_takes(option, definitions) for option in options if not _is_grid(option, options)]
+        return ", ".join(dict.fromkeys(told))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if field.get("type") == "array":
+        return "list" + (f" of {_takes(field['items'], definitions)}" if "items" in field else "")
+    return {"null": "null", "object": "mapping"}.get(field.get("type", ""), field.get("type", "")) + _range(
+        field
+    )
+
+
+def _is_grid(option: Schema, options: list[Schema]) -> bool:
+    """The list of values that every single value may be: said once in the introduction."""
+    return option.get("type") == "array" and option.get("items") in options
+
+
+def _range(field: Schema) -> str:
+    words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    told = [f"{sign} {field[key]:g}" for key, sign in words.items() if key in field]
+    return f" {', '.join(told)}" if told else ""
+
+
+def _default(field: Schema) -> str:
+    if "default" not in field:
+        return "" if "const" in field else "required"
+    value: Any = field["default"]
+    return "" if isinstance(value, dict) or value == "" else f"`{_cell(json.dumps(value))}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+FILES = {"recipe.schema.json": schema_text, "recipe.md": recipe_text, "commands.md": commands_text}
+
+if __name__ == "__main__":
+    DOCS.mkdir(parents=True, exist_ok=True)
+    for name, text in FILES.items():
+        (DOCS / name).write_text(text(), encoding="utf-8")
+        print(DOCS / name)
