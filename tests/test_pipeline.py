@@ -228,6 +228,7 @@ def contents(store: Path) -> dict[str, str]:
         str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(store.rglob("*"))
         if path.is_file() and path.name not in ("manifest.json", "log.json") and path.suffix != ".lock"
+        if "roots" not in path.relative_to(store).parts
     }
 
 

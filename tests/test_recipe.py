@@ -123,7 +123,7 @@ def test_merging_replaces_another_methods_settings():
         ({"modle": "x"}, "unknown key 'modle'. Did you mean 'model'"),
         ({"train": {"epoch": 3}}, "train: unknown key 'epoch'. Did you mean 'epochs'"),
         ({"train": {"epochs": "many"}}, "train.epochs: takes a valid number"),
-        ({"train": {"epochs": -1}}, "train.epochs: takes greater than 0, not -1"),
+        ({"train": {"epochs": -1}}, "train.epochs: takes greater than or equal to 0, not -1"),
         ({"train": 3}, "train: takes"),
         ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
         ({"search": {"step": 0.1}}, "search: needs a method"),

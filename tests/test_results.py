@@ -10,7 +10,11 @@ from tombola.transferring import transfer_matrix
 
 
 def cell(variant, score, sparsity=0.0, seed=1, **axes):
-    mask = {"weight_sparsity": sparsity} if sparsity else None
+    mask = (
+        {"weight_sparsity": sparsity, "total_sparsity": sparsity / 2, "parameters": 1000}
+        if sparsity
+        else None
+    )
     if sparsity:
         axes["draw.sparsity"] = sparsity
     scores = {"validation": {"accuracy": {"value": score, "stderr": 0.02, "n": 100, "method": "binomial"}}}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tombola.masks import Mask, Scores, Units, draw
     from tombola.results import Result
     from tombola.running import run
+    from tombola.sharing import MultiTaskTicket, share
+    from tombola.studying import Study, study
     from tombola.tasks import Task
     from tombola.ticket import Ticket
     from tombola.training import KeepMask
@@ -27,6 +29,7 @@ _HOME = {
     "attack": "tombola.attacks",
     "KeepMask": "tombola.training",
     "Mask": "tombola.masks",
+    "MultiTaskTicket": "tombola.sharing",
     "Result": "tombola.results",
     "Scores": "tombola.masks",
     "Task": "tombola.tasks",
@@ -36,13 +39,18 @@ _HOME = {
     "transfer": "tombola.transferring",
     "evaluate": "tombola.judging",
     "run": "tombola.running",
+    "Study": "tombola.studying",
+    "study": "tombola.studying",
+    "share": "tombola.sharing",
 }
 
 __all__ = [
     "KeepMask",
     "Mask",
+    "MultiTaskTicket",
     "Result",
     "Scores",
+    "Study",
     "Task",
     "Ticket",
     "TombolaError",
@@ -52,6 +60,8 @@ __all__ = [
     "draw",
     "evaluate",
     "run",
+    "share",
+    "study",
     "transfer",
 ]
 

@@ -15,7 +15,8 @@ from tombola.objectives import objectives
 from tombola.recipe import expand, load_recipe
 from tombola.running import RECIPES, find_recipe
 from tombola.search import about, searches
-from tombola.stages.sources import find_target
+from tombola.sharing.plan import check_share
+from tombola.stages.sources import all_targets, find_target
 from tombola.tasks import Task, task_names
 from tombola.yaml12 import parse_yaml
 
@@ -54,10 +55,13 @@ def check_file(file: str, overrides: Iterable[str] = ()) -> str:
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
         return f"a valid task, {task.name} version {task.version}"
-    cells = expand(load_recipe(path, overrides))
+    raw = load_recipe(path, overrides)
+    if "tasks" in raw:
+        return check_share(raw)
+    cells = expand(raw)
     for cell in cells:
         Task.named(cell.recipe.task)
-        for on in cell.recipe.evaluate.on:
+        for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task):
             Task.named(find_target(on, cell.recipe.task)[0])
     variants = len({cell.variant for cell in cells})
     return f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"

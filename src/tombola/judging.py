@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tombola.attacks import Attack, Resources
 from tombola.attacks.report import AttackReport
@@ -15,6 +16,9 @@ from tombola.stages.sources import find_target
 from tombola.tasks import Task
 from tombola.ticket import TICKET, Ticket
 from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def evaluate(
@@ -34,7 +38,7 @@ def evaluate(
     folder = model.folder if isinstance(model, Ticket) else find_model(str(model)).folder
     task = task or _task_of(folder)
     max_length = max_length or _length_of(folder)
-    classifier, tokenizer = open_model(folder), load_tokenizer(folder)
+    classifier, tokenizer = _with_head(folder), load_tokenizer(folder)
     scores = {}
     for target in on:
         name, split = find_target(target, task)
@@ -66,7 +70,7 @@ def attack(
     if journal is not None:
         journal.parent.mkdir(parents=True, exist_ok=True)
     return attack_model(
-        open_model(folder),
+        _with_head(folder),
         load_tokenizer(folder),
         examples,
         recipe,
@@ -78,6 +82,17 @@ def attack(
         resume=journal,
         progress=progress,
     )
+
+
+def _with_head(folder: Path) -> PreTrainedModel:
+    """A finished model, which must have learned a task."""
+    model = open_model(folder)
+    if model.base_model is model:
+        raise TombolaError(
+            f"{folder} has no head: fine-tune it first, e.g. `tombola run quickstart model={folder}`, and name one of "
+            "the tickets that come out"
+        )
+    return model
 
 
 def _task_of(folder: Path) -> str:

@@ -13,6 +13,7 @@ from tombola.errors import ModelError
 from tombola.quiet import quiet
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from tombola.tasks import Task
@@ -191,6 +192,10 @@ def copy_base(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
 
 def copy_head(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
     """Give `into` all of `source` that is not its encoder, nor tied to it."""
-    base = {id(parameter) for parameter in source.base_model.parameters()}
-    head = {name: tensor for name, tensor in source.named_parameters() if id(tensor) not in base}
-    into.load_state_dict(head, strict=False)
+    into.load_state_dict(head_of(source), strict=False)
+
+
+def head_of(model: "PreTrainedModel") -> "dict[str, Tensor]":
+    """The parameters of a model that are not its encoder's, nor tied to it, by name."""
+    base = {id(parameter) for parameter in model.base_model.parameters()}
+    return {name: tensor for name, tensor in model.named_parameters() if id(tensor) not in base}

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
+from tombola.engines.work import work
 from tombola.recipe import Cell, RetrainSettings
 from tombola.road import Road
 from tombola.search import searches
-from tombola.stages import Job, Progress, kinds
-from tombola.store import Stage, Store
+from tombola.stages import Progress
+from tombola.stages.sources import all_targets
+from tombola.store import Stage, Store, roads
 from tombola.training import resolve_precision
 
 
@@ -25,11 +26,17 @@ class Plan:
     attacks: dict[str, Stage]
     curves: dict[str, list[Stage]]
     """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
+    measured: Stage | None
+    """Its size and speed, where the recipe asks for them."""
 
     def stages(self) -> list[Stage]:
         """Every stage of the plan, each once, in an order in which they can run."""
-        last = [self.model, *self.evaluations.values(), *self.attacks.values(), *chain(*self.curves.values())]
-        return unique(stage for one in last for stage in one.road())
+        return roads(self.ends())
+
+    def ends(self) -> list[Stage]:
+        """The model, and what is asked about it: all that the other stages are there for."""
+        judged = [*self.evaluations.values(), *self.attacks.values(), *chain(*self.curves.values())]
+        return [self.model, *judged, *([self.measured] if self.measured else [])]
 
 
 def plan(cell: Cell) -> Plan:
@@ -52,11 +59,14 @@ def plan(cell: Cell) -> Plan:
         precision,
         model,
         mask,
-        evaluations={on: road.evaluate(on, model, under) for on in recipe.evaluate.on},
+        evaluations={
+            on: road.evaluate(on, model, under) for on in all_targets(recipe.evaluate.on, recipe.task)
+        },
         attacks={name: road.attack(name, model, under) for name in attacks},
         curves={
             name: [road.attack(name, model, under, epoch) for epoch in epochs] for name in attacks if curve
         },
+        measured=road.measure(model, mask) if recipe.measure else None,
     )
 
 
@@ -71,7 +81,8 @@ def _search(cell: Cell, road: Road, precision: str) -> Stage:
 
 def _retrain(road: Road, mask: Stage, settings: RetrainSettings | None, keep_epochs: bool) -> Stage:
     if settings is None:
-        return road.train(keep_epochs=keep_epochs)
+        assert road.recipe.search is not None
+        return road.train(stop_at=road.recipe.search.starts_at, keep_epochs=keep_epochs)
     start = road.train() if settings.start == "finetuned" else None
     return road.train(
         mask=mask, start=start, settings=settings, control=settings.control, keep_epochs=keep_epochs
@@ -92,14 +103,8 @@ def execute(
     for stage in stages:
         found = store.has(stage)
         progress = watch(stage, found)
-        if found:
-            continue
-
-        def run(folder: Path, stage: Stage = stage, progress: Progress = progress) -> None:
-            inputs = {name: store.open(before) for name, before in stage.inputs.items()}
-            kinds[stage.kind].run(Job(stage, folder, inputs, progress))
-
-        ran += store.make(stage, run)
+        if not found:
+            ran += work(stage, store, progress)
     return ran
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import yaml
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
 from tombola.attacks import attacks
+from tombola.bias.settings import BiasModel
 from tombola.controls import Control
 from tombola.errors import RecipeError, UnknownName
 from tombola.search import SearchSettings, searches
-from tombola.settings import Settings, checked, settings_type
+from tombola.settings import TAGS, Settings, checked, settings_type
+from tombola.tasks.mixing import Mixed
+from tombola.tasks.synthetic import SyntheticBias
 from tombola.training.settings import TrainSettings
 from tombola.yaml12 import parse_yaml
 
@@ -31,8 +34,15 @@ class DataSettings(Settings):
         None, description="root of the local data folders; else TOMBOLA_DATA, else the hub"
     )
     train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
+    holdout: float | None = Field(
+        None, gt=0, lt=1, description="share of the training data kept for evaluation, as the split `holdout`"
+    )
     evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
     seed: int = Field(0, description="which random subset")
+    synthetic_bias: SyntheticBias | None = Field(
+        None, description="a word that gives the label away in training and misleads at test"
+    )
+    mix: list[Mixed] = Field([], description="other data added to all training, e.g. {on: hans/train}")
 
 
 class DrawSettings(Settings):
@@ -83,6 +93,13 @@ class AttackSettings(Settings):
         return names
 
 
+class MeasureSettings(Settings):
+    """On what the size and the speed of the result are measured, beside the dense model's."""
+
+    batch_sizes: list[int] = Field([1, 32], min_length=1, description="texts in a forward pass")
+    length: int = Field(128, gt=0, description="tokens of a text")
+
+
 def _find_search(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, dict):
         return value
@@ -101,12 +118,25 @@ class Recipe(Settings):
     seed: int = Field(1, ge=0)
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     data: DataSettings = DataSettings()
+    bias: BiasModel | None = Field(None, description="a model of the data's bias, for losses that counter it")
     train: TrainSettings = TrainSettings()
     search: Annotated[SerializeAsAny[SearchSettings] | None, BeforeValidator(_find_search)] = None
     draw: DrawSettings = DrawSettings()
     retrain: RetrainSettings | None = RetrainSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     attack: AttackSettings | None = None
+    measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
+
+    @model_validator(mode="after")
+    def _debiased_by_something(self) -> Self:
+        searching = getattr(self.search, "train", None)
+        for name, part in (("train", self.train), ("search.train", searching), ("retrain", self.retrain)):
+            if part is not None and part.loss.needs_bias and self.bias is None:
+                raise ValueError(
+                    f"{name}.loss: {part.loss.kind} needs a bias model: add one, "
+                    "e.g. bias: {method: lexical_overlap}"
+                )
+        return self
 
 
 class Cell(Settings):
@@ -196,26 +226,44 @@ def _for_task(raw: Raw, task: Any, per_task: Raw, variant: str) -> Recipe:
 
 
 def merge(base: Raw, changes: Raw) -> Raw:
-    """Lay `changes` over `base`. A mapping with a `method` of its own replaces a different method's settings."""
+    """Lay `changes` over `base`. A mapping with a `method` or `kind` of its own replaces another one's settings."""
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        other_method = (
-            isinstance(value, dict) and isinstance(old, dict) and value.get("method", old.get("method"))
-        )
-        if isinstance(value, dict) and isinstance(old, dict) and other_method == old.get("method"):
+        if isinstance(value, dict) and isinstance(old, dict) and not _other(old, value):
             merged[key] = merge(old, value)
         else:
             merged[key] = value
     return merged
 
 
+def _other(old: Raw, new: Raw) -> bool:
+    return any(tag in new and new[tag] != old.get(tag) for tag in TAGS)
+
+
+OWN_TO_SEARCH = {
+    *("epochs", "steps", "learning_rate", "weight_decay", "warmup", "schedule"),
+    *("optimizer", "betas", "epsilon", "select"),
+}
+"""How a search is optimised is its own affair; how data is fed to it and what is minimised is as in `train`."""
+
+
 def _inherit(raw: Raw) -> Raw:
-    """What `retrain` does not say is as in `train`."""
-    train, retrain = raw.get("train") or {}, raw.get("retrain", {})
-    if isinstance(train, dict) and isinstance(retrain, dict):
-        return {**raw, "retrain": {**train, **retrain}}
+    """What `retrain` does not say is as in `train`, and so is what a search that trains does not say."""
+    train, retrain, search = raw.get("train") or {}, raw.get("retrain", {}), raw.get("search")
+    if not isinstance(train, dict):
+        return raw
+    if isinstance(retrain, dict):
+        raw = {**raw, "retrain": {**train, **retrain}}
+    if isinstance(search, dict) and _trains(search) and isinstance(search.get("train") or {}, dict):
+        shared = {name: value for name, value in train.items() if name not in OWN_TO_SEARCH}
+        raw = {**raw, "search": {**search, "train": {**shared, **(search.get("train") or {})}}}
     return raw
+
+
+def _trains(search: Raw) -> bool:
+    method = str(search.get("method"))
+    return method in searches and "train" in searches[method].settings.model_fields
 
 
 def _axes(raw: Raw, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[Any]]]:
@@ -230,7 +278,7 @@ def _axes(raw: Raw, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[
             if not value:
                 raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
             axes.append(((*path, key), value))
-        elif isinstance(value, dict) and (inner := settings_type(field.annotation)) is not None:
+        elif isinstance(value, dict) and (inner := settings_type(field.annotation, value)) is not None:
             axes += _axes(value, inner, (*path, key))
     return axes
 

@@ -6,11 +6,15 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tombola.errors import TombolaError
 
 RESULTS = "results.json"
+UNDER_ATTACK = "under attack"
+"""The metric of a score that an attack left."""
+
+Family = Literal["clean", "out of distribution", "under attack"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Summary:
     """Of the prunable weights; 0 for a dense model."""
     scores: dict[str, dict[str, float]]
     """By data set: mean, standard deviation over seeds (or the one run's standard error), interval."""
+    parameters: int | None = None
+    """Of the whole model, where that is known."""
+    left: int | None = None
+    """Those of them that the mask keeps."""
 
     @property
     def place(self) -> dict[str, Any]:
@@ -83,6 +91,18 @@ class Result:
         """The metric that a data set is judged by."""
         return next(next(iter(cell["scores"][on])) for cell in self.cells if on in cell["scores"])
 
+    def family(self, on: str) -> Family:
+        """Whether a score is of the task's own data, of other data, or of attacked texts.
+
+        A split of the task with a synthetic bias turned round (`validation+anti`) is other data.
+        """
+        from tombola.tasks import task_names
+
+        if self.headline(on) == UNDER_ATTACK:
+            return "under attack"
+        foreign = "/" in on or "+" in on or on.endswith((".yaml", ".yml")) or on in task_names()
+        return "out of distribution" if foreign else "clean"
+
     def groups(self) -> Iterator[list[dict[str, Any]]]:
         """The cells that differ in nothing but the seed."""
         found: dict[str, list[dict[str, Any]]] = {}
@@ -93,7 +113,7 @@ class Result:
 
     def summaries(self) -> list[Summary]:
         """The rows of the table: means over seeds with their spread."""
-        return [self._summary(group) for group in self.groups()]
+        return [self.summary(group) for group in self.groups()]
 
     def matching(self, on: str) -> list[Matching]:
         """For each variant, the sparsest ticket that matches the dense model on `on`. (BERT-Tickets, section 3)"""
@@ -115,14 +135,19 @@ class Result:
                 )
         return found
 
-    def _summary(self, cells: list[dict[str, Any]]) -> Summary:
+    def summary(self, cells: list[dict[str, Any]]) -> Summary:
+        """One row of the table: cells that differ in nothing but the seed."""
         first = cells[0]
         scores = {
             on: self._spread([next(iter(c["scores"][on].values())) for c in cells]) for on in first["scores"]
         }
         axes = {name: value for name, value in first["axes"].items() if name != "seed"}
-        sparsity = first["mask"]["weight_sparsity"] if first["mask"] else 0.0
-        return Summary(first["variant"], axes, len(cells), sparsity, scores)
+        mask = first["mask"]
+        if mask is None:
+            return Summary(first["variant"], axes, len(cells), 0.0, scores)
+        parameters = mask["parameters"]
+        left = round(parameters * (1 - mask["total_sparsity"]))
+        return Summary(first["variant"], axes, len(cells), mask["weight_sparsity"], scores, parameters, left)
 
     @staticmethod
     def _spread(scores: list[dict[str, float]]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from tombola.masks.base import Base, fingerprint, geometry
 from tombola.masks.draw import Scope, draw, removals
-from tombola.masks.groups import Granularity, Group, Part
+from tombola.masks.groups import Granularity, Group, Part, UnitsName
 from tombola.masks.layout import Layout, Matrix
 from tombola.masks.mask import Mask
 from tombola.masks.scores import Scores
@@ -19,6 +19,7 @@ __all__ = [
     "Scope",
     "Scores",
     "Units",
+    "UnitsName",
     "draw",
     "fingerprint",
     "geometry",

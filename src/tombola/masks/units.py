@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import MaskMismatch
 from tombola.masks.base import Base, fingerprint
-from tombola.masks.groups import Granularity, Group, Part, groups_of
+from tombola.masks.groups import Group, Part, groups_of
 from tombola.masks.layout import Layout
 
 
@@ -24,7 +24,7 @@ class Units:
     base: Base
 
     @classmethod
-    def of(cls, model: PreTrainedModel, granularity: Granularity, base: Base | None = None) -> "Units":
+    def of(cls, model: PreTrainedModel, granularity: str, base: Base | None = None) -> "Units":
         """The units of any model of a known family. `base` spares hashing a model whose base is known."""
         return cls.from_layout(Layout.of(model), granularity, base or fingerprint(model))
 

@@ -57,4 +57,17 @@ def stage(name: str, version: int) -> Callable[[Callable[[Job], None]], Callable
     return register
 
 
-from tombola.stages import attack, draw, evaluate, given, perturb, train  # noqa: E402, F401  (the registry's lines)
+from tombola.stages import (  # noqa: E402  (the registry's lines)
+    attack,  # noqa: F401
+    bias,  # noqa: F401
+    draw,  # noqa: F401
+    evaluate,  # noqa: F401
+    given,  # noqa: F401
+    measure,  # noqa: F401
+    perturb,  # noqa: F401
+    score,  # noqa: F401
+    search,  # noqa: F401
+    share,  # noqa: F401
+    teacher,  # noqa: F401
+    train,  # noqa: F401
+)

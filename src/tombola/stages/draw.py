@@ -1,18 +1,15 @@
 """Score the units of a model and remove the lowest: the stage that makes a mask."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tombola.masks import Mask, Units, draw
-from tombola.models import load_model
-from tombola.search import Evidence, searches
+from tombola.masks import Mask, Scores
+from tombola.search import searches
 from tombola.stages import Job, stage
-from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
+from tombola.stages.score import SCORES, score
+from tombola.stages.sources import pretrained, task_of
 from tombola.stages.train import MASK
-from tombola.tasks import collate_of, encode, fitting_length
-from tombola.training.batches import ordered_batches
 
 DRAW = "draw.json"
 
@@ -20,23 +17,14 @@ DRAW = "draw.json"
 @stage("draw", version=1)
 def run(job: Job) -> None:
     """Draw the mask. It carries the fingerprint of the pre-trained model, whatever model was scored."""
-    task, seed = task_of(job), job.settings["seed"]
     search = searches[job.settings["search"]["method"]]
-    assert search.scorer is not None
     settings = search.settings(**job.settings["search"])
     within = Mask.load(job.inputs["within"] / MASK) if "within" in job.inputs else None
-    origin = pretrained(job, task, seed)
-    units = Units.of(origin, settings.units)
-    model = load_model(job.inputs["of"], task, seed) if "of" in job.inputs else origin
-
-    def batches(count: int) -> Iterator[dict[str, Any]]:
-        tokenizer = tokenizer_of(job)
-        length = fitting_length(job.settings.get("max_length", 128), model.config)
-        data = encode(load_split(job.ref("data").where), tokenizer, length)
-        return ordered_batches(data, collate_of(task, tokenizer, seed), size=32, seed=seed, count=count)
-
-    scores = search.scorer(settings, model, units, Evidence(seed, batches))
-    mask = draw(scores, sparsity=job.settings["sparsity"], scope=job.settings["scope"], within=within)
+    origin = pretrained(job, task_of(job), job.settings["seed"])
+    scores = (
+        Scores.load(job.inputs["scores"] / SCORES) if "scores" in job.inputs else score(job, settings, origin)
+    )
+    mask = search.choose(settings, scores, job.settings["sparsity"], job.settings["scope"], within)
     mask.save(job.folder / MASK)
     job.write_json(DRAW, describe(mask, origin.num_parameters()))
 
@@ -50,7 +38,7 @@ def describe(mask: Mask, parameters: int) -> dict[str, Any]:
         "removed": mask.removed,
         "sparsity": mask.sparsity,
         "weight_sparsity": mask.weight_sparsity,
-        "total_sparsity": mask.weight_sparsity * mask.units.weights / parameters,
+        "total_sparsity": mask.removed_weights / parameters,
         "weights": mask.units.weights,
         "parameters": parameters,
         "by_layer": {str(layer): share for layer, share in mask.by_layer().items()},

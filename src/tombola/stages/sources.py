@@ -1,65 +1,98 @@
 """What stages read from outside the store: pre-trained models and data, by reference."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import RecipeError, UnknownName
 from tombola.models import find_model, load_model, load_tokenizer
 from tombola.stages import Job
+from tombola.stages.once import once
 from tombola.store import Ref
-from tombola.tasks import Split, Task, task_names
+from tombola.tasks import HOLDOUT, Split, Task, task_names
+from tombola.tasks.mixing import Mixed, mix_in
+from tombola.tasks.synthetic import FORMS, SyntheticBias, biased
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+@once
 def model_ref(name: str) -> Ref:
     """A reference to a pre-trained model."""
     found = find_model(name)
     return Ref(found.fingerprint, {"name": name, "folder": str(found.folder)})
 
 
-def data_ref(task: str, split: str, folder: str | None, limit: int | None, seed: int) -> Ref:
-    """A reference to a split of a task, or to a random part of it."""
-    where = {"task": task, "split": split, "folder": folder, "limit": limit, "seed": seed}
+@once
+def data_ref(
+    task: str,
+    split: str,
+    folder: str | None,
+    limit: int | None,
+    seed: int,
+    synthetic_bias: SyntheticBias | None = None,
+    mix: Sequence[Mixed] = (),
+    holdout: float | None = None,
+) -> Ref:
+    """A reference to a split of a task, or to a random part of it; with a bias put in, or other data mixed in."""
+    where: dict[str, Any] = {"task": task, "split": split, "folder": folder, "limit": limit, "seed": seed}
+    if holdout is not None:
+        where["holdout"] = holdout
+    if synthetic_bias is not None:
+        where["synthetic_bias"] = synthetic_bias.model_dump(mode="json")
+    if mix:
+        where["mix"] = [one.model_dump(mode="json") for one in mix]
     return Ref(load_split(where).fingerprint, where)
 
 
-_loaded: ContextVar[dict[tuple[Any, ...], Split] | None] = ContextVar("loaded splits", default=None)
+def unmixed(where: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the task's own part of the data is, without what was mixed in after it."""
+    return {name: value for name, value in where.items() if name != "mix"}
 
 
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Inside, each split is read from its files once, however many cells and stages ask for it."""
-    token = _loaded.set({})
-    try:
-        yield
-    finally:
-        _loaded.reset(token)
-
-
+@once
 def load_split(where: Mapping[str, Any]) -> Split:
     """The data that a reference points to."""
-    loaded, key = _loaded.get(), tuple(where.values())
-    if loaded is not None and key in loaded:
-        return loaded[key]
     folder = Path(where["folder"]).expanduser() if where["folder"] else None
-    split = Task.named(where["task"]).load(
-        where["split"], folder=folder, limit=where["limit"], seed=where["seed"]
-    )
-    if loaded is not None:
-        loaded[key] = split
+    name, _, form = where["split"].partition("+")
+    task = Task.named(where["task"])
+    if where.get("holdout"):
+        task = task.holding_out(where["holdout"])
+    elif name == HOLDOUT and name not in task.split_names():
+        raise RecipeError("the split 'holdout' is there under data.holdout alone: set it to a share of train")
+    split = task.load(name, folder=folder, limit=where["limit"], seed=where["seed"])
+    if where.get("synthetic_bias"):
+        split = biased(split, SyntheticBias(**where["synthetic_bias"]), form)
+    elif form:
+        raise RecipeError(f"the split {where['split']!r} is there under data.synthetic_bias alone: set it")
+    for one in map(Mixed.model_validate, where.get("mix", ())):
+        source, part = find_target(one.on, where["task"])
+        other = Task.named(source).load(part, folder=folder, limit=one.limit, seed=where["seed"])
+        split = mix_in(split, other, one.times)
     return split
 
 
+@once
+def all_targets(on: Iterable[str], task: str) -> list[str]:
+    """What "evaluate on …" lists, with `ood` and `adversarial` standing for the task's companions of that kind."""
+    companions = Task.named(task).companions
+    named = {"ood": companions.ood, "adversarial": companions.adversarial}
+    return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
+
+
+@once
 def find_target(on: str, task: str) -> tuple[str, str]:
-    """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one."""
+    """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
+
+    Under a synthetic bias a split may be followed by `+anti` or `+plain`; `advglue` is the task's part of AdvGLUE.
+    """
     own = Task.named(task)
-    if on in own.split_names():
+    name, _, form = on.partition("+")
+    if name in (*own.split_names(), HOLDOUT) and form in ("", *FORMS):
         return task, on
+    if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
+        on = part
     is_file = on.endswith((".yaml", ".yml"))
     name, slash, split = (on, "", "") if is_file else on.rpartition("/")
     if not slash and not is_file and on not in task_names():

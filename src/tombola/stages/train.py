@@ -1,25 +1,31 @@
 """Train a model on the task, under a mask or not: fine-tuning, a round of IMP, retraining a ticket."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from tombola.bias import read as read_bias
 from tombola.controls import Control, apply_control
 from tombola.masks import Mask, fingerprint
 from tombola.models import copy_base, copy_head, load_model
 from tombola.quiet import quiet
 from tombola.stages import Job, stage
 from tombola.stages.sources import load_split, pretrained, task_of, tokenizer_of
+from tombola.stages.teacher import read_teacher
 from tombola.store import WORK
-from tombola.tasks import collate_of, encode, fitting_length
+from tombola.tasks import Encoded, collate_of, encode, fitting_length
 from tombola.training import TrainSettings, train
+from tombola.training.selective.freezing import FREEZING, Freezing
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MASK = "mask.safetensors"
 EPOCHS = "epochs"
+PREDICTIONS = {"bias": read_bias, "teacher": read_teacher}
+"""What other models think of the training data, for losses that read it."""
 
 
 @stage("train", version=1)
@@ -30,9 +36,7 @@ def run(job: Job) -> None:
     mask = Mask.load(job.inputs["mask"] / MASK) if "mask" in job.inputs else None
     log = train(
         model,
-        encode(
-            load_split(job.ref("data").where), tokenizer, fitting_length(settings.max_length, model.config)
-        ),
+        training_data(job, settings, model),
         settings,
         collate=collate_of(task, tokenizer, job.settings["seed"]),
         seed=job.settings["seed"],
@@ -45,12 +49,24 @@ def run(job: Job) -> None:
     )
     if job.settings.get("keep_epochs"):
         (job.folder / WORK / EPOCHS).rename(job.folder / EPOCHS)
+    if settings.select is not None:
+        (job.folder / WORK / FREEZING).rename(job.folder / FREEZING)
     with quiet():
         model.save_pretrained(job.folder)
         tokenizer.save_pretrained(job.folder)
     if mask is not None:
         mask.save(job.folder / MASK)
     job.write_json("log.json", log.model_dump(mode="json"))
+
+
+def training_data(job: Job, settings: TrainSettings, model: "PreTrainedModel") -> Encoded:
+    """The task's training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    length = fitting_length(settings.max_length, model.config)
+    data = encode(load_split(job.ref("data").where), tokenizer_of(job), length)
+    for name, read in PREDICTIONS.items():
+        if name in job.inputs:
+            data = data.with_extra(name, read(job.inputs[name]).numpy())
+    return data
 
 
 def _keeper(job: Job) -> Callable[[int, "PreTrainedModel"], None]:
@@ -61,6 +77,14 @@ def _keeper(job: Job) -> Callable[[int, "PreTrainedModel"], None]:
             model.save_pretrained(job.folder / WORK / EPOCHS / str(epoch))
 
     return keep
+
+
+def read_frozen(folder: Path) -> dict[str, Any] | None:
+    """How often each tensor was not updated, where the training chose what to update."""
+    if not (folder / FREEZING).is_file():
+        return None
+    found = Freezing.read(folder / FREEZING)
+    return {"steps": found.steps, "tensors": found.tensors()}
 
 
 def prepare(job: Job) -> "PreTrainedModel":

@@ -28,7 +28,7 @@ class Course(TrainerCallback):
         batches: ShuffledBatches,
         collate: "Collate",
         checkpoint_minutes: float,
-        stop_at: int | None = None,
+        stop_at: float | None = None,
         progress: Progress | None = None,
         on_epoch: EpochHook | None = None,
     ) -> None:

@@ -30,6 +30,19 @@ class TrainLog(BaseModel, frozen=True):
     examples_per_second: float
     resumed_from: int | None
 
+    @classmethod
+    def untrained(cls, precision: Precision) -> "TrainLog":
+        """The log of a run that takes no step."""
+        return cls(
+            steps=0,
+            epochs=0,
+            precision=precision,
+            curve=[],
+            seconds=0,
+            examples_per_second=0,
+            resumed_from=None,
+        )
+
 
 def logging_interval(steps: int) -> int:
     """Steps between two points of the curve, so that with one at the very end there are at most `POINTS`."""

@@ -14,7 +14,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from tombola.errors import TombolaError
 from tombola.objectives import Objective
-from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.objectives.building import objective_of
 from tombola.quiet import quiet
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, step_of
@@ -24,6 +24,9 @@ from tombola.training.keep_mask import KeepMask
 from tombola.training.log import TrainLog, curve, logging_interval
 from tombola.training.optimizers import optimizer_of
 from tombola.training.precision import Precision
+from tombola.training.selective.building import selective
+from tombola.training.selective.callback import KeepFreezing
+from tombola.training.selective.freezing import FREEZING
 from tombola.training.settings import TrainSettings
 from tombola.training.trainer import ObjectiveTrainer
 
@@ -45,38 +48,49 @@ def train(
     folder: Path,
     mask: "Mask | None" = None,
     objective: Objective | None = None,
+    batches: ShuffledBatches | None = None,
     callbacks: Sequence[TrainerCallback] = (),
-    stop_at: int | None = None,
+    stop_at: float | None = None,
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
 ) -> TrainLog:
     """Train `model` in place, under `mask` if given, going on from the last checkpoint in `folder`.
 
     Equal arguments give bit-equal weights and curves on one machine, whether the run was killed in between or
-    not. `stop_at` ends after so many optimizer steps of the full run's schedule (late rewinding).
+    not. `stop_at` ends after so many optimizer steps of the full run's schedule (late rewinding), or after a
+    share of them if below 1.
     """
-    if stop_at is not None and stop_at < 1:
-        raise TombolaError(f"stop_at takes a step from 1 on, not {stop_at}: before it nothing is trained")
-    batches = ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
-    run = {**_identity(settings, data, mask), "seed": seed, "precision": precision, "stop_at": stop_at}
+    if stop_at is not None and stop_at <= 0:
+        raise TombolaError(f"stop_at takes a step from 1 on or a share of all, not {stop_at}")
+    if total_steps(settings, 1) == 0:
+        return TrainLog.untrained(precision)
+    if batches is None:
+        batches = ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
+    run = {**identity_of(settings, data, mask), "seed": seed, "precision": precision, "stop_at": stop_at}
     checkpoints = Checkpoints(folder / "checkpoints", run)
     resumed = checkpoints.last()
-    course = Course(batches, collate, settings.checkpoint_minutes, stop_at, progress, on_epoch)
     keep = [KeepMask(mask)] if mask is not None else []
-    with quiet(), _lent(model, collate.pad_id), dropout_of(model, settings.dropout):
-        arguments = _arguments(settings, seed, precision, folder)
+    with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout):
+        arguments = arguments_of(settings, seed, precision, folder)
         arguments._n_gpu = min(arguments.n_gpu, 1)  # a process drives one device; no DataParallel
         arguments.max_steps = total_steps(settings, len(batches), arguments.world_size)
         arguments.logging_steps = logging_interval(arguments.max_steps)
+        end = math.ceil(stop_at * arguments.max_steps) if stop_at is not None and stop_at < 1 else stop_at
+        course = Course(batches, collate, settings.checkpoint_minutes, end, progress, on_epoch)
+        objective = objective or objective_of(settings.loss, settings.adversary, settings.r_drop)
+        optimizer = optimizer_of(settings)
+        if settings.select is not None:
+            optimizer, objective = selective(settings, model, objective, seed, arguments.world_size)
+            callbacks = [*callbacks, KeepFreezing(folder / FREEZING)]
         trainer = ObjectiveTrainer(
             model,
             arguments,
-            objective=objective or CrossEntropy(),
+            objective=objective,
             batches=batches,
             checkpoints=checkpoints,
             train_dataset=data,
             data_collator=collate,
-            optimizer_cls_and_kwargs=optimizer_of(settings),
+            optimizer_cls_and_kwargs=optimizer,
             callbacks=[*keep, *callbacks, course],
         )
         trainer.remove_callback(PrinterCallback)
@@ -103,7 +117,8 @@ def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> in
     return math.ceil(settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate))
 
 
-def _arguments(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
+def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
+    """The Trainer's own arguments; a tracker that is not installed is refused."""
     trackers = get_available_reporting_integrations()
     missing = [name for name in settings.report_to if name not in trackers]
     if missing:
@@ -128,7 +143,7 @@ def _arguments(settings: TrainSettings, seed: int, precision: Precision, folder:
     )
 
 
-def _identity(settings: TrainSettings, data: "Encoded", mask: "Mask | None") -> dict[str, Any]:
+def identity_of(settings: TrainSettings, data: "Encoded", mask: "Mask | None") -> dict[str, Any]:
     """What a checkpoint must agree with to be resumed from."""
     digest = hashlib.blake2b(digest_size=16)
     for name, bits in sorted(mask.bits.items()) if mask is not None else ():
@@ -142,7 +157,7 @@ def _identity(settings: TrainSettings, data: "Encoded", mask: "Mask | None") -> 
 
 
 @contextmanager
-def _lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
+def lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
     """Lend the model to a Trainer, and undo afterwards what that does to it besides training it."""
     if model.config.pad_token_id is None:
         model.config.pad_token_id = pad_id

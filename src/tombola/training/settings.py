@@ -4,7 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
 from tombola.settings import Settings
+from tombola.training.selective.settings import Selection
 
 
 class TrainSettings(Settings):
@@ -12,7 +14,9 @@ class TrainSettings(Settings):
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"checkpoint_minutes", "report_to"})
 
-    epochs: float = Field(3.0, gt=0, description="passes over the training data; may be a fraction")
+    epochs: float = Field(
+        3.0, ge=0, description="passes over the training data; may be a fraction, or 0: no training"
+    )
     steps: int | None = Field(None, gt=0, description="number of optimizer steps, in place of epochs")
     learning_rate: float = Field(2e-5, gt=0, description="the highest learning rate of the schedule")
     batch_size: int = Field(32, gt=0, description="examples in one forward pass on one device")
@@ -25,6 +29,12 @@ class TrainSettings(Settings):
     epsilon: float = Field(1e-8, gt=0)
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
     dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
+    loss: Loss = Field(CrossEntropyLoss(), description="what is minimised on each example")
+    adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
+    r_drop: float | None = Field(
+        None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
+    )
+    select: Selection | None = Field(None, description="update only robust weights (ROSE)")
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
     group_by_length: bool = Field(True, description="examples of like length share a batch")
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")

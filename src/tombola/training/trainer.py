@@ -82,6 +82,7 @@ class ObjectiveTrainer(Trainer):
         self.examples += len(batch["labels"]) * self.accelerator.num_processes
         items = batch["labels"].ne(-100).sum()
         weight = self.accelerator.num_processes * items / num_items_in_batch
+        self.objective.at(self.state.global_step / self.state.max_steps)
         loss = weight * self.objective.step(
             model, batch, lambda part: self.accelerator.backward(weight * part)
         )

@@ -1,0 +1,37 @@
+"""Every example runs as it is, on the embedded default."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+SAYS = {
+    "attack_any_model": "queries each",
+    "combine": "validation+anti",
+    "own_trainer": "5,382,144 weights removed, 5,382,144 are zero after training",
+    "shrink_and_serve": "22,713,986 → 21,827,522 parameters",
+    "study": "report: runs/example-study/report.html",
+}
+pytestmark = pytest.mark.examples
+
+
+def test_every_example_is_run():
+    assert {path.stem for path in EXAMPLES} == set(SAYS)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_says_what_it_promises(path, tmp_path):
+    environment = {
+        **os.environ,
+        "TOMBOLA_STORE": str(tmp_path / "store"),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[path.stem] in done.stdout
