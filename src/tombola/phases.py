@@ -1,7 +1,7 @@
 """The phase transition of structured tickets, and the super ticket of a task. (Super Tickets, sections 3 and 5)
 
-Phase I: the winning ticket is as good as the dense model. II: it is below, and still above a random ticket of its
-size. III: it has collapsed, and is within the spread of a random one.
+Phase I: the winning ticket is as good as the dense model. II: it is below. III: it has collapsed: it is below by
+more than the dense model's spread, and no longer above a random ticket of its size by more than that one's.
 """
 
 import json
@@ -180,7 +180,9 @@ def phase_table(result: Result, on: str | None = None, place: Place | None = Non
 
 
 def _caption(found: Mapping[str, Any]) -> str:
-    legend = "I: not below dense; II: below, above random; III: within the spread of random"
+    legend = (
+        "I: not below dense; II: below; III: by more than dense's spread, and within the spread of random"
+    )
     best = found["super_ticket"]
     if best is None:
         return legend
@@ -199,8 +201,9 @@ def _phase(
 ) -> str:
     if winning["mean"] >= dense["mean"]:
         return "I"
+    fallen = winning["mean"] < dense["mean"] - dense["spread"]
     collapsed = random is not None and winning["mean"] <= random["mean"] + random["spread"]
-    return "III" if collapsed else "II"
+    return "III" if fallen and collapsed else "II"
 
 
 def _rows(result: Result) -> Iterator[_Row]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tombola.masks import UnitsName, draw
+from tombola.masks import Units, UnitsName, draw
 from tombola.registry import Registry
 from tombola.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from tombola.masks import Mask, Scores, Units
+    from tombola.masks import Base, Mask, Scores
     from tombola.masks.draw import Scope
     from tombola.search.learned import Learned
     from tombola.store import Stage
@@ -32,7 +32,15 @@ class SearchSettings(Settings):
 
     method: str
     units: UnitsName = Field("weight", description="what is removed; two kinds together as head+ffn")
+    pooler: bool = Field(
+        True, description="whether the pooler may lose weights; one that was never trained loses all of them"
+    )
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
+
+    def units_of(self, model: "PreTrainedModel", base: "Base | None" = None) -> "Units":
+        """The units of a model that may go."""
+        units = Units.of(model, self.units, base)
+        return units if self.pooler else units.without("pooler")
 
     @property
     def starts_at(self) -> float | None:

@@ -51,7 +51,7 @@ def rounds(sparsity: float, step: float, schedule: Schedule) -> list[float]:
 def iterative(settings: Iterative, road: Road, sparsity: float) -> "Stage":
     """Train, remove the smallest trained weights, rewind, and again (IMP)."""
     rewind_point = road.train(stop_at=settings.rewind_step) if settings.rewind_step else None
-    scorer = Magnitude(units=settings.units)
+    scorer = Magnitude(units=settings.units, pooler=settings.pooler)
     trained = road.train(start=rewind_point)
     mask: Stage | None = None
     for target in rounds(sparsity, settings.step, settings.schedule):

@@ -1,6 +1,7 @@
 """Score the units of a model and remove the lowest: the stage that makes a mask."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tombola.stages.sources import pretrained, task_of
 from tombola.stages.train import MASK
 
 DRAW = "draw.json"
+
+logger = logging.getLogger(__name__)
 
 
 @stage("draw", version=1)
@@ -25,8 +28,22 @@ def run(job: Job) -> None:
         Scores.load(job.inputs["scores"] / SCORES) if "scores" in job.inputs else score(job, settings, origin)
     )
     mask = search.choose(settings, scores, job.settings["sparsity"], job.settings["scope"], within)
+    for name in emptied(mask):
+        logger.warning(
+            "the mask removes every weight of %s, so that nothing passes through it: draw fewer, rank inside each "
+            "matrix (draw.scope: local)%s",
+            name,
+            ", or leave it out (search.pooler: false)" if "pooler" in name else "",
+        )
     mask.save(job.folder / MASK)
     job.write_json(DRAW, describe(mask, origin.num_parameters()))
+
+
+def emptied(mask: Mask) -> list[str]:
+    """Matrices of which a mask of single weights leaves nothing. Structured masks may remove a whole layer."""
+    if mask.units.granularity != "weight":
+        return []
+    return [group.name for group in mask.units.groups if not mask.bits[group.name].any()]
 
 
 def describe(mask: Mask, parameters: int) -> dict[str, Any]:

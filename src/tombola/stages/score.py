@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tombola.masks import Scores, Units
+from tombola.masks import Scores
 from tombola.models import load_model
 from tombola.search import Evidence, SearchSettings, searches
 from tombola.stages import Job, stage
@@ -28,7 +28,7 @@ def run(job: Job) -> None:
 def score(job: Job, settings: SearchSettings, origin: "PreTrainedModel") -> Scores:
     """What the search's scorer thinks of each unit of the model that it starts from."""
     task, seed = task_of(job), job.settings["seed"]
-    units = Units.of(origin, settings.units)
+    units = settings.units_of(origin)
     model = load_model(job.inputs["of"], task, seed) if "of" in job.inputs else origin
 
     def batches(count: int | None) -> Iterator[dict[str, Any]]:

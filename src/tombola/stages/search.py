@@ -1,7 +1,7 @@
 """Learn the scores of gates on the task: the stage that masks are drawn from at any sparsity."""
 
 from tombola.gates import Gating
-from tombola.masks import Units, fingerprint
+from tombola.masks import fingerprint
 from tombola.search import searches
 from tombola.search.learned import Learned
 from tombola.stages import Job, stage
@@ -23,7 +23,7 @@ def run(job: Job) -> None:
     training = TrainSettings(**{**job.settings["train"], **job.stage.unhashed})
     model = prepare(job)
     gating = Gating(
-        Units.of(model, settings.units, base=fingerprint(pretrained(job, task, seed))),
+        settings.units_of(model, fingerprint(pretrained(job, task, seed))),
         model,
         settings.gate,
         settings.held,
