@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,9 +133,21 @@ def plan_study(
     """The cells of a study and the stages that they take, each once."""
     found = find_recipe(source)
     said = _read(load_recipe(found), load_recipe({}, overrides, **settings))
-    with reading_once():
+    with reading_once(), _uncollected():
         plans = [plan(cell) for cell in _cells(said, found.parent if isinstance(found, Path) else Path())]
         return Planned(said, plans, roads(stage for one in plans for stage in one.ends()))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Halves the time of a large plan: all of its many small objects stay, so looking for garbage finds none."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _read(raw: Raw, changes: Raw) -> StudySettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -40,6 +41,7 @@ def result_table(result: Result) -> Table:
         for row in rows
     ]
     scores = [[_spread(row.scores.get(on)) for on in result.targets] for row in rows]
+    sizes, size_names = _sizes(result)
     table = Table(title=result.content["name"], caption=spread, title_justify="left", caption_justify="left")
     if len(result.targets) > MANY > len(rows):
         table.add_column("on")
@@ -48,14 +50,38 @@ def result_table(result: Result) -> Table:
             table.add_column("\n".join(place), justify="right")
         for index, on in enumerate(result.targets):
             table.add_row(on, result.headline(on), *(row[index] for row in scores))
+        for index, name in enumerate(size_names):
+            table.add_row(name.replace("\n", " "), "", *(row[index] for row in sizes))
         return table
     for name in names:
         table.add_column(name, justify="right" if name == "sparsity" else "left", no_wrap=name == "variant")
     for on in result.targets:
         table.add_column(f"{on}\n{result.headline(on)}", justify="right", overflow="fold")
-    for place, found in zip(places, scores, strict=True):
-        table.add_row(*place, *found)
+    for name in size_names:
+        table.add_column(name, justify="right")
+    for place, found, size in zip(places, scores, sizes, strict=True):
+        table.add_row(*place, *found, *size)
     return table
+
+
+def _sizes(result: Result) -> tuple[list[list[str]], list[str]]:
+    """For each row its megabytes and its milliseconds per batch, mean over seeds, where they were measured."""
+    measured = [
+        [cell["measured"]["ticket"] for cell in cells if cell.get("measured")] for cells in result.groups()
+    ]
+    batches = list(dict.fromkeys(batch for found in measured for one in found for batch in one["latency"]))
+    if not batches:
+        return [[] for _ in measured], []
+    rows = [
+        [
+            f"{fmean(one['bytes'] for one in found) / 1e6:.1f}",
+            " / ".join(f"{1000 * fmean(one['latency'][batch] for one in found):.0f}" for batch in batches),
+        ]
+        if found
+        else ["", ""]
+        for found in measured
+    ]
+    return rows, ["MB", f"ms, batch\n{' / '.join(batches)}"]
 
 
 def _spread(score: dict[str, float] | None) -> str:

@@ -92,7 +92,7 @@ class Pool:
         deaths[stage.key] = deaths.get(stage.key, 0) + 1
         if deaths[stage.key] > retries:
             code = worker.process.exitcode
-            schedule.end(stage, f"its worker died {deaths[stage.key]} times, lastly with exit code {code}")
+            schedule.end(stage, f"its worker died (exit code {code}) in each of {deaths[stage.key]} attempts")
         else:
             self._give(self._start(len(self.workers)), stage)
 
