@@ -52,8 +52,11 @@ MISTAKES = [
     ("run {}/list.yaml", "a recipe is a mapping of settings"),
     ("run {}/bracket.yaml", "line 2: not valid YAML"),
     ("run {}/tab.yaml", "line 2: not valid YAML"),
-    ("run {}/empty.yaml", "a recipe is a mapping of settings"),
-    ("run {}/nomodel.yaml", "model: is required"),
+    ("run {}/empty.yaml", "is empty; a recipe says at least model and task"),
+    ("run {}/nomodel.yaml", "model: is required (an embedded model, a local folder or a hub id)"),
+    ("run bert_ticket/quick", "Did you mean 'bert_tickets/quick'"),
+    ("run quickstart model=/nowhere", "there is no such folder"),
+    ("run quickstart attack=3", "attack: takes a mapping of settings, not 3"),
     # what a recipe may say
     ("run quickstart epochs", "an override is written key=value"),
     ("run quickstart sparsity=0.5", "unknown key 'sparsity'. Valid: about, attack"),

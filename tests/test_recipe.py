@@ -152,7 +152,7 @@ def test_a_missing_model_is_named():
     [
         ("model: [", "line 1: not valid YAML"),
         ("- a\n- b\n", "a recipe is a mapping of settings"),
-        ("", "a recipe is a mapping"),
+        ("", "is empty; a recipe says at least model and task"),
     ],
 )
 def test_a_file_that_is_no_recipe(tmp_path, text, sentence):

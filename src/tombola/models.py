@@ -61,6 +61,8 @@ def _folder(name: str) -> Path:
     local = Path(name).expanduser()
     if local.is_dir():
         return local
+    if name.startswith(("/", "~", ".")):
+        raise ModelError(f"model {name!r}: there is no such folder; name one that save_pretrained wrote")
     return _from_hub(name)
 
 

@@ -303,6 +303,8 @@ def _read(path: Path) -> Raw:
             else RecipeError(f"there is no recipe file {path}")
         )
     raw = _parse(path.read_text(), str(path))
+    if raw is None:
+        raise RecipeError(f"{path}: is empty; a recipe says at least model and task")
     if not isinstance(raw, dict):
         raise RecipeError(f"{path}: a recipe is a mapping of settings, this is {type(raw).__name__}")
     return raw

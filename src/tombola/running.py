@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.engines.ranks import is_main
+from tombola.errors import UnknownName
 from tombola.evaluation import Score
 from tombola.housekeeping import keep
 from tombola.phases import phases, places
@@ -85,6 +86,9 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
         return recipe
     path = Path(recipe).expanduser()
     shipped = RECIPES / f"{recipe}.yaml"
+    if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
+        names = [str(one.relative_to(RECIPES).with_suffix("")) for one in RECIPES.rglob("*.yaml")]
+        raise UnknownName("recipe", recipe, names)
     return shipped if not path.is_file() and shipped.is_file() else path
 
 

@@ -9,6 +9,7 @@ from pydantic import (
     ValidationError,
     model_serializer,
 )
+from pydantic.fields import FieldInfo
 
 from tombola.errors import RecipeError, UnknownName
 
@@ -58,7 +59,10 @@ def explain(error: ValidationError, kind: type[BaseModel], where: str = "") -> R
         parent = ".".join(part for part in (where, *place[:-1]) if part)
         return RecipeError(str(UnknownName("key", first["loc"][-1], valid, where=parent or "recipe")))
     if first["type"] == "missing":
-        return RecipeError(f"{full}: is required")
+        about = next((field.description for field in _fields(kind, first["loc"]) if field.description), None)
+        return RecipeError(f"{full}: is required" + (f" ({about})" if about else ""))
+    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return RecipeError(f"{full}: takes a mapping of settings, not {first['input']!r}")
     if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
         tag, kinds = first["ctx"]["discriminator"].strip("'"), first["ctx"].get("expected_tags", "")
         return RecipeError(f"{full}: needs a {tag}" + (f", one of {kinds}" if kinds else ""))
@@ -66,6 +70,15 @@ def explain(error: ValidationError, kind: type[BaseModel], where: str = "") -> R
     if first["type"] in ("value_error", "assertion_error"):
         return RecipeError(f"{full}: {message}" if full else message)
     return RecipeError(f"{full}: takes {message}, not {first['input']!r}")
+
+
+def _fields(kind: type[BaseModel], path: tuple[Any, ...]) -> list[FieldInfo]:
+    """The fields that a path may end in, of whatever kind its settings are."""
+    choices = [kind]
+    for part in path[:-1]:
+        fields = [one.model_fields[str(part)] for one in choices if str(part) in one.model_fields]
+        choices = [found for field in fields for found in settings_types(field.annotation)] or choices
+    return [one.model_fields[str(path[-1])] for one in choices if str(path[-1]) in one.model_fields]
 
 
 def _walk(kind: type[BaseModel], path: tuple[Any, ...]) -> tuple[list[str], list[str]]:

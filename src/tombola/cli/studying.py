@@ -60,7 +60,7 @@ def study(
             announce=console.announce,
             watcher=watcher,
         )
-    _show(found, table, report)
+    _show(found, table, report, store)
 
 
 def _engine(planned: "Planned", name: str | None, workers: int | None, address: str | None) -> "Local | Ray":
@@ -114,7 +114,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _show(found: "Study", table: Path | None, report: bool) -> None:
+def _show(found: "Study", table: Path | None, report: bool, store: str | None) -> None:
     from tombola import console, tables
     from tombola.frames import write_table
 
@@ -127,7 +127,7 @@ def _show(found: "Study", table: Path | None, report: bool) -> None:
         if report:
             from tombola.report import write_report
 
-            console.say("report", write_report(found))
+            console.say("report", write_report(found, store=store))
     console.say("results", found.folder / "results.json")
     for failure in found.failures:
         console.err.print(f"[red]failed[/red] {failure['label']}: {failure['reason']}", highlight=False)
