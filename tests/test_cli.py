@@ -107,7 +107,7 @@ def test_validate_tells_recipes_and_tasks(ran, world):
         (["run", "quickstart", "modle=x"], "unknown key 'modle'. Did you mean 'model'"),
         (["run", "quickstart", "train.epochs=lots"], "train.epochs: takes a valid number"),
         (["run", "quickstart", "task=review"], "unknown task 'review'. Did you mean 'reviews'"),
-        (["run", "quickstart", "model=/no/such/model"], "model '/no/such/model': not an embedded model"),
+        (["run", "quickstart", "model=/no/such/model"], "model '/no/such/model': there is no such folder"),
         (["run", "quickstart", "evaluate.on=[tests]"], "to evaluate on 'tests'. Did you mean 'test'"),
         (["run", "bert_tickets/rte", "model=minilm"], "No data for rte/train. Looked in"),
         (["evaluate", "minilm"], "its task must be said: --task"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from tombola.engines.ranks import is_main
-from tombola.errors import UnknownName
+from tombola.errors import RecipeError
 from tombola.evaluation import Score
 from tombola.housekeeping import keep
 from tombola.phases import phases, places
@@ -88,7 +89,9 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
     shipped = RECIPES / f"{recipe}.yaml"
     if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
         names = [str(one.relative_to(RECIPES).with_suffix("")) for one in RECIPES.rglob("*.yaml")]
-        raise UnknownName("recipe", recipe, names)
+        near = get_close_matches(str(recipe), names, n=1)
+        offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
+        raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
     return shipped if not path.is_file() and shipped.is_file() else path
 
 
