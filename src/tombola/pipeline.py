@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tombola.engines.work import work
-from tombola.recipe import Cell, RetrainSettings
+from tombola.recipe import Cell
+from tombola.recipe_parts import RetrainSettings
 from tombola.road import Road
 from tombola.search import searches
 from tombola.stages import Progress

@@ -11,93 +11,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import yaml
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, model_validator
 
-from tombola.attacks import attacks
 from tombola.bias.settings import BiasModel
-from tombola.controls import Control
 from tombola.errors import RecipeError, UnknownName
+from tombola.recipe_parts import (
+    AttackSettings,
+    DataSettings,
+    DrawSettings,
+    EvaluateSettings,
+    MeasureSettings,
+    RetrainSettings,
+)
 from tombola.search import SearchSettings, searches
 from tombola.settings import TAGS, Settings, checked, settings_type
-from tombola.tasks.mixing import Mixed
-from tombola.tasks.synthetic import SyntheticBias
 from tombola.training.settings import TrainSettings
 from tombola.yaml12 import parse_yaml
 
 Raw = dict[str, Any]
-
-
-class DataSettings(Settings):
-    """Where the data lies and how much of it is used."""
-
-    folder: str | None = Field(
-        None, description="root of the local data folders; else TOMBOLA_DATA, else the hub"
-    )
-    train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
-    holdout: float | None = Field(
-        None, gt=0, lt=1, description="share of the training data kept for evaluation, as the split `holdout`"
-    )
-    evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
-    seed: int = Field(0, description="which random subset")
-    synthetic_bias: SyntheticBias | None = Field(
-        None, description="a word that gives the label away in training and misleads at test"
-    )
-    mix: list[Mixed] = Field([], description="other data added to all training, e.g. {on: hans/train}")
-
-
-class DrawSettings(Settings):
-    """How many units go, and how they are ranked against each other."""
-
-    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
-    scope: Literal["global", "local"] = Field(
-        "global", description="one ranking over all, or one in each matrix"
-    )
-    perturb: float = Field(
-        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
-    )
-
-
-class RetrainSettings(TrainSettings):
-    """The training of the drawn ticket. What is not said here is as in `train`."""
-
-    start: Literal["pretrained", "finetuned"] = Field("pretrained", description="the weights under the mask")
-    control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
-
-
-class EvaluateSettings(Settings):
-    """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
-
-    on: list[str] = ["validation"]
-
-
-class AttackSettings(Settings):
-    """Which attacks the result must withstand."""
-
-    recipes: list[str] = Field(["textfooler"], min_length=1, description="attacks, by name")
-    on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
-    n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
-    seed: int = Field(0, ge=0, description="which sample")
-    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
-    vectors: str | None = Field(
-        None, description="a file of word vectors for synonyms; else the embedded ones"
-    )
-    mlm: str | None = Field(None, description="masked language model, for bert_attack")
-    every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
-
-    @field_validator("recipes")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if name not in attacks:
-                raise ValueError(str(UnknownName("attack", name, attacks)))
-        return names
-
-
-class MeasureSettings(Settings):
-    """On what the size and the speed of the result are measured, beside the dense model's."""
-
-    batch_sizes: list[int] = Field([1, 32], min_length=1, description="texts in a forward pass")
-    length: int = Field(128, gt=0, description="tokens of a text")
 
 
 def _find_search(value: Any, info: ValidationInfo) -> Any:

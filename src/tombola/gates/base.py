@@ -1,5 +1,6 @@
 """What every gate and every budget can do. Both are settings and pure functions; the state is in `Gating`."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -19,25 +20,30 @@ class Gate(Kind):
     published: ClassVar[dict[str, Any]]
     """How the scores of such gates are trained where a recipe does not say: settings of a training."""
 
+    @abstractmethod
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """The first scores and the first cut, from the units' magnitudes and from which of them are to be shut."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
         """The factors for one optimizer step."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """The loss's derivative by the scores from that by the sampled factors; may overwrite `gradient`."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def openness(self, margin: Tensor) -> Tensor:
         """The probability that each gate is not shut."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def openness_slope(self, margin: Tensor) -> Tensor:
         """The derivative of the openness by the score."""
-        raise NotImplementedError
+        ...
 
 
 class Budget(Kind):

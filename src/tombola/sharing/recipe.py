@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from tombola.errors import RecipeError, UnknownName
-from tombola.recipe import Cell, DataSettings, EvaluateSettings, expand
+from tombola.recipe import Cell, expand
+from tombola.recipe_parts import DataSettings, EvaluateSettings
 from tombola.settings import Settings
 from tombola.tasks import Task
 from tombola.training.settings import TrainSettings
