@@ -1,5 +1,6 @@
 """Models with the head that a task needs: what is new, what is tied, what is carried over."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tombola.models import copy_base, copy_head, load_model, load_tokenizer
 from tombola.tasks import MaskTokens, Split, Task, encode
 from tombola.training import TrainSettings, train
 
-WIKITEXT, SQUAD, SST2 = (Task.named(name) for name in ("wikitext", "squad", "sst2"))
+WIKITEXT, SQUAD, SST2, MNLI = (Task.named(name) for name in ("wikitext", "squad", "sst2", "mnli"))
 MASKED = [name for name in MODEL_TYPES if name not in ("gpt2", "llama", "mistral", "qwen2", "qwen3")]
 
 
@@ -82,6 +83,45 @@ def test_a_language_model_keeps_its_own_head(tmp_path: Path, caplog: pytest.LogC
     original.save_pretrained(tmp_path)
     assert same_weights(original, load_model(tmp_path, WIKITEXT, seed=0))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "distilbert", "llama"])
+def test_a_learned_heads_outputs_are_put_in_the_tasks_order(model_type: str, tmp_path: Path) -> None:
+    """Hub models for NLI name their outputs in other orders than GLUE: reading them by place is a silent bug."""
+    theirs = ["contradiction", "neutral", "entailment"]
+    original = tiny(model_type, num_labels=3).eval()
+    original.config.id2label = dict(enumerate(theirs))
+    original.config.label2id = {name: place for place, name in enumerate(theirs)}
+    original.save_pretrained(tmp_path)
+    model = load_model(tmp_path, MNLI, seed=0).eval()
+    tokens = torch.arange(5, 11)[None]
+    assert list(model.config.id2label.values()) == MNLI.labels
+    torch.testing.assert_close(model(tokens).logits, original(tokens).logits[:, [2, 1, 0]])
+
+
+def test_a_head_that_names_no_labels_is_kept_as_it_is(tmp_path: Path) -> None:
+    original = tiny("bert", num_labels=3)
+    original.save_pretrained(tmp_path)
+    assert same_weights(original, load_model(tmp_path, MNLI, seed=0))
+
+
+def test_a_head_of_another_size_is_replaced_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    original = tiny("bert", num_labels=5)
+    original.save_pretrained(tmp_path)
+    model = load_model(tmp_path, MNLI, seed=0)
+    assert model.classifier.out_features == 3
+    assert same_weights(original.base_model, model.base_model)
+    assert "has a head of another size than mnli needs" in caplog.text
+
+
+def test_a_config_that_does_not_fit_the_weights_is_refused(tmp_path: Path) -> None:
+    tiny("bert").save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] + 7}))
+    with pytest.raises(ModelError, match=r"config\.json does not fit the weights"):
+        load_model(tmp_path, MNLI, seed=0)
 
 
 def trained(folder: Path, work: Path, mask: Mask | None = None) -> PreTrainedModel:

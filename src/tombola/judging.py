@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -43,7 +46,10 @@ def evaluate(
     for target in on:
         name, split = find_target(target, task)
         loaded = Task.named(name).load(split, folder=Path(data) if data else None, limit=limit)
-        scores[target] = evaluate_split(classifier, tokenizer, loaded, max_length=max_length).scores
+        found = evaluate_split(classifier, tokenizer, loaded, max_length=max_length)
+        for note in found.notes:
+            logger.warning("%s", note)
+        scores[target] = found.scores
     return scores
 
 

@@ -134,7 +134,10 @@ def model_class(architecture: str) -> "type[PreTrainedModel]":
 
 
 def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
-    """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone."""
+    """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone.
+
+    A head that the checkpoint brings is kept if it names the task's labels; its outputs are put in the task's order.
+    """
     import torch
     import transformers
 
@@ -147,13 +150,50 @@ def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
                 use_safetensors=True,
                 dtype=torch.float32,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,
                 **_head_config(task),
             )
         except ValueError as error:
             raise _not_served(error, folder, task) from None
     if task.kind == "masked-lm" and loading["missing_keys"]:
-        _warn_of_new_head(folder)
+        _warn_once(
+            f"{folder} has no head of a masked language model: it gets a new one, tied to its embeddings, "
+            "and will know no word before it is trained"
+        )
+    new = {name for name, *_ in loading["mismatched_keys"]}
+    if new - head_of(model).keys():
+        raise ModelError(f"{folder}: config.json does not fit the weights: {', '.join(sorted(new))}")
+    if new:
+        _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
+    elif task.labels is not None:
+        _put_in_order(model, set(loading["missing_keys"]), _label_names(folder), task)
     return model
+
+
+def _label_names(folder: Path) -> list[str]:
+    names = json.loads((folder / "config.json").read_text()).get("id2label") or {}
+    return [str(names[key]) for key in sorted(names, key=int)]
+
+
+def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str], task: "Task") -> None:
+    """Models of one task differ in label order: rearrange the outputs of a learned head to the task's."""
+    import torch
+
+    from tombola.tasks.labels import outputs_by_label
+
+    outputs = outputs_by_label(names, task)
+    if outputs is None or len(names) != len(outputs) or outputs == [[place] for place in range(len(names))]:
+        return
+    rows = [place for (place,) in outputs]
+    last = {name: tensor for name, tensor in head_of(model).items() if len(tensor) == len(rows)}
+    if missing & last.keys():
+        return
+    with torch.no_grad():
+        for tensor in last.values():
+            tensor.copy_(tensor[rows])
+    _warn_once(
+        f"The outputs of the model's head, {names}, were put in the order of {task.name}, {task.labels}"
+    )
 
 
 def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
@@ -166,14 +206,10 @@ def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
     )
 
 
-@lru_cache(maxsize=32)
-def _warn_of_new_head(folder: Path) -> None:
-    """Once for each folder: a new head must be learned, where a classifier's must anyway."""
-    logger.warning(
-        "%s has no head of a masked language model: it gets a new one, tied to its embeddings, "
-        "and will know no word before it is trained",
-        folder,
-    )
+@lru_cache(maxsize=128)
+def _warn_once(text: str) -> None:
+    """However many stages load the same model."""
+    logger.warning("%s", text)
 
 
 def _head_config(task: "Task") -> dict[str, Any]:

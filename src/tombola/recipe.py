@@ -117,6 +117,8 @@ def load_recipe(
 def expand(raw: Raw) -> list[Cell]:
     """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost."""
     raw = dict(raw)
+    if "tasks" in raw and "task" not in raw:
+        raise RecipeError("its `tasks` share tickets: `tombola share` takes it; or give one `task`")
     per_task = raw.pop("per_task", None) or {}
     variants = raw.pop("variants", None) or {str(raw.get("name", "run")): {}}
     if not isinstance(variants, dict):

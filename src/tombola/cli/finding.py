@@ -1,5 +1,6 @@
 """Verbs that tell what there is and whether a file is right: list, validate."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,15 +27,16 @@ def list_(
 
 @app.command()
 def validate(
-    files: Annotated[list[str] | None, typer.Argument(help="Recipes or task files.")] = None,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="A change, as key=value.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Recipes or task files, and key=value changes to them.")
+    ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the recipe's JSON schema, for editors, and stop.")
     ] = False,
 ) -> None:
     """Check recipes and task files without running them.
 
-    [bold]Example:[/bold] tombola validate recipes/bert_tickets/*.yaml
+    [bold]Example:[/bold] tombola validate quickstart my-recipe.yaml train.epochs=1
     """
     if schema:
         import json
@@ -47,9 +49,11 @@ def validate(
     from tombola.catalogue import check_file
     from tombola.errors import TombolaError
 
-    if not files:
+    names = [word for word in files or () if "=" not in word or Path(word).exists()]
+    overrides = [word for word in files or () if word not in names]
+    if not names:
         raise TombolaError(
             "nothing to check: name recipes or task files, e.g. tombola validate my-recipe.yaml"
         )
-    for file in files:
-        console.out.print(f"{file}: {check_file(file, overrides or [])}", soft_wrap=True, highlight=False)
+    for file in names:
+        console.out.print(f"{file}: {check_file(file, overrides)}", soft_wrap=True, highlight=False)

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tombola.engines.ranks import is_main
+from tombola.errors import RecipeError
 from tombola.housekeeping import keep
 from tombola.pipeline import execute, unique
 from tombola.recipe import Raw, load_recipe
@@ -41,14 +43,20 @@ def share(
     `output` (default: runs/NAME). What is finished already is not run again.
     """
     raw = load_recipe(find_recipe(recipe), overrides, **settings)
+    if "tasks" not in raw:
+        raise RecipeError(
+            "the recipe names no `tasks` that would share tickets: give it two or more, or take "
+            "super_tickets/mtl_quick; a recipe of one task goes to `tombola run`"
+        )
     said: ShareRecipe = checked(ShareRecipe, raw)
     store = store if isinstance(store, Store) else Store(store)
     with reading_once():
         plans = [plan(said, seed) for seed in said.seed]
         stages = unique(stage for one in plans for stage in one.stages())
         folder = Path(output) if output is not None else Path("runs") / said.name
-        keep(store, folder / RESULTS, stages, finished=False)
-        announce(stages, store)
+        if is_main():
+            keep(store, folder / RESULTS, stages, finished=False)
+            announce(stages, store)
         ran = execute(stages, store, watch)
     content = {
         "format": 1,
@@ -61,8 +69,9 @@ def share(
     }
     result = ShareResult(content, folder)
     content["sharing"] = {on: [asdict(row) for row in result.rows(on)] for on in result.targets}
-    result.save()
-    keep(store, folder / RESULTS, stages, finished=True)
+    if is_main():
+        result.save()
+        keep(store, folder / RESULTS, stages, finished=True)
     return result
 
 
@@ -107,5 +116,6 @@ def _collect(one: SharePlan, store: Store, folder: Path, recipe: Raw) -> list[di
         "recipe": recipe,
         "provenance": {stage.key: stage.identity() for stage in one.models[WITH].road()},
     }
-    write_multi_task_ticket(folder / place, shared, info)
+    if is_main():
+        write_multi_task_ticket(folder / place, shared, info)
     return cells

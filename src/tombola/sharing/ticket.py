@@ -106,6 +106,10 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
         if shared:
             tasks = ", ".join(MultiTaskTicket.from_pretrained(folder).tasks)
             raise TombolaError(f"{folder} is a ticket of several tasks: say which with --task ({tasks})")
+        if not (folder / MASK).is_file():
+            raise TombolaError(
+                f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
+            )
         yield folder
         return
     with TemporaryDirectory() as temporary:

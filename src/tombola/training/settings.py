@@ -1,8 +1,8 @@
 """What a recipe may say about one training run. The defaults are BERT-Tickets' for GLUE."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
 from tombola.settings import Settings
@@ -39,3 +39,9 @@ class TrainSettings(Settings):
     group_by_length: bool = Field(True, description="examples of like length share a batch")
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
     report_to: list[str] = Field([], description="trackers known to transformers, e.g. tensorboard")
+
+    @model_validator(mode="after")
+    def _selective_updates_are_adamw(self) -> Self:
+        if self.select is not None and self.optimizer != "adamw":
+            raise ValueError(f"select works inside AdamW: leave out select, or optimizer={self.optimizer}")
+        return self

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from torch.optim import AdamW
 from transformers import PreTrainedModel
 
-from tombola.errors import TombolaError
 from tombola.objectives import Objective
 from tombola.training.optimizers import optimizer_of
 from tombola.training.selective.masks import Candidates
@@ -19,9 +17,7 @@ def selective(
 ) -> tuple[tuple[type[SelectiveAdamW], dict[str, Any]], Objective]:
     """The optimizer's class and arguments, and the objective with a second draw of dropout where it needs one."""
     assert settings.select is not None
-    kind, arguments = optimizer_of(settings)
-    if kind is not AdamW:
-        raise TombolaError(f"select: works with the optimizer adamw, not with {settings.optimizer}")
+    _, arguments = optimizer_of(settings)
     candidates, risk = Candidates(model), None
     if settings.select.two_passes:
         risk = DropoutRisk(candidates, settings.select, summed=settings.accumulate > 1 or processes > 1)
