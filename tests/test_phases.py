@@ -45,7 +45,10 @@ def cell(variant, seed, scores, sparsity=None, **axes):
     mask = None
     if sparsity is not None:
         mask = {"weight_sparsity": sparsity, "total_sparsity": sparsity / 2, "parameters": 1000}
-    kept = {on: {"accuracy": {"value": value, "stderr": 0.01, "n": 100}} for on, value in scores.items()}
+    kept = {
+        on: {"accuracy": {"value": value, "stderr": 0.01, "n": 100, "method": "binomial"}}
+        for on, value in scores.items()
+    }
     ticket = None if sparsity is None else f"tickets/{variant}-{sparsity}-{seed}"
     return {
         "variant": variant, "axes": {**axes, "seed": seed}, "seed": seed, "mask": mask, "scores": kept,

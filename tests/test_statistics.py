@@ -76,10 +76,15 @@ def test_the_interval_over_seeds_is_the_bootstraps():
     )
 
 
-def test_one_seed_has_the_standard_error_of_its_examples():
-    found = spread([{"value": 0.8, "stderr": 0.02}])
+def test_one_seed_has_wilsons_interval_of_its_examples():
+    found = spread([{"value": 0.05, "stderr": 0.049, "n": 20, "method": "binomial"}])
     assert found["std"] is None
+    assert (found["low"], found["high"]) == (pytest.approx(0.0089, abs=1e-4), pytest.approx(0.2361, abs=1e-4))
+
+
+def test_one_seed_of_another_metric_has_the_interval_of_its_standard_error():
+    found = spread([{"value": 0.8, "stderr": 0.02, "n": 50, "method": "bootstrap of 500"}])
     assert (found["low"], found["high"]) == (
-        pytest.approx(0.8 - 1.96 * 0.02),
-        pytest.approx(0.8 + 1.96 * 0.02),
+        pytest.approx(0.8 - 1.96 * 0.02, abs=1e-5),
+        pytest.approx(0.8 + 1.96 * 0.02, abs=1e-5),
     )

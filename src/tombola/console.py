@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -17,9 +17,10 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from tombola.running import Watch
-from tombola.stages import Progress as StageProgress
-from tombola.store import Stage, Store
+if TYPE_CHECKING:
+    from tombola.running import Watch
+    from tombola.stages import Progress as StageProgress
+    from tombola.store import Stage, Store
 
 out = Console()
 err = Console(stderr=True)

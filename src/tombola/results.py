@@ -150,12 +150,13 @@ class Result:
         return Summary(first["variant"], axes, len(cells), mask["weight_sparsity"], scores, parameters, left)
 
     @staticmethod
-    def _spread(scores: list[dict[str, float]]) -> dict[str, float]:
-        from tombola.evaluation import mean_interval
+    def _spread(scores: list[dict[str, Any]]) -> dict[str, float]:
+        from tombola.evaluation import Score, mean_interval
 
         if len(scores) == 1:
-            value, error = scores[0]["value"], scores[0]["stderr"]
-            return {"mean": value, "spread": error, "low": value - 1.96 * error, "high": value + 1.96 * error}
+            score = Score.from_dict(scores[0])
+            low, high = score.interval()
+            return {"mean": score.value, "spread": score.stderr, "low": low, "high": high}
         mean, std, low, high = mean_interval([score["value"] for score in scores])
         return {"mean": mean, "spread": std, "low": low, "high": high}
 

@@ -12,18 +12,14 @@ EXACT = 12
 """Seeds up to which all flips of signs are tried; beyond, so many random ones as `RESAMPLES` says."""
 
 
-def spread(scores: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Mean, standard deviation and 95 % bootstrap interval over seeds; of one seed, its own standard error's."""
+def spread(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean, standard deviation and 95 % bootstrap interval over seeds; of one seed, the interval of its score."""
     values = np.array([score["value"] for score in scores])
     if len(values) == 1:
-        value, error = float(values[0]), scores[0]["stderr"]
-        return {
-            "seeds": 1,
-            "mean": value,
-            "std": None,
-            "low": value - 1.96 * error,
-            "high": value + 1.96 * error,
-        }
+        from tombola.evaluation import Score
+
+        low, high = Score.from_dict(scores[0]).interval()
+        return {"seeds": 1, "mean": float(values[0]), "std": None, "low": low, "high": high}
     draws = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
     return {
