@@ -3,10 +3,10 @@
 Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tombola.errors import TombolaError
+from tombola.lazy import lazily
 from tombola.shrink.registration import install
 from tombola.version import __version__
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from tombola.transferring import transfer
 
 _HOME = {
-    "attack": "tombola.attacks",
-    "KeepMask": "tombola.training",
-    "Mask": "tombola.masks",
-    "MultiTaskTicket": "tombola.sharing",
-    "Result": "tombola.results",
-    "Scores": "tombola.masks",
-    "Task": "tombola.tasks",
-    "Ticket": "tombola.ticket",
-    "Units": "tombola.masks",
-    "draw": "tombola.masks",
-    "transfer": "tombola.transferring",
-    "evaluate": "tombola.judging",
-    "run": "tombola.running",
-    "Study": "tombola.studying",
-    "study": "tombola.studying",
-    "share": "tombola.sharing",
+    "attack": "attacks",
+    "KeepMask": "training",
+    "Mask": "masks",
+    "MultiTaskTicket": "sharing",
+    "Result": "results",
+    "Scores": "masks",
+    "Task": "tasks",
+    "Ticket": "ticket",
+    "Units": "masks",
+    "draw": "masks",
+    "transfer": "transferring",
+    "evaluate": "judging",
+    "run": "running",
+    "Study": "studying",
+    "study": "studying",
+    "share": "sharing",
 }
 
 __all__ = [
@@ -65,11 +65,7 @@ __all__ = [
     "transfer",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'tombola' has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

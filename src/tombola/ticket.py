@@ -16,8 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from tombola.cards import card, figures
 from tombola.errors import TombolaError
 from tombola.masks import Mask
 from tombola.models import find_model, load_tokenizer, open_model
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
 TICKET = "ticket.json"
 MASK = "mask.safetensors"
-_FORMAT = 1
+FORMAT = 1
+"""Of what is known about a ticket."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,7 @@ class Ticket:
     def from_pretrained(cls, source: str | Path) -> Ticket:
         """Open a ticket from a local folder or the hub."""
         folder = find_model(str(source)).folder
-        path = folder / TICKET
-        if not path.is_file():
-            raise TombolaError(f"{source} is a model but not a ticket: it has no {TICKET}")
-        try:
-            info = json.loads(path.read_text())
-        except ValueError as error:
-            raise TombolaError(f"{path} is not valid JSON: {error}") from None
-        if info.get("format") != _FORMAT:
-            raise TombolaError(
-                f"{path} has format {info.get('format')!r}; this version of tombola reads {_FORMAT}"
-            )
-        return cls(folder, info)
+        return cls(folder, read_info(folder / TICKET, f"{source} is a model but not a ticket"))
 
     @cached_property
     def mask(self) -> Mask:
@@ -102,6 +91,21 @@ class Ticket:
         )
 
 
+def read_info(path: Path, otherwise: str) -> dict[str, Any]:
+    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there."""
+    if not path.is_file():
+        raise TombolaError(f"{otherwise}: it has no {path.name}")
+    try:
+        info = json.loads(path.read_text())
+    except ValueError as error:
+        raise TombolaError(f"{path} is not valid JSON: {error}") from None
+    if info.get("format") != FORMAT:
+        raise TombolaError(
+            f"{path} has format {info.get('format')!r}; this version of tombola reads {FORMAT}"
+        )
+    return info
+
+
 def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
     """Assemble a ticket's folder from a finished training, its mask and what is known about them.
 
@@ -123,9 +127,9 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
     shutil.copyfile(mask / MASK, partial / MASK)
     if not (model / MASK).is_file():
         _mask_weights(partial)
-    full = {"format": _FORMAT, **info, "versions": versions()}
+    full = {"format": FORMAT, **info, "versions": versions()}
     (partial / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False))
-    (partial / "README.md").write_text(card(full))
+    (partial / "README.md").write_text(ticket_card(full))
     partial.rename(folder)
     return Ticket(folder, full)
 
@@ -144,58 +148,30 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def card(info: Mapping[str, Any]) -> str:
-    """The model card: what the ticket is, how good it is, and the recipe that draws it again."""
+def ticket_card(info: Mapping[str, Any]) -> str:
+    """The model card of a ticket."""
     recipe, mask = info["recipe"], info["mask"]
-    rows = [
-        f"| {_cell(on)} | {_cell(metric)} | {score['value']:.4f} | {score['stderr']:.4f} | {score['n']} |"
-        for on, scores in info["metrics"].items()
-        for metric, score in scores.items()
-    ]
-    front = {
-        "library_name": "transformers",
-        "tags": ["tombola", "lottery-ticket", "pruning", f"{mask['granularity']}-sparsity"],
-        "base_model": info["base"]["name"],
-    }
-    lines = [
-        "---",
-        yaml.safe_dump(front, sort_keys=False).strip(),
-        "---",
-        "",
-        f"# A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
-        "",
-        f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
+    return card(
+        info,
+        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
+        about=f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
         f"{mask['units']:,} units ({mask['granularity']}) are removed, which is {mask['weight_sparsity']:.1%} of the "
         f"prunable weights and {mask['total_sparsity']:.1%} of all parameters.",
-        "",
-        "| evaluated on | metric | score | standard error | examples |",
-        "| --- | --- | ---: | ---: | ---: |",
-        *rows,
-        "",
-        "## Use",
-        "",
-        "```python",
-        "import tombola",
-        "",
-        'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
-        "model, tokenizer = ticket.model(), ticket.tokenizer()",
-        "```",
-        "",
-        "The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, and in a `pipeline`.",
-        "",
-        "## Recipe",
-        "",
-        "```yaml",
-        yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).strip(),
-        "```",
-        "",
-        f"Trained in {info['precision']}. Mask drawn from base model fingerprint `{info['base']['fingerprint']}`. "
-        + ", ".join(f"{name} {number}" for name, number in info["versions"].items())
-        + ".",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+        tag=f"{mask['granularity']}-sparsity",
+        table=[
+            ["evaluated on", "metric", "score", "standard error", "examples"],
+            *(
+                [on, metric, *figures(score)]
+                for on, scores in info["metrics"].items()
+                for metric, score in scores.items()
+            ),
+        ],
+        use=[
+            "import tombola",
+            "",
+            'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
+            "model, tokenizer = ticket.model(), ticket.tokenizer()",
+        ],
+        after_use="The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, "
+        "and in a `pipeline`.",
+    )

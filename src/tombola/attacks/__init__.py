@@ -1,6 +1,6 @@
 """Attacks on text classifiers: published ones, run many examples at once, with exact query counts."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.bert_attack import BertAttack
@@ -12,6 +12,7 @@ from tombola.attacks.resources import MissingResource, Resources
 from tombola.attacks.text import Text
 from tombola.attacks.textbugger import TextBugger
 from tombola.attacks.textfooler import TextFooler
+from tombola.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.attacks.report import AttackReport
@@ -35,15 +36,4 @@ __all__ = [
     "attacks",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """`attack` and `AttackReport` bring torch and scipy along, so they are imported when first used."""
-    if name == "attack":
-        from tombola.attacks.run import attack
-
-        return attack
-    if name == "AttackReport":
-        from tombola.attacks.report import AttackReport
-
-        return AttackReport
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, {"AttackReport": "report", "attack": "run"})

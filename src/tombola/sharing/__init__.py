@@ -3,8 +3,9 @@
 Imported on first use, as training is: a command that only reads a recipe need not load the Trainer.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tombola.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.sharing.model import SharedModel
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tombola.sharing.ticket import MultiTaskTicket
     from tombola.sharing.training import train_shared
 
-_HOMES = {
+_HOME = {
     "MultiTaskTicket": "ticket",
     "Sampling": "recipe",
     "ShareRecipe": "recipe",
@@ -34,8 +35,4 @@ __all__ = [
     "train_shared",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOME)

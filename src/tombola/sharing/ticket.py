@@ -14,21 +14,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from tombola.cards import card, figures
 from tombola.errors import TombolaError
 from tombola.masks import Mask
 from tombola.models import find_model, load_tokenizer
 from tombola.quiet import quiet
 from tombola.sharing.model import open_task, task_folder
 from tombola.store import MANIFEST
-from tombola.ticket import MASK, Ticket, versions, write_ticket
+from tombola.ticket import FORMAT, MASK, Ticket, read_info, versions, write_ticket
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SHARE = "share.json"
-_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -42,18 +40,7 @@ class MultiTaskTicket:
     def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
         """Open a multi-task ticket from a local folder or the hub."""
         folder = find_model(str(source)).folder
-        path = folder / SHARE
-        if not path.is_file():
-            raise TombolaError(f"{source} is not a multi-task ticket: it has no {SHARE}")
-        try:
-            info = json.loads(path.read_text())
-        except ValueError as error:
-            raise TombolaError(f"{path} is not valid JSON: {error}") from None
-        if info.get("format") != _FORMAT:
-            raise TombolaError(
-                f"{path} has format {info.get('format')!r}; this version of tombola reads {_FORMAT}"
-            )
-        return cls(folder, info)
+        return cls(folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket"))
 
     @property
     def tasks(self) -> list[str]:
@@ -122,61 +109,36 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
     for path in (folder, partial):
         shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(model, partial, ignore=shutil.ignore_patterns(MANIFEST, "log.json"))
-    full = {"format": _FORMAT, **info, "versions": versions()}
+    full = {"format": FORMAT, **info, "versions": versions()}
     (partial / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False))
-    (partial / "README.md").write_text(card(full))
+    (partial / "README.md").write_text(shared_card(full))
     partial.rename(folder)
     return MultiTaskTicket(folder, full)
 
 
-def card(info: Mapping[str, Any]) -> str:
-    """The model card: the tasks, how good each is, and the recipe that makes it again."""
-    front = {
-        "library_name": "transformers",
-        "tags": ["tombola", "lottery-ticket", "pruning", "multi-task"],
-        "base_model": info["base"]["name"],
-    }
-    rows = [
-        f"| {name} | {on} | {metric} | {score['value']:.4f} | {score['stderr']:.4f} | {score['n']} "
-        f"| {own['mask']['weight_sparsity']:.1%} |"
-        for name, own in info["tasks"].items()
-        for on, scores in own["metrics"].items()
-        for metric, score in scores.items()
-    ]
+def shared_card(info: Mapping[str, Any]) -> str:
+    """The model card of a multi-task ticket."""
     first = next(iter(info["tasks"]))
-    lines = [
-        "---",
-        yaml.safe_dump(front, sort_keys=False).strip(),
-        "---",
-        "",
-        f"# {len(info['tasks'])} tasks on one {info['base']['name']}",
-        "",
-        "One encoder that several tasks share, trained by Tombola. Every task has a head and a mask of its own, and "
-        "was trained and scored with nothing but what its mask keeps.",
-        "",
-        "| task | evaluated on | metric | score | standard error | examples | weights removed |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
-        *rows,
-        "",
-        "## Use",
-        "",
-        "```python",
-        "from tombola.sharing import MultiTaskTicket",
-        "",
-        'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
-        f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
-        f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
-        "```",
-        "",
-        "## Recipe",
-        "",
-        "```yaml",
-        yaml.safe_dump(info["recipe"], sort_keys=False, allow_unicode=True).strip(),
-        "```",
-        "",
-        f"Trained in {info['precision']}. Masks drawn from base model fingerprint `{info['base']['fingerprint']}`. "
-        + ", ".join(f"{name} {number}" for name, number in info["versions"].items())
-        + ".",
-        "",
-    ]
-    return "\n".join(lines)
+    return card(
+        info,
+        title=f"{len(info['tasks'])} tasks on one {info['base']['name']}",
+        about="One encoder that several tasks share, trained by Tombola. Every task has a head and a mask of its own, "
+        "and was trained and scored with nothing but what its mask keeps.",
+        tag="multi-task",
+        table=[
+            ["task", "evaluated on", "metric", "score", "standard error", "examples", "weights removed"],
+            *(
+                [name, on, metric, *figures(score), f"{own['mask']['weight_sparsity']:.1%}"]
+                for name, own in info["tasks"].items()
+                for on, scores in own["metrics"].items()
+                for metric, score in scores.items()
+            ),
+        ],
+        use=[
+            "from tombola.sharing import MultiTaskTicket",
+            "",
+            'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
+            f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
+            f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
+        ],
+    )

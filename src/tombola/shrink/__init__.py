@@ -3,8 +3,9 @@
 `import tombola` reaches this package to install the loading of shrunk folders, so names load when first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tombola.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.shrink.measuring import Row, Sizes, compare, count_flops, measure
@@ -55,8 +56,4 @@ __all__ = [
     "unpack",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"tombola.shrink.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'tombola.shrink' has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOME)

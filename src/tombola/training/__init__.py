@@ -3,8 +3,9 @@
 Imported on first use: `transformers.Trainer` takes seconds to load, and a recipe needs only the settings.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tombola.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.training.keep_mask import KeepMask
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tombola.training.seeding import fresh_head, seeded
     from tombola.training.settings import TrainSettings
 
-_HOMES = {
+_HOME = {
     "KeepMask": "keep_mask",
     "TrainLog": "log",
     "TrainSettings": "settings",
@@ -34,8 +35,4 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOME)

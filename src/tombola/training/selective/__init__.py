@@ -3,8 +3,9 @@
 Imported on first use, like all of training: a recipe needs only the settings.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tombola.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.training.selective.callback import KeepFreezing
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tombola.training.selective.settings import Selection
     from tombola.training.selective.trainer import RoseTrainer
 
-_HOMES = {
+_HOME = {
     "Candidates": "masks",
     "DropoutRisk": "objective",
     "Freezing": "freezing",
@@ -37,8 +38,4 @@ __all__ = [
     "TwoDraws",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOME)
