@@ -20,6 +20,9 @@ class Gate(Kind):
     published: ClassVar[dict[str, Any]]
     """How the scores of such gates are trained where a recipe does not say: settings of a training."""
 
+    straight: ClassVar[bool] = False
+    """Whether a score's derivative is taken to be its factor's, so that `back` changes nothing."""
+
     @abstractmethod
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """The first scores and the first cut, from the units' magnitudes and from which of them are to be shut."""
@@ -27,7 +30,7 @@ class Gate(Kind):
 
     @abstractmethod
     def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors for one optimizer step."""
+        """The factors for one optimizer step; booleans where they are 0 and 1."""
         ...
 
     @abstractmethod

@@ -78,11 +78,14 @@ class Gating(nn.Module):
         """Turn the gradients that the model has gathered, and the budget's, into those of the scores."""
         assert self._weights is not None
         pressure = self.budget.pressure(share, self.sparsity, self.openness, self.multipliers)
-        for index, (group, margin) in enumerate(zip(self.units.groups, self._margins(), strict=True)):
-            gradient = self.gate.back(self._weights.gradient(group), self._sampled[index], margin)
+        for score, group in zip(self.scores, self.units.groups, strict=True):
+            score.grad = self._weights.gradient(group)
+        if self.gate.straight and not pressure:
+            return  # the margins need not even be computed
+        for score, sampled, margin in zip(self.scores, self._sampled, self._margins(), strict=True):
+            score.grad = self.gate.back(cast(Tensor, score.grad), sampled, margin)
             if pressure:
-                gradient.add_(self.gate.openness_slope(margin), alpha=pressure / self.units.count)
-            self.scores[index].grad = gradient
+                score.grad.add_(self.gate.openness_slope(margin), alpha=pressure / self.units.count)
 
     def settle(self, step: int, steps: int) -> None:
         """After a step of the optimizer: restore the exact count if that is due, and always at the end."""

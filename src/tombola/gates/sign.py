@@ -24,7 +24,7 @@ class Sign(Gate):
 
     def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
         """1 for positive scores, else 0."""
-        return margin.gt(0).to(margin.dtype)
+        return margin.gt(0)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """Straight through near 0, nothing further away."""

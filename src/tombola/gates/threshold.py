@@ -22,6 +22,8 @@ class Threshold(Gate):
         "warmup": 0.0,
     }
 
+    straight: ClassVar[bool] = True
+
     kind: Literal["threshold"] = "threshold"
     initial: Literal["hard", "soft", "random"] = Field(
         "hard",
@@ -40,7 +42,7 @@ class Threshold(Gate):
 
     def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
         """1 above the cut, else 0."""
-        return margin.gt(0).to(margin.dtype)
+        return margin.gt(0)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """Straight through."""
