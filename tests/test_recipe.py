@@ -36,7 +36,10 @@ def test_lists_make_a_grid_with_seeds_innermost():
 
 def test_a_setting_that_is_a_list_by_nature_is_no_grid():
     (cell,) = expand({**BASE, "evaluate": {"on": ["validation", "test"]}, "train": {"betas": [0.9, 0.98]}})
-    assert cell.recipe.evaluate.on == ["validation", "test"]
+    assert cell.recipe.evaluate.on == (
+        "validation",
+        "test",
+    )
     assert cell.recipe.train.betas == (0.9, 0.98)
 
 

@@ -30,7 +30,7 @@ class DataSettings(Settings):
     synthetic_bias: SyntheticBias | None = Field(
         None, description="a word that gives the label away in training and misleads at test"
     )
-    mix: list[Mixed] = Field([], description="other data added to all training, e.g. {on: hans/train}")
+    mix: tuple[Mixed, ...] = Field((), description="other data added to all training, e.g. {on: hans/train}")
 
 
 class DrawSettings(Settings):
@@ -55,13 +55,13 @@ class RetrainSettings(TrainSettings):
 class EvaluateSettings(Settings):
     """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
 
-    on: list[str] = ["validation"]
+    on: tuple[str, ...] = ("validation",)
 
 
 class AttackSettings(Settings):
     """Which attacks the result must withstand."""
 
-    recipes: list[str] = Field(["textfooler"], min_length=1, description="attacks, by name")
+    recipes: tuple[str, ...] = Field(("textfooler",), min_length=1, description="attacks, by name")
     on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
     n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
     seed: int = Field(0, ge=0, description="which sample")
@@ -74,7 +74,7 @@ class AttackSettings(Settings):
 
     @field_validator("recipes")
     @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
             if name not in attacks:
                 raise ValueError(str(UnknownName("attack", name, attacks)))
@@ -84,5 +84,5 @@ class AttackSettings(Settings):
 class MeasureSettings(Settings):
     """On what the size and the speed of the result are measured, beside the dense model's."""
 
-    batch_sizes: list[int] = Field([1, 32], min_length=1, description="texts in a forward pass")
+    batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
     length: int = Field(128, gt=0, description="tokens of a text")

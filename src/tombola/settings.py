@@ -15,7 +15,10 @@ from tombola.errors import RecipeError, UnknownName
 
 
 class Settings(BaseModel):
-    """Typed, frozen, and strict about keys: what a user may say about one part of the road."""
+    """Typed, frozen, and strict about keys: what a user may say about one part of the road.
+
+    Fields hold tuples, not lists: what can be hashed is not copied for every cell of a study.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -69,6 +72,7 @@ def explain(error: ValidationError, kind: type[BaseModel], where: str = "") -> R
     message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     if first["type"] in ("value_error", "assertion_error"):
         return RecipeError(f"{full}: {message}" if full else message)
+    message = message.replace("a valid tuple", "a valid list")  # which is how YAML writes it
     return RecipeError(f"{full}: takes {message}, not {first['input']!r}")
 
 

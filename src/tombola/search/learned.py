@@ -43,7 +43,9 @@ class Learned(SearchSettings):
     start_share: float | None = Field(
         None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps (timing studies)"
     )
-    mix: list[Mixed] = Field([], description="other data that the search alone sees, e.g. {on: hans/train}")
+    mix: tuple[Mixed, ...] = Field(
+        (), description="other data that the search alone sees, e.g. {on: hans/train}"
+    )
     train: ScoreTraining = Field(ScoreTraining(), description="how the scores are trained")
 
     @model_validator(mode="before")

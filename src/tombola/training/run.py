@@ -139,7 +139,7 @@ def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folde
         logging_nan_inf_filter=False,
         save_strategy="no",
         disable_tqdm=True,
-        report_to=settings.report_to,
+        report_to=list(settings.report_to),
     )
 
 

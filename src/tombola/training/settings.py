@@ -38,7 +38,7 @@ class TrainSettings(Settings):
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
     group_by_length: bool = Field(True, description="examples of like length share a batch")
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
-    report_to: list[str] = Field([], description="trackers known to transformers, e.g. tensorboard")
+    report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
 
     @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:
