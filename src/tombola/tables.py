@@ -138,8 +138,17 @@ def size_table(title: str, rows: Sequence[Row]) -> Table:
     for column in ("before", "after", "ratio"):
         table.add_column(column, justify="right")
     for row in rows:
-        table.add_row(row.what, f"{row.before:,.4g}", f"{row.after:,.4g}", f"{row.ratio:.2f} ×")
+        before, after = (scaled(value, row.unit) for value in (row.before, row.after))
+        table.add_row(row.what, before, after, f"{row.ratio:.2f} ×")
     return table
+
+
+def scaled(value: float, unit: str = "") -> str:
+    """Three digits and a prefix: 22.7 M, 90.9 MB, 63.5 ms."""
+    sizes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3}
+    prefix, size = next(((name, size) for name, size in sizes.items() if abs(value) >= size), ("µ", 1e-6))
+    digits = 0 if abs(value) >= 100 * size else 1 if abs(value) >= 10 * size else 2
+    return f"{value / size:.{digits}f} {prefix}{unit}".rstrip()
 
 
 def export_table(done: Export) -> Table:

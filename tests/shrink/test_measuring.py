@@ -8,6 +8,7 @@ from tests.tiny import tiny
 from tombola.masks import Mask, Units
 from tombola.shrink import Sizes, compare, count_flops, measure, shrink
 from tombola.shrink.inputs import random_inputs
+from tombola.tables import scaled
 
 TOKENS, HIDDEN = 10, 16
 
@@ -59,7 +60,7 @@ def test_comparison() -> None:
     before = Sizes(parameters=100, flops=400, bytes=300, length=8, latency={1: 0.5, 32: 3.0})
     after = Sizes(parameters=50, flops=100, bytes=200, length=8, latency={1: 0.25, 32: 1.0})
     assert [row.ratio for row in compare(before, after)] == [2.0, 4.0, 1.5, 2.0, 3.0]
-    assert compare(before, after)[-1].what == "seconds per batch of 32"
+    assert compare(before, after)[-1].what == "time of a batch of 32"
 
 
 def test_random_inputs() -> None:
@@ -69,3 +70,16 @@ def test_random_inputs() -> None:
     assert torch.equal(inputs["input_ids"] == 3, ~attended)
     assert inputs["token_type_ids"].unique().tolist() == [0, 1]
     assert "token_type_ids" not in random_inputs(tiny("distilbert"), 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "written"),
+    [
+        (22_713_986, "", "22.7 M"),
+        (2.869e9, "", "2.87 G"),
+        (90.87e6, "B", "90.9 MB"),
+        (0.0634, "s", "63.4 ms"),
+    ],
+)
+def test_sizes_are_written_with_three_digits(value: float, unit: str, written: str) -> None:
+    assert scaled(value, unit) == written

@@ -35,6 +35,7 @@ class Row(BaseModel):
     what: str
     before: float
     after: float
+    unit: str = ""
 
     @property
     def ratio(self) -> float:
@@ -98,12 +99,10 @@ def compare(before: Sizes, after: Sizes) -> list[Row]:
     return [
         Row(what="parameters", before=before.parameters, after=after.parameters),
         Row(what=f"FLOPs per text of {before.length} tokens", before=before.flops, after=after.flops),
-        Row(what="bytes on disk", before=before.bytes, after=after.bytes),
+        Row(what="size on disk", before=before.bytes, after=after.bytes, unit="B"),
         *(
-            Row(
-                what=f"seconds per batch of {batch}", before=before.latency[batch], after=after.latency[batch]
-            )
-            for batch in before.latency
+            Row(what=f"time of a batch of {batch}", before=before.latency[batch], after=taken, unit="s")
+            for batch, taken in after.latency.items()
         ),
     ]
 

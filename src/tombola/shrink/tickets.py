@@ -54,9 +54,9 @@ class Packing(BaseModel):
     def rows(self) -> list[Row]:
         """The table to print."""
         return [
-            Row(what="bytes of the whole file", before=self.dense, after=self.packed),
+            Row(what="the whole file", before=self.dense, after=self.packed, unit="B"),
             Row(
-                what="bytes of the prunable matrices", before=self.dense_matrices, after=self.packed_matrices
+                what="its prunable matrices", before=self.dense_matrices, after=self.packed_matrices, unit="B"
             ),
         ]
 
