@@ -154,21 +154,26 @@ def test_shells_can_complete_the_command(monkeypatch, shell):
     assert "_TOMBOLA_COMPLETE" in script.stdout
 
 
-def test_completion_offers_verbs_that_begin_so():
-    asked = {"_TOMBOLA_COMPLETE": "complete_bash", "COMP_WORDS": "tombola tr", "COMP_CWORD": "1"}
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("tombola tr", "transfer"), ("tombola run bert_tickets/qui", "bert_tickets/quick")],
+)
+def test_completion_offers_verbs_and_recipes_that_begin_so(typed, offered):
+    last = str(len(typed.split()) - 1)
+    asked = {"_TOMBOLA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": last}
     said = CliRunner().invoke(app, [], prog_name="tombola", env=asked)
-    assert said.stdout.split() == ["transfer"]
+    assert said.stdout.split() == [offered]
 
 
 def test_the_schema_accepts_every_shipped_recipe_and_refuses_a_typo():
     import jsonschema
 
-    from tombola.catalogue import shipped_recipes
     from tombola.schema import recipe_schema
+    from tombola.shipped import RECIPES
     from tombola.yaml12 import parse_yaml
 
     checker = jsonschema.Draft202012Validator(recipe_schema())
-    for path in shipped_recipes():
+    for path in RECIPES.rglob("*.yaml"):
         raw = parse_yaml(path.read_text())
         if "task" in raw:
             assert [error.message for error in checker.iter_errors(raw)] == [], path

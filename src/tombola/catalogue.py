@@ -13,9 +13,10 @@ from tombola.families import families
 from tombola.models import EMBEDDED
 from tombola.objectives import objectives
 from tombola.recipe import expand, load_recipe
-from tombola.running import RECIPES, find_recipe
+from tombola.running import find_recipe
 from tombola.search import about, searches
 from tombola.sharing.plan import check_share
+from tombola.shipped import RECIPES, recipe_names
 from tombola.stages.sources import all_targets, find_target
 from tombola.tasks import Task, task_names
 from tombola.yaml12 import parse_yaml
@@ -32,21 +33,13 @@ def catalogue(kind: str | None = None) -> dict[str, Rows]:
         "objectives": [(name, about(objective)) for name, objective in objectives.items()],
         "attacks": [(name, kind.paper) for name, kind in attacks.items()],
         "families": [(family.name, ", ".join(family.model_types)) for family in families()],
-        "recipes": [
-            (str(path.relative_to(RECIPES).with_suffix("")), _recipe_about(path))
-            for path in shipped_recipes()
-        ],
+        "recipes": [(name, _recipe_about(RECIPES / f"{name}.yaml")) for name in recipe_names()],
     }
     if kind is None:
         return found
     if kind not in found:
         raise UnknownName("list", kind, found)
     return {kind: found[kind]}
-
-
-def shipped_recipes() -> list[Path]:
-    """The recipes that come with the package."""
-    return sorted(RECIPES.rglob("*.yaml"))
 
 
 def check_file(file: str, overrides: Iterable[str] = ()) -> str:

@@ -16,6 +16,7 @@ from tombola.phases import phases, places
 from tombola.pipeline import Plan, execute, plan
 from tombola.recipe import expand, load_recipe
 from tombola.results import RESULTS, Result
+from tombola.shipped import RECIPES, recipe_names
 from tombola.stages import Progress
 from tombola.stages.attack import read_attack
 from tombola.stages.draw import read_draw
@@ -27,7 +28,6 @@ from tombola.store import Stage, Store, roads
 from tombola.ticket import versions, write_ticket
 
 Watch = Callable[[Stage, bool], Progress]
-RECIPES = Path(__file__).parent / "recipes"
 
 
 def run(
@@ -88,8 +88,7 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
     path = Path(recipe).expanduser()
     shipped = RECIPES / f"{recipe}.yaml"
     if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
-        names = [str(one.relative_to(RECIPES).with_suffix("")) for one in RECIPES.rglob("*.yaml")]
-        near = get_close_matches(str(recipe), names, n=1)
+        near = get_close_matches(str(recipe), recipe_names(), n=1)
         offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
         raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
     return shipped if not path.is_file() and shipped.is_file() else path

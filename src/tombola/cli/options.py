@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tombola.shipped import recipe_names
 from tombola.version import __version__
 
 app = typer.Typer(
@@ -16,7 +17,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Recipe = Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with the package.")]
+
+def _named_recipes(incomplete: str) -> list[str]:
+    return [name for name in recipe_names() if name.startswith(incomplete)]
+
+
+Recipe = Annotated[
+    str,
+    typer.Argument(
+        help="A recipe file, or the name of one that comes with the package.", autocompletion=_named_recipes
+    ),
+]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")]
 Output = Annotated[
     Path | None,
