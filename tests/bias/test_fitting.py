@@ -50,18 +50,20 @@ def test_overlap_tells_entailment_and_shares_out_the_rest(world: World) -> None:
     assert other.shape == (30, 3)
 
 
-def test_the_overlap_model_is_balanced(world: World) -> None:
-    """With no information, entailment is as likely as not, however rare it is."""
+@pytest.mark.parametrize("balanced", [True, False])
+def test_the_overlap_model_is_balanced_unless_told_otherwise(world: World, balanced: bool) -> None:
+    """With no information, entailment is as likely as not, however rare it is; or else just as rare."""
     rng = np.random.default_rng(0)
     texts = [(f"film was very dull {i}", "film was") for i in range(200)]
-    labels = (rng.random(200) > 0.2).astype(int).tolist()
+    labels = (rng.random(200) > 0.2).astype(int)
     found = fit(
-        LexicalOverlap(method="lexical_overlap", predictions="in_sample"),
-        made("mnli", texts, labels),
+        LexicalOverlap(method="lexical_overlap", predictions="in_sample", balanced=balanced),
+        made("mnli", texts, labels.tolist()),
         0,
         world.model,
     )
-    np.testing.assert_allclose(np.exp(found.train[:, 0]), 0.5, atol=0.05)
+    expected = 0.5 if balanced else (labels == 0).mean()
+    np.testing.assert_allclose(np.exp(found.train[:, 0]), expected, atol=0.05)
 
 
 def test_out_of_fold_is_not_in_sample() -> None:

@@ -131,10 +131,9 @@ def _fitted(settings: Fitted, inputs: Any, targets: np.ndarray, rows: np.ndarray
             "data, or set bias.predictions: in_sample."
         )
     overlap = isinstance(settings, LexicalOverlap)
+    weights = "balanced" if isinstance(settings, LexicalOverlap) and settings.balanced else None
     words = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    linear = LogisticRegression(
-        C=settings.strength, class_weight="balanced" if overlap else None, max_iter=1000
-    )
+    linear = LogisticRegression(C=settings.strength, class_weight=weights, max_iter=1000)
     pipeline = make_pipeline(StandardScaler() if overlap else words, linear)
     return pipeline.fit(_take(inputs, rows), targets[rows])
 

@@ -19,11 +19,16 @@ class FittedBias(Settings):
 
 
 class LexicalOverlap(FittedBias):
-    """Class-balanced logistic regression on how much of the second text stands in the first. (Clark et al. 2019)"""
+    """Logistic regression on how much of the second text stands in the first. (Clark et al. 2019)"""
 
     method: Literal["lexical_overlap"]
     label: str | None = Field(
         None, description="the label that overlap speaks for; else entailment, else the first"
+    )
+    balanced: bool = Field(
+        True,
+        description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
+        "of the training data, which a weak model needs: it would learn to deny the label as often",
     )
     vectors: str = Field(
         "minilm", description="the model whose input embeddings tell how alike two words are"
