@@ -35,7 +35,7 @@ def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
     assert report.max_difference < 1e-5
     assert report.after.bytes == (output / "model.safetensors").stat().st_size < report.before.bytes
     assert report.before.bytes == (ticket / "model.safetensors").stat().st_size
-    assert {row.what.split()[0] for row in report.rows} == {"parameters", "FLOPs", "bytes", "seconds"}
+    assert {row.what.split()[0] for row in report.rows} == {"parameters", "FLOPs", "size", "time"}
     assert Shrinkage.model_validate_json((output / "shrinkage.json").read_text()) == report
     json.dumps(report.model_dump(mode="json"))
 
