@@ -6,6 +6,7 @@ import pytest
 
 from tombola.errors import TombolaError
 from tombola.results import Result
+from tombola.tables import matching_lines
 from tombola.transferring import transfer_matrix
 
 
@@ -67,6 +68,18 @@ def test_a_ticket_is_compared_with_the_dense_model_of_its_own_task():
     easy, hard = result(*cells).matching("validation")
     assert (easy.place, easy.strict) == ({"task": "easy"}, None)
     assert (hard.place, hard.strict) == ({"task": "hard"}, 0.5)
+
+
+def test_with_several_dense_models_it_is_said_which_a_ticket_matches():
+    cells = [cell("dense, std", 0.9), cell("dense, poe", 0.7), cell("mask", 0.75, 0.5)]
+    found = result(*cells)
+    assert [(one.dense, one.strict) for one in found.matching("validation")] == [
+        ("dense, std", None),
+        ("dense, poe", 0.5),
+    ]
+    told = matching_lines(found)
+    assert told[0] == "mask: no ticket matches dense, std on validation"
+    assert told[1].startswith("mask: matches dense, poe on validation up to 50%")
 
 
 def test_the_transfer_matrix_is_score_less_dense_and_counts_wins_over_the_own_mask():

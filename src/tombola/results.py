@@ -52,6 +52,8 @@ class Matching:
     place: dict[str, Any]
     within: float | None
     strict: float | None
+    dense: str = "dense"
+    """The variant that it is compared with: there may be several dense ones."""
 
 
 class Result:
@@ -131,6 +133,7 @@ class Result:
                         place=place,
                         within=_sparsest(row for row in own if row.scores[on]["mean"] >= level - slack),
                         strict=_sparsest(row for row in own if row.scores[on]["mean"] >= level),
+                        dense=dense.variant,
                     )
                 )
         return found

@@ -91,14 +91,17 @@ def _spread(score: dict[str, float] | None) -> str:
 def matching_lines(result: Result) -> list[str]:
     """The sparsest ticket of each variant that is as good as the dense model, in a sentence each."""
     on, lines = result.targets[0], []
-    for one in result.matching(on):
+    found = result.matching(on)
+    several = len({one.dense for one in found}) > 1
+    for one in found:
+        dense = one.dense if several else "the dense model"
         name = one.variant + "".join(f" ({axis} {value})" for axis, value in one.place.items())
         if one.within is None:
-            lines.append(f"{name}: no ticket matches the dense model on {on}")
+            lines.append(f"{name}: no ticket matches {dense} on {on}")
         else:
             strict = f"up to {one.strict:.0%}" if one.strict is not None else "at none"
             lines.append(
-                f"{name}: matches the dense model on {on} up to {one.within:.0%}; not below its mean {strict}"
+                f"{name}: matches {dense} on {on} up to {one.within:.0%}; not below its mean {strict}"
             )
     return lines
 

@@ -29,7 +29,7 @@ def _chart(result: Result, on: str, here: dict[str, str]) -> Curves | None:
     rows = [row for row in result.summaries() if on in row.scores and place(row) == here]
     if len({row.sparsity for row in rows}) < 2:
         return None
-    matches = {one.variant: one.within for one in result.matching(on) if _words(one.place) == here}
+    matches = {one.variant: one.within for one in reversed(result.matching(on)) if _words(one.place) == here}
     lines: dict[str, list[Summary]] = {}
     for row in rows:
         lines.setdefault(line(row), []).append(row)

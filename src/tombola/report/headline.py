@@ -51,11 +51,19 @@ def matching(result: Result) -> Section | None:
     if not found:
         return None
     axes = list(dict.fromkeys(axis for one in found for axis in one.place))
+    several = len({one.dense for one in found}) > 1
     columns = [Column("variant"), *(Column(short(axis)) for axis in axes)]
+    columns += [Column("compared with")] if several else []
     columns += [Column("within one deviation", "percent"), Column("not below the mean", "percent")]
     rows = [
         Row(
-            [one.variant, *(str(one.place.get(axis, "")) for axis in axes), one.within, one.strict],
+            [
+                one.variant,
+                *(str(one.place.get(axis, "")) for axis in axes),
+                *([one.dense] if several else []),
+                one.within,
+                one.strict,
+            ],
             {"variant": one.variant, **{axis: str(value) for axis, value in one.place.items()}},
         )
         for one in found
