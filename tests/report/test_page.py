@@ -11,6 +11,7 @@ from tests.report.rich import HOSTILE, SPARSITIES, rich_result
 from tests.test_results import cell
 from tombola.errors import TombolaError
 from tombola.report import report, write_report
+from tombola.report.maps import _endings
 from tombola.results import Result
 
 
@@ -231,3 +232,13 @@ def test_a_study_of_which_nothing_was_finished_shows_what_failed(tmp_path):
     assert [one["title"] for one in content["sections"]] == ["What failed", "Recipe and versions"]
     (table,) = section(content, "What failed")["parts"]
     assert table["rows"][0]["values"] == ["train/abc", "fine-tune", "out of memory", "x.log", 2]
+
+
+def test_tensors_of_a_map_are_named_by_their_shortest_telling_end():
+    names = ["attention.self.query", "attention.output.dense", "output.dense", "intermediate.dense"]
+    assert _endings(names) == {
+        "attention.self.query": "query",
+        "attention.output.dense": "attention.output.dense",
+        "output.dense": "output.dense",
+        "intermediate.dense": "intermediate.dense",
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -78,7 +78,12 @@ def freezing(result: Result) -> Section | None:
         if not frozen:
             continue
         row = result.summary(cells)
-        shares = {tuple(name.split("/", 1)): fmean(run[name] for run in frozen) for name in frozen[0]}
+        tensors = {name: name.split("/", 1) for name in frozen[0]}
+        short = _endings({kind for _, kind in tensors.values()})
+        shares = {
+            (layer, short[kind]): fmean(run[name] for run in frozen)
+            for name, (layer, kind) in tensors.items()
+        }
         note = f"{cells[0]['frozen']['steps']:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
     note = "The share of steps, in percent, in which a tensor was held where it was: by layer and kind of tensor."
@@ -90,6 +95,17 @@ def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) 
     layers = list(dict.fromkeys(layer for layer, _ in shares))
     values = [[shares.get((layer, kind)) for kind in kinds] for layer in layers]
     return Heatmap(name, layers, kinds, values, "layer", note=note, facets=where)
+
+
+def _endings(names: Collection[str]) -> dict[str, str]:
+    """The shortest ending of each dotted name that no other name has: a map of whole names is wider than a page."""
+    found = {}
+    for name in names:
+        parts = name.split(".")
+        endings = (".".join(parts[start:]) for start in reversed(range(1, len(parts))))
+        alone = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in names) == 1)
+        found[name] = next(alone, name)
+    return found
 
 
 def _layer(layer: int | None) -> str:
