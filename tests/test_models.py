@@ -60,6 +60,29 @@ def test_a_head_depends_on_the_seed_alone(tmp_path: Path) -> None:
         assert not same_weights(one, load_model(folder, task, seed=2))
 
 
+def test_a_new_pooler_depends_on_the_seed_alone_and_keeps_a_states_spread(tmp_path: Path) -> None:
+    folder = saved(tmp_path)
+    own = load_model(folder, SST2, seed=1)
+    new = load_model(folder, SST2, seed=1, new_pooler=True)
+    wider = load_model(folder, MNLI, seed=1, new_pooler=True)
+    other = load_model(folder, SST2, seed=2, new_pooler=True)
+    changed = {name for name, tensor in new.named_parameters() if not tensor.equal(own.get_parameter(name))}
+    assert changed == {"bert.pooler.dense.weight", "bert.pooler.dense.bias"}
+    weight = new.bert.pooler.dense.weight
+    assert weight.equal(wider.bert.pooler.dense.weight)
+    assert not weight.equal(other.bert.pooler.dense.weight)
+    torch.testing.assert_close(weight.std() * len(weight) ** 0.5, torch.tensor(1.0), rtol=0.05, atol=0)
+    assert not new.bert.pooler.dense.bias.any()
+
+
+def test_a_model_without_a_pooler_gets_none(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "bert")
+    masked = load_model(folder, WIKITEXT, seed=1, new_pooler=True)
+    assert same_weights(masked, load_model(folder, WIKITEXT, seed=1))
+    with pytest.raises(ModelError, match="roberta models have none"):
+        load_model(saved(tmp_path / "roberta", "roberta"), SST2, seed=1, new_pooler=True)
+
+
 def test_a_decoder_has_no_masked_language_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no masked-lm model of the type 'gpt2'"):
         load_model(saved(tmp_path, "gpt2"), WIKITEXT, seed=0)

@@ -71,6 +71,20 @@ def test_what_does_not_change_the_result_does_not_change_the_key(world):
     assert one.model.key == same.model.key != other.model.key
 
 
+def test_a_new_pooler_is_trained_rewound_and_ranked_like_the_encoder(world, tmp_path):
+    (one,) = plans(world, pooler="new", search=IMP, draw={"sparsity": 0.25})
+    (own,) = plans(world, search=IMP, draw={"sparsity": 0.25})
+    assert not {stage.key for stage in one.stages()} & {stage.key for stage in own.stages()}
+    store = Store(tmp_path)
+    execute(one.stages(), store)
+    start = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), 1, new_pooler=True)
+    rewound, mask = prepare(job(store, one.model)), Mask.load(store.open(one.mask) / "mask.safetensors")
+    kept = mask["pooler.dense"]
+    pooler, first = (model.base_model.get_parameter("pooler.dense.weight") for model in (rewound, start))
+    assert pooler[kept].equal(first[kept])
+    assert not pooler[~kept].any()
+
+
 def test_changed_data_changes_the_key(world, tmp_path):
     (one,) = plans(world)
     copy = tmp_path / "task.yaml"

@@ -133,10 +133,11 @@ def model_class(architecture: str) -> "type[PreTrainedModel]":
     return kind
 
 
-def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
+def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = False) -> "PreTrainedModel":
     """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone.
 
     A head that the checkpoint brings is kept if it names the task's labels; its outputs are put in the task's order.
+    A sentence encoder's pooler was never trained, and `new_pooler` gives it another.
     """
     import torch
     import transformers
@@ -167,7 +168,28 @@ def load_model(folder: Path, task: "Task", seed: int) -> "PreTrainedModel":
         _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
     elif task.labels is not None:
         _put_in_order(model, set(loading["missing_keys"]), _label_names(folder), task)
+    if new_pooler:
+        _renew_pooler(model, seed)
     return model
+
+
+def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:
+    """Xavier's weights, which keep the spread of a normed state through the tanh, and no bias.
+
+    Models of one family without a pooler, such as masked language models, are left as they are.
+    """
+    import torch
+
+    from tombola.families import family_of
+
+    family = family_of(model)
+    if family.pooler is None:
+        raise ModelError(f"pooler: {family.name} models have none; leave `pooler: own`")
+    dense = next((part for name, part in model.base_model.named_modules() if name == family.pooler), None)
+    if isinstance(dense, torch.nn.Linear):
+        generator = torch.Generator().manual_seed(seed)
+        torch.nn.init.xavier_uniform_(dense.weight, generator=generator)
+        torch.nn.init.zeros_(dense.bias)
 
 
 def _label_names(folder: Path) -> list[str]:

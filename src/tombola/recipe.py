@@ -45,6 +45,10 @@ class Recipe(Settings):
     name: str = Field("run", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")
     model: str = Field(description="an embedded model, a local folder or a hub id")
+    pooler: Literal["own", "new"] = Field(
+        "own",
+        description="new: initialised as the head is, for sentence encoders, whose own was never trained",
+    )
     task: str = Field(description="a task's name, or the path of a task file")
     seed: int = Field(1, ge=0)
     precision: Literal["auto", "fp32", "bf16"] = "auto"

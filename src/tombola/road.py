@@ -24,7 +24,7 @@ class Road:
     def __init__(self, recipe: Recipe, precision: str) -> None:
         self.recipe = recipe
         self.precision = precision
-        self.origin = model_ref(recipe.model)
+        self.origin = model_ref(recipe.model, recipe.pooler)
         self.data = self.split("train", recipe.data.train, recipe.data.mix)
 
     def split(self, on: str, limit: int | None, mix: Sequence[Mixed] = ()) -> Ref:

@@ -33,7 +33,7 @@ def run(job: Job) -> None:
             "the mask removes every weight of %s, so that nothing passes through it: draw fewer, rank inside each "
             "matrix (draw.scope: local)%s",
             name,
-            ", or leave it out (search.pooler: false)" if "pooler" in name else "",
+            ", leave it out (search.pooler: false) or renew it (pooler: new)" if "pooler" in name else "",
         )
     mask.save(job.folder / MASK)
     job.write_json(DRAW, describe(mask, origin.num_parameters()))

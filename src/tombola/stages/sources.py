@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 
 @once
-def model_ref(name: str) -> Ref:
-    """A reference to a pre-trained model."""
+def model_ref(name: str, pooler: str = "own") -> Ref:
+    """A reference to a pre-trained model, with its own pooler or with a new one."""
     found = find_model(name)
-    return Ref(found.fingerprint, {"name": name, "folder": str(found.folder)})
+    where = {"name": name, "folder": str(found.folder)}
+    if pooler == "own":
+        return Ref(found.fingerprint, where)
+    return Ref(f"{found.fingerprint}+{pooler} pooler", {**where, "pooler": pooler})
 
 
 @once
@@ -115,7 +118,8 @@ def task_of(job: Job) -> Task:
 
 def pretrained(job: Job, task: Task, seed: int) -> "PreTrainedModel":
     """The pre-trained model with a new head for the task."""
-    return load_model(Path(job.ref("model").where["folder"]), task, seed)
+    where = job.ref("model").where
+    return load_model(Path(where["folder"]), task, seed, new_pooler=where.get("pooler") == "new")
 
 
 def tokenizer_of(job: Job) -> "PreTrainedTokenizerBase":
