@@ -21,6 +21,10 @@ def started(gate, count=MANY):
     return gate.start(magnitudes, magnitudes < 0.3, generator())
 
 
+def sample(gate, margin, seed=0):
+    return gate.sample(margin, torch.empty_like(margin), generator(seed))
+
+
 def test_hard_concrete_starts_at_log_five_where_the_gate_without_noise_is_nine_tenths():
     scores, cut = started(HardConcrete())
     assert cut == 0.0
@@ -33,7 +37,7 @@ def test_hard_concrete_starts_at_log_five_where_the_gate_without_noise_is_nine_t
 def test_hard_concrete_samples_have_the_published_statistics():
     gate = HardConcrete()
     scores, _ = started(gate)
-    sampled = gate.sample(scores, generator())
+    sampled = sample(gate, scores)
     assert sampled.mean().item() == pytest.approx(0.807, abs=0.002)
     assert sampled.eq(0).float().mean().item() == pytest.approx(0.039, abs=0.001)
     assert sampled.eq(1).float().mean().item() == pytest.approx(0.503, abs=0.003)
@@ -45,7 +49,7 @@ def test_hard_concrete_samples_have_the_published_statistics():
 
 def test_hard_concrete_noise_is_uniform_within_its_edges():
     gate = HardConcrete(stretch=(-1e-6, 1 + 1e-6), temperature=1.0)
-    sampled = gate.sample(torch.zeros(MANY), generator())  # the sigmoid undoes the logit: the noise itself
+    sampled = sample(gate, torch.zeros(MANY))  # the sigmoid undoes the logit: the noise itself
     assert sampled.min() >= EDGE * 0.99
     assert sampled.max() <= 1 - EDGE * 0.99
     assert sampled.mean().item() == pytest.approx(0.5, abs=0.002)
@@ -59,7 +63,7 @@ def test_hard_concrete_gradient_is_autograds(spread):
     plain = (1.2 * torch.sigmoid((torch.logit(noise) + scores) / (2 / 3)) - 0.1).clamp(0, 1)
     upstream = torch.randn(5000, generator=generator(3))
     plain.backward(upstream)
-    sampled = gate.sample(scores.detach(), generator(2))
+    sampled = sample(gate, scores.detach(), seed=2)
     assert torch.allclose(sampled, plain.detach(), atol=1e-6)
     ours = gate.back(upstream.clone(), sampled, scores.detach())
     assert torch.allclose(ours, scores.grad, atol=1e-5)
@@ -77,7 +81,7 @@ def test_openness_is_how_often_a_gate_is_not_shut():
     for gate in (HardConcrete(), Bernoulli()):
         for score in (-1.0, 0.3, 2.0):
             scores = torch.full((MANY,), score)
-            often = gate.sample(scores, generator()).gt(0).double().mean().item()
+            often = sample(gate, scores).gt(0).double().mean().item()
             assert often == pytest.approx(gate.openness(scores[:1]).item(), abs=0.003)
 
 
@@ -87,7 +91,7 @@ def test_hard_initialisation_has_two_values_and_a_cut_between():
     scores, cut = Threshold().start(magnitudes, removed, generator())
     assert scores.tolist() == pytest.approx([0.02, 0.0, 0.02, 0.0])
     assert cut == 0.01
-    assert Threshold().sample(scores - cut, generator()).tolist() == [1, 0, 1, 0]
+    assert sample(Threshold(), scores - cut).tolist() == [1, 0, 1, 0]
 
 
 def test_soft_initialisation_cuts_magnitudes_at_the_kth_smallest():
@@ -95,7 +99,7 @@ def test_soft_initialisation_cuts_magnitudes_at_the_kth_smallest():
     scores, cut = Threshold(initial="soft").start(magnitudes, magnitudes < 0.25, generator())
     assert torch.equal(scores, magnitudes)
     assert cut == pytest.approx(0.2)
-    assert Threshold().sample(scores - cut, generator()).tolist() == [1, 0, 1, 0]
+    assert sample(Threshold(), scores - cut).tolist() == [1, 0, 1, 0]
 
 
 def test_random_initialisation_shuts_as_many_elsewhere():
@@ -108,8 +112,8 @@ def test_random_initialisation_shuts_as_many_elsewhere():
 
 def test_threshold_passes_gradients_straight_through_and_sign_only_near_zero():
     margin, upstream = torch.tensor([-3.0, -0.5, 0.5, 3.0]), torch.tensor([1.0, 2.0, 3.0, 4.0])
-    sampled = Threshold().sample(margin, generator())
-    assert sampled.tolist() == Sign().sample(margin, generator()).tolist() == [0, 0, 1, 1]
+    sampled = sample(Threshold(), margin)
+    assert sampled.tolist() == sample(Sign(), margin).tolist() == [0, 0, 1, 1]
     assert Threshold().back(upstream.clone(), sampled, margin).tolist() == [1, 2, 3, 4]
     assert Sign().back(upstream.clone(), sampled, margin).tolist() == [0, 2, 3, 0]
 
@@ -122,7 +126,7 @@ def test_sign_starts_on_both_sides_of_zero():
 def test_bernoulli_gates_are_ones_and_zeros_with_the_gradient_of_their_mean():
     gate = Bernoulli(initial=0.7)
     scores, _ = started(gate)
-    sampled = gate.sample(scores, generator())
+    sampled = sample(gate, scores)
     assert set(sampled.unique().tolist()) == {0.0, 1.0}
     assert sampled.mean().item() == pytest.approx(0.7, abs=0.003)
     assert gate.back(torch.ones(1), sampled[:1], scores[:1]).item() == pytest.approx(0.7 * 0.3, abs=1e-5)

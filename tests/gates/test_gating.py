@@ -47,7 +47,7 @@ def test_gradients_of_scores_are_those_of_autograd_through_the_gates(model_type,
     gating = gating_of(model, granularity)
     gating.hold(model)
     gating.sample(step=5)
-    factors = dict(zip((group.name for group in gating.units.groups), gating._sampled, strict=True))
+    factors = dict(zip((group.name for group in gating.units.groups), gating._factors, strict=True))
     loss = loss_of(model)
     loss.backward()
     gating.collect(share=0.0)
@@ -61,7 +61,7 @@ def test_gradients_of_scores_are_those_of_autograd_through_the_gates(model_type,
 
     assert loss.item() == pytest.approx(plain.item(), abs=1e-6)
     largest = max(leaf.grad.abs().max() for leaf in leaves.values())
-    for group, score, sampled in zip(gating.units.groups, gating.scores, gating._sampled, strict=True):
+    for group, score, sampled in zip(gating.units.groups, gating.scores, gating._factors, strict=True):
         inside = (sampled > 0) & (sampled < 1)
         slope = (sampled + 0.1) * (1.1 - sampled) / 0.8 * inside
         wanted = leaves[group.name].grad * slope
@@ -108,7 +108,7 @@ def test_noise_depends_on_seed_and_step_alone():
         gating.hold(model)
         torch.rand(seed + step)
         gating.sample(step)
-        samples.append(torch.cat([sampled.flatten() for sampled in gating._sampled]))
+        samples.append(torch.cat([sampled.flatten() for sampled in gating._factors]))
     assert torch.equal(samples[0], samples[1])
     assert not torch.equal(samples[0], samples[2])
     assert not torch.equal(samples[0], samples[3])

@@ -29,8 +29,8 @@ class Gate(Kind):
         ...
 
     @abstractmethod
-    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors for one optimizer step; booleans where they are 0 and 1."""
+    def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
+        """The factors for one optimizer step, written into `out`."""
         ...
 
     @abstractmethod

@@ -23,9 +23,9 @@ class Bernoulli(Gate):
         """The score of the first probability, whatever the weights are."""
         return torch.full_like(magnitudes, math.log(self.initial / (1 - self.initial))), 0.0
 
-    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
         """1 with probability σ(a), else 0."""
-        return torch.bernoulli(torch.sigmoid(margin), generator=generator)
+        return torch.bernoulli(torch.sigmoid(margin), generator=generator, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """Straight through the sample, and then through the sigmoid."""

@@ -49,29 +49,27 @@ class Gating(nn.Module):
         self.register_buffer("cuts", torch.tensor([cut for _, cut in started]))
         self.register_buffer("multipliers", torch.zeros(3, dtype=torch.float64))
         self._weights: GatedWeights | None = None
-        self._sampled: list[Tensor] = []
+        self._factors: list[Tensor] = []
 
     def hold(self, model: PreTrainedModel) -> None:
         """Take a model's weights under the gates, until `release`."""
         self.to(model.device)
         self._weights = GatedWeights(model, self.units)
+        self._factors = self._room() if self.gate.straight else [torch.empty_like(s) for s in self.scores]
 
     def release(self) -> None:
         """Give the model back as it was."""
         if self._weights is not None:
             self._weights.release()
-        self._weights, self._sampled = None, []
+        self._weights, self._factors = None, []
 
     @torch.no_grad()
     def sample(self, step: int) -> None:
         """Draw the gates of one step, and write the gated weights into the model."""
         assert self._weights is not None
         generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step))
-        self._sampled = []
-        for group, margin in zip(self.units.groups, self._margins(), strict=True):
-            factors = self.gate.sample(margin, generator)
-            self._weights.write(group, factors)
-            self._sampled.append(factors)
+        for group, margin, factors in zip(self.units.groups, self._margins(), self._factors, strict=True):
+            self._weights.write(group, self.gate.sample(margin, factors, generator))
 
     @torch.no_grad()
     def collect(self, share: float) -> None:
@@ -82,8 +80,8 @@ class Gating(nn.Module):
             score.grad = self._weights.gradient(group)
         if self.gate.straight and not pressure:
             return  # the margins need not even be computed
-        for score, sampled, margin in zip(self.scores, self._sampled, self._margins(), strict=True):
-            score.grad = self.gate.back(cast(Tensor, score.grad), sampled, margin)
+        for score, factors, margin in zip(self.scores, self._factors, self._margins(), strict=True):
+            score.grad = self.gate.back(cast(Tensor, score.grad), factors, margin)
             if pressure:
                 score.grad.add_(self.gate.openness_slope(margin), alpha=pressure / self.units.count)
 
@@ -130,8 +128,15 @@ class Gating(nn.Module):
         return float(total) / self.units.count
 
     def _margins(self) -> Iterator[Tensor]:
+        """The scores less their cuts, a group at a time; each lasts until the next is asked for."""
         cuts = cast(list[float], self.cuts.tolist())
-        return (score - cut if cut else score for score, cut in zip(self.scores, cuts, strict=True))
+        for score, cut, room in zip(self.scores, cuts, self._room(), strict=True):
+            yield torch.sub(score.detach(), cut, out=room) if cut else score.detach()
+
+    def _room(self) -> list[Tensor]:
+        """A tensor like each group's scores, all in one place: fresh memory for each would cost more than the sums."""
+        place = self.cuts.new_empty(max(score.numel() for score in self.scores))
+        return [place[: score.numel()].view_as(score) for score in self.scores]
 
 
 def _seed(seed: int, step: int) -> int:

@@ -40,11 +40,16 @@ class HardConcrete(Gate):
         low, high = self.stretch
         return torch.full_like(magnitudes, math.log((self.initial - low) / (high - self.initial))), 0.0
 
-    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
         """clip((ζ − γ)·σ((logit u + a)/β) + γ, 0, 1) with uniform u."""
         low, high = self.stretch
-        noise = torch.empty_like(margin).uniform_(EDGE, 1 - EDGE, generator=generator)
-        soft = noise.logit_().add_(margin).div_(self.temperature).sigmoid_()
+        soft = (
+            out.uniform_(EDGE, 1 - EDGE, generator=generator)
+            .logit_()
+            .add_(margin)
+            .div_(self.temperature)
+            .sigmoid_()
+        )
         return soft.mul_(high - low).add_(low).clamp_(0.0, 1.0)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:

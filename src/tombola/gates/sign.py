@@ -22,9 +22,9 @@ class Sign(Gate):
         """Negative for what is to be shut, positive for the rest."""
         return torch.where(removed, -self.initial, self.initial), 0.0
 
-    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
         """1 for positive scores, else 0."""
-        return margin.gt(0)
+        return torch.gt(margin, 0, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """Straight through near 0, nothing further away."""

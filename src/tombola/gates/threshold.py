@@ -40,9 +40,9 @@ class Threshold(Gate):
             removed = removed.flatten()[order].view_as(removed)
         return torch.where(removed, 0.0, KEPT), CUT
 
-    def sample(self, margin: Tensor, generator: torch.Generator) -> Tensor:
+    def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
         """1 above the cut, else 0."""
-        return margin.gt(0)
+        return torch.gt(margin, 0, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
         """Straight through."""
