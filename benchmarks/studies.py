@@ -21,8 +21,8 @@ from tombola.costs import steps
 from tombola.engines import Local, Outcome, Watcher
 from tombola.engines.pool import Pool
 from tombola.engines.schedule import Schedule
+from tombola.once import reading_once
 from tombola.stages import Job, Kind, kinds, stage
-from tombola.stages.once import reading_once
 from tombola.store import Stage, Store
 from tombola.studying import Study, plan_study, study
 

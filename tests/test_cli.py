@@ -141,6 +141,23 @@ def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
     assert said.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (["list", "recipes"], ["torch", "transformers", "numpy"]),
+        (["list", "tasks"], ["torch", "transformers"]),
+        (["validate", "quickstart"], ["transformers", "sklearn", "scipy", "accelerate"]),
+    ],
+)
+def test_no_one_waits_for_what_a_verb_does_not_use(words, unused):
+    code = (
+        f"import sys, tombola.cli; tombola.cli.app({words}, standalone_mode=False); "
+        f"sys.exit(str([name for name in {unused} if name in sys.modules]))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert said.stderr.strip() == "[]"
+
+
 def test_everything_that_the_readme_imports_is_there():
     import tombola as package
 

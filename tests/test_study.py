@@ -11,9 +11,9 @@ import tombola
 from tombola.cli import app
 from tombola.costs import estimate, steps
 from tombola.errors import RecipeError
+from tombola.once import reading_once
 from tombola.pipeline import plan
 from tombola.recipe import expand
-from tombola.stages.once import reading_once
 from tombola.store import Store, roads
 from tombola.studying import Study, plan_study
 

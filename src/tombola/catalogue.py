@@ -1,24 +1,17 @@
-"""What there is to name in a recipe, and whether a file names it rightly."""
+"""What there is to name in a recipe, and whether a file names it rightly.
+
+Each list imports what it is of and no more: the recipes are there at once, and no one waits for torch to read them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import yaml
 
-from tombola.attacks import attacks
-from tombola.errors import TombolaError, UnknownName
-from tombola.families import families
-from tombola.models import EMBEDDED
-from tombola.objectives import objectives
-from tombola.recipe import expand, load_recipe
-from tombola.running import find_recipe
-from tombola.search import about, searches
-from tombola.sharing.plan import check_share
-from tombola.shipped import RECIPES, recipe_names
-from tombola.stages.sources import all_targets, find_target
-from tombola.tasks import Task, task_names
+from tombola.errors import UnknownName
+from tombola.shipped import RECIPES, find_recipe, recipe_names
 from tombola.yaml12 import parse_yaml
 
 Rows = list[tuple[str, str]]
@@ -26,30 +19,77 @@ Rows = list[tuple[str, str]]
 
 def catalogue(kind: str | None = None) -> dict[str, Rows]:
     """Names with one line each, by kind."""
-    found = {
-        "models": [(name, f"embedded, from the package {package}") for name, package in EMBEDDED.items()],
-        "tasks": [(name, Task.named(name).about) for name in task_names()],
-        "methods": [(name, search.about) for name, search in searches.items()],
-        "objectives": [(name, about(objective)) for name, objective in objectives.items()],
-        "attacks": [(name, kind.paper) for name, kind in attacks.items()],
-        "families": [(family.name, ", ".join(family.model_types)) for family in families()],
-        "recipes": [(name, _recipe_about(RECIPES / f"{name}.yaml")) for name in recipe_names()],
-    }
-    if kind is None:
-        return found
-    if kind not in found:
-        raise UnknownName("list", kind, found)
-    return {kind: found[kind]}
+    if kind is not None and kind not in _LISTS:
+        raise UnknownName("list", kind, _LISTS)
+    return {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
+
+
+def _models() -> Rows:
+    from tombola.models import EMBEDDED
+
+    return [(name, f"embedded, from the package {package}") for name, package in EMBEDDED.items()]
+
+
+def _tasks() -> Rows:
+    from tombola.tasks import Task, task_names
+
+    return [(name, Task.named(name).about) for name in task_names()]
+
+
+def _methods() -> Rows:
+    from tombola.search import searches
+
+    return [(name, search.about) for name, search in searches.items()]
+
+
+def _objectives() -> Rows:
+    from tombola.objectives import objectives
+    from tombola.search import about
+
+    return [(name, about(objective)) for name, objective in objectives.items()]
+
+
+def _attacks() -> Rows:
+    from tombola.attacks import attacks
+
+    return [(name, kind.paper) for name, kind in attacks.items()]
+
+
+def _families() -> Rows:
+    from tombola.families import families
+
+    return [(family.name, ", ".join(family.model_types)) for family in families()]
+
+
+def _recipes() -> Rows:
+    return [(name, _recipe_about(RECIPES / f"{name}.yaml")) for name in recipe_names()]
+
+
+_LISTS: dict[str, Callable[[], Rows]] = {
+    "models": _models,
+    "tasks": _tasks,
+    "methods": _methods,
+    "objectives": _objectives,
+    "attacks": _attacks,
+    "families": _families,
+    "recipes": _recipes,
+}
 
 
 def check_file(file: str, overrides: Iterable[str] = ()) -> str:
     """Check a recipe or a task file without running it; a sentence that says what it is."""
+    from tombola.recipe import expand, load_recipe
+    from tombola.tasks import Task
+    from tombola.tasks.targets import all_targets, find_target
+
     path = find_recipe(file)
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
         return f"a valid task, {task.name} version {task.version}"
     raw = load_recipe(path, overrides)
     if "tasks" in raw:
+        from tombola.sharing.plan import check_share
+
         return check_share(raw)
     cells = expand(raw)
     for cell in cells:
@@ -69,10 +109,7 @@ def _is_task(path: Path) -> bool:
 
 
 def _recipe_about(path: Path) -> str:
-    try:
-        return str(load_recipe(path).get("about", ""))
-    except TombolaError as error:
-        return f"cannot be read: {error}"
+    return str(parse_yaml(path.read_text(encoding="utf-8")).get("about", ""))
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,14 +3,16 @@
 Each answers one question about a ticket. (BERT-Tickets, section 4 and appendix)
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field
-from transformers import AutoModel, PreTrainedModel
 
 from tombola.masks import Mask, Units
 from tombola.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Reinitialise(Settings):
@@ -40,7 +42,7 @@ Control = Annotated[Reinitialise | Shuffle | Noise, Field(discriminator="kind")]
 
 
 @torch.no_grad()
-def apply_control(control: Reinitialise | Shuffle | Noise, model: PreTrainedModel, seed: int) -> None:
+def apply_control(control: Reinitialise | Shuffle | Noise, model: "PreTrainedModel", seed: int) -> None:
     """Change the model's weights in place, from `seed` alone."""
     match control:
         case Reinitialise():
@@ -74,7 +76,9 @@ def perturb(mask: Mask, share: float, seed: int) -> Mask:
     )
 
 
-def _reinitialise(model: PreTrainedModel, seed: int) -> None:
+def _reinitialise(model: "PreTrainedModel", seed: int) -> None:
+    from transformers import AutoModel
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fresh = AutoModel.from_config(model.config)
@@ -83,7 +87,7 @@ def _reinitialise(model: PreTrainedModel, seed: int) -> None:
     model.base_model.load_state_dict({name: drawn[name] for name in known})
 
 
-def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
+def _shuffle_layers(model: "PreTrainedModel", seed: int) -> None:
     from tombola.families import family_of
 
     layers = family_of(model).layers_of(model)

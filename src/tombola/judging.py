@@ -13,8 +13,8 @@ from tombola.attacks.run import attack as attack_model
 from tombola.errors import TombolaError
 from tombola.evaluation import Score, evaluate_split
 from tombola.models import find_model, load_tokenizer, open_model
-from tombola.stages.sources import find_target
 from tombola.tasks import Task
+from tombola.tasks.targets import find_target
 from tombola.ticket import TICKET, Ticket
 from tombola.training.settings import TrainSettings
 

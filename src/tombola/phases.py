@@ -15,7 +15,7 @@ from tombola.errors import TombolaError
 from tombola.recipe import Recipe, expand
 from tombola.results import Result, Summary
 from tombola.search.importance import Importance
-from tombola.stages.sources import find_target
+from tombola.tasks.targets import find_target
 
 ORDERS = ("winning", "random", "losing")
 

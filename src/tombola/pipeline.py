@@ -10,8 +10,8 @@ from tombola.recipe_parts import RetrainSettings
 from tombola.road import Road
 from tombola.search import searches
 from tombola.stages import Progress
-from tombola.stages.sources import all_targets
 from tombola.store import Stage, Store, roads
+from tombola.tasks.targets import all_targets
 from tombola.training import resolve_precision
 
 

@@ -12,9 +12,10 @@ from tombola.stages import kinds
 from tombola.stages.attack import vectors_ref
 from tombola.stages.bias import bias_refs
 from tombola.stages.given import mask_ref
-from tombola.stages.sources import data_ref, find_target, model_ref
+from tombola.stages.sources import data_ref, model_ref
 from tombola.store import Ref, Stage
 from tombola.tasks.mixing import Mixed
+from tombola.tasks.targets import find_target
 from tombola.training import TrainSettings
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from tombola.engines.ranks import is_main
-from tombola.errors import RecipeError
 from tombola.evaluation import Score
 from tombola.housekeeping import keep
+from tombola.once import reading_once
 from tombola.phases import phases, places
 from tombola.pipeline import Plan, execute, plan
 from tombola.recipe import expand, load_recipe
 from tombola.results import RESULTS, Result
-from tombola.shipped import RECIPES, recipe_names
+from tombola.shipped import find_recipe
 from tombola.stages import Progress
 from tombola.stages.attack import read_attack
 from tombola.stages.draw import read_draw
 from tombola.stages.evaluate import read_scores
 from tombola.stages.measure import read_measured
-from tombola.stages.once import reading_once
 from tombola.stages.train import read_frozen
 from tombola.store import Stage, Store, roads
 from tombola.ticket import versions, write_ticket
@@ -79,19 +77,6 @@ def head(name: str, about: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
 def decisions(result: Result) -> dict[str, list[dict[str, Any]]]:
     """For each data set, how sparse each variant can be and still match the dense model."""
     return {on: [asdict(one) for one in result.matching(on)] for on in result.targets}
-
-
-def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
-    """A recipe by path, or by its name among those that come with the package (`bert_tickets/quick`)."""
-    if isinstance(recipe, Mapping):
-        return recipe
-    path = Path(recipe).expanduser()
-    shipped = RECIPES / f"{recipe}.yaml"
-    if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
-        near = get_close_matches(str(recipe), recipe_names(), n=1)
-        offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
-        raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
-    return shipped if not path.is_file() and shipped.is_file() else path
 
 
 def collect(one: Plan, store: Store, tickets: Path | None) -> dict[str, Any]:

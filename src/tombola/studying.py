@@ -16,12 +16,13 @@ from pydantic import Field
 from tombola.engines import Engine, Local, Outcome, Ray, Watcher
 from tombola.errors import RecipeError
 from tombola.housekeeping import keep
+from tombola.once import reading_once
 from tombola.pipeline import Plan, plan
 from tombola.recipe import Cell, Raw, expand, load_recipe
 from tombola.results import RESULTS, Result
-from tombola.running import collect, decisions, find_recipe, head
+from tombola.running import collect, decisions, head
 from tombola.settings import Settings, checked
-from tombola.stages.once import reading_once
+from tombola.shipped import find_recipe
 from tombola.store import Stage, Store, roads
 from tombola.tabulating import Difference, differences, frontier, observations, table
 

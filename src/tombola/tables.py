@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from tombola.analysis import Comparison
 from tombola.console import out
-from tombola.evaluation import Score
-from tombola.masks import Mask
-from tombola.results import Result
-from tombola.transferring import Transfer
 
 if TYPE_CHECKING:
+    from tombola.analysis import Comparison
     from tombola.attacks import AttackReport
+    from tombola.evaluation import Score
+    from tombola.masks import Mask
+    from tombola.results import Result
     from tombola.shrink import Export, Row
+    from tombola.transferring import Transfer
 
 MANY = 5
 """Columns of scores beyond which a table no longer fits a terminal of 80 characters."""

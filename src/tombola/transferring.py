@@ -10,7 +10,8 @@ from typing import Any
 from tombola.errors import RecipeError
 from tombola.recipe import Raw, load_recipe
 from tombola.results import Result
-from tombola.running import find_recipe, run
+from tombola.running import run
+from tombola.shipped import find_recipe
 
 DENSE, TRANSFERRED = "dense", "transferred"
 

@@ -305,8 +305,8 @@ def test_the_published_tickets_are_those_of_the_recipe(name: str, expected: dict
     from tests.tiny import tiny
     from tombola.masks import Scores, Units
     from tombola.recipe import load_recipe
-    from tombola.running import find_recipe
     from tombola.search import searches
+    from tombola.shipped import find_recipe
 
     said: ShareRecipe = checked(ShareRecipe, load_recipe(find_recipe(f"super_tickets/{name}")))
     assert {task: said.sparsity_of(task) for task in said.tasks} == expected

@@ -16,17 +16,18 @@ from tombola.bias import BiasModel, read
 from tombola.errors import DataError, RecipeError
 from tombola.evaluation import predict
 from tombola.models import load_model, load_tokenizer
+from tombola.once import reading_once
 from tombola.pipeline import execute
 from tombola.stages import kinds
 from tombola.stages.bias import bias_refs, read_bias
 from tombola.stages.evaluate import read_scores
-from tombola.stages.once import reading_once
-from tombola.stages.sources import all_targets, data_ref, find_target, load_split, model_ref
+from tombola.stages.sources import data_ref, load_split, model_ref
 from tombola.stages.teacher import read_teacher
 from tombola.store import Ref, Stage, Store
 from tombola.tasks import Task, collate_of, encode
 from tombola.tasks.mixing import Mixed
 from tombola.tasks.synthetic import SyntheticBias
+from tombola.tasks.targets import all_targets, find_target
 
 
 @pytest.fixture

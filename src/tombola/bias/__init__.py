@@ -1,7 +1,16 @@
 """Bias models: weak models of what is spurious in a task's training data, whose predictions debiasing losses use."""
 
-from tombola.bias.files import read, read_log_probs
-from tombola.bias.fitting import Fit, fit
+from typing import TYPE_CHECKING
+
 from tombola.bias.settings import BiasModel
+from tombola.lazy import lazily
+
+if TYPE_CHECKING:
+    from tombola.bias.files import read, read_log_probs
+    from tombola.bias.fitting import Fit, fit
 
 __all__ = ["BiasModel", "Fit", "fit", "read", "read_log_probs"]
+
+__getattr__ = lazily(
+    __name__, {"Fit": "fitting", "fit": "fitting", "read": "files", "read_log_probs": "files"}
+)

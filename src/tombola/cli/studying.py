@@ -80,7 +80,7 @@ def _show_plan(planned: "Planned", store: str | None) -> None:
 
     from tombola import console
     from tombola.costs import estimate
-    from tombola.stages.once import reading_once
+    from tombola.once import reading_once
     from tombola.store import Store as OpenStore
 
     with reading_once():

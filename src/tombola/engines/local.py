@@ -8,8 +8,8 @@ from pydantic import Field
 from tombola.engines.outcome import Outcome, Watcher
 from tombola.engines.schedule import Schedule
 from tombola.engines.work import attempt
+from tombola.once import reading_once
 from tombola.settings import Kind
-from tombola.stages.once import reading_once
 from tombola.store import Stage, Store
 
 

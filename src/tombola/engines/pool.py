@@ -10,7 +10,7 @@ from typing import Self
 
 from tombola.engines.schedule import Schedule
 from tombola.engines.work import attempt, home
-from tombola.stages.once import reading_once
+from tombola.once import reading_once
 from tombola.store import Stage, Store
 
 _SPAWN = multiprocessing.get_context("spawn")  # a forked process inherits threads and locks of torch

@@ -1,10 +1,9 @@
 """A model on a split in one call: tokenise, predict, score."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from tombola.evaluation.labels import label_order, order_doubts
 from tombola.evaluation.metrics import Score, metrics, score
@@ -12,6 +11,9 @@ from tombola.evaluation.predict import predict
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
 from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,8 @@ class Evaluation:
 
 
 def evaluate_split(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int = 128,
     precision: Literal["fp32", "bf16"] = "fp32",

@@ -1,16 +1,18 @@
 """Which output of a model means which label: models of one task differ in label order, most of all in NLI."""
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import confusion_matrix
-from transformers import PreTrainedConfig
 
 from tombola.errors import ModelError
 from tombola.tasks import Task
 from tombola.tasks.labels import outputs_by_label
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 _UNNAMED = re.compile(r"(?:label_)?(\d+)", re.IGNORECASE)
 SUSPICIOUS = 0.2  # accuracy that another order of unnamed labels would win
@@ -33,7 +35,7 @@ class LabelOrder(NamedTuple):
         return np.stack([logits[:, places].max(axis=1) for places in self.outputs], axis=1)
 
 
-def label_order(config: PreTrainedConfig, task: Task) -> LabelOrder:
+def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
     """The order of a model's labels, by their names; by place where it does not name them; else an error."""
     count = config.num_labels
     in_place = [[output] for output in range(count)]
@@ -81,7 +83,7 @@ def _same_count(count: int, task: Task, outputs: list[list[int]]) -> list[list[i
     )
 
 
-def _require_one_order(config: PreTrainedConfig, names: list[str]) -> None:
+def _require_one_order(config: "PreTrainedConfig", names: list[str]) -> None:
     """Configs are edited by hand, and then `id2label` and `label2id` may contradict each other."""
     numbers = config.label2id or {}
     if set(numbers) == set(names) and any(int(numbers[name]) != i for i, name in enumerate(names)):

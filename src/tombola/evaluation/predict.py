@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from tombola.errors import ModelError
 from tombola.objectives import logits_of
 from tombola.tasks import Collate, Encoded
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 BATCH_TOKENS = 1024  # the best of 256 to 8192 on CPU, see benchmarks/evaluation.py
 LARGEST_BATCH = 512  # examples; keeps the (examples, tokens, tokens) attention mask of tiny inputs small
 
 
 def predict(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     encoded: Encoded,
     collate: Collate,
     *,
@@ -43,7 +45,7 @@ def predict(
 
 
 def each_batch(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     encoded: Encoded,
     collate: Collate,
     take: Callable[[np.ndarray, dict[str, Any], torch.Tensor], None],
@@ -68,7 +70,7 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _evaluating(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
+def _evaluating(model: "PreTrainedModel", pad_id: int) -> Iterator[None]:
     """The model in eval mode, and with a padding token if it lacks one (decoders look for it); both put back after."""
     training, own = model.training, model.config.pad_token_id
     model.eval()

@@ -1,14 +1,16 @@
 """From the logits of windows to one answer per question, as the reference scripts of BERT choose it."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from transformers import PreTrainedModel
 
 from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
 from tombola.tasks import Collate, Windows
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
 
 N_BEST = 20  # starts and ends that are tried in each window
 LONGEST_ANSWER = 30  # tokens
@@ -53,7 +55,7 @@ def best_pair(start: np.ndarray, end: np.ndarray, inside: np.ndarray) -> tuple[i
 
 
 def predict_spans(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     windows: Windows,
     collate: Collate,
     *,
@@ -68,7 +70,7 @@ def predict_spans(
     """
     best = Best(int(windows.question.max()) + 1)
 
-    def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
+    def take(members: np.ndarray, batch: dict[str, Any], logits: "torch.Tensor") -> None:
         for member, (start, end) in zip(
             members.tolist(), require_finite(logits).double().cpu().numpy(), strict=True
         ):

@@ -1,22 +1,24 @@
 """Which words a language model puts in the place of the masked ones, and how many of them are right."""
 
 from math import sqrt
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from tombola.evaluation.metrics import Score, metrics
 from tombola.evaluation.predict import each_batch, require_finite
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.blocks import IGNORED
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 BATCH_TOKENS = 1024  # each has a logit for every word of the vocabulary
 
 
 def predict_tokens(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     blocks: Blocks,
     collate: Collate,
     *,

@@ -2,14 +2,16 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
-from torch import nn
-from transformers import PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 class _Data(BaseModel):
@@ -70,21 +72,19 @@ class Family(_Data):
     transposed: bool = False
     norm: Literal["post", "pre"]
 
-    def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
+    def layers_of(self, model: "PreTrainedModel") -> "nn.ModuleList":
         """The model's transformer layers, first to last."""
-        layers = model.base_model.get_submodule(self.layers)
-        assert isinstance(layers, nn.ModuleList)
-        return layers
+        return cast("nn.ModuleList", model.base_model.get_submodule(self.layers))
 
-    def heads_in(self, config: PretrainedConfig) -> int:
+    def heads_in(self, config: "PretrainedConfig") -> int:
         """The number of query heads per layer."""
         return getattr(config, self.heads)
 
-    def kv_heads_in(self, config: PretrainedConfig) -> int:
+    def kv_heads_in(self, config: "PretrainedConfig") -> int:
         """The number of key/value heads per layer: the heads that can be removed on their own."""
         return getattr(config, self.kv_heads) if self.kv_heads else self.heads_in(config)
 
-    def head_dim_in(self, config: PretrainedConfig) -> int:
+    def head_dim_in(self, config: "PretrainedConfig") -> int:
         """A head's width: the config's own where it sets one, else the hidden size split among the heads."""
         own = getattr(config, self.head_dim, None) if self.head_dim else None
         return own or config.hidden_size // self.heads_in(config)
@@ -97,7 +97,7 @@ def families() -> list[Family]:
     return [Family.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
 
 
-def family_of(model: PreTrainedModel) -> Family:
+def family_of(model: "PreTrainedModel") -> Family:
     """The family of the model, by its config's model type."""
     model_type = model.config.model_type
     by_type = {known: family for family in families() for known in family.model_types}

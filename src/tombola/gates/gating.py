@@ -1,17 +1,19 @@
 """The state of a learned mask, and what one optimizer step does with it."""
 
 from collections.abc import Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from tombola.gates.base import Budget, Gate
 from tombola.gates.cuts import highest_shut, lift_ties
 from tombola.gates.weights import GatedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Gating(nn.Module):
@@ -28,7 +30,7 @@ class Gating(nn.Module):
     def __init__(
         self,
         units: Units,
-        model: PreTrainedModel,
+        model: "PreTrainedModel",
         gate: Gate,
         budget: Budget,
         *,
@@ -51,7 +53,7 @@ class Gating(nn.Module):
         self._weights: GatedWeights | None = None
         self._factors: list[Tensor] = []
 
-    def hold(self, model: PreTrainedModel) -> None:
+    def hold(self, model: "PreTrainedModel") -> None:
         """Take a model's weights under the gates, until `release`."""
         self.to(model.device)
         self._weights = GatedWeights(model, self.units)

@@ -1,10 +1,14 @@
 """The weights of a model under gates: written in place, so that every pass costs what a plain one does."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from tombola.masks import Group, Part, Units
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class GatedWeights:
@@ -15,7 +19,7 @@ class GatedWeights:
     back to each unit by one multiplication with W, however many passes it was gathered over.
     """
 
-    def __init__(self, model: PreTrainedModel, units: Units) -> None:
+    def __init__(self, model: "PreTrainedModel", units: Units) -> None:
         names = {part.tensor for group in units.groups for part in _parts(group)}
         parameters = dict(model.base_model.named_parameters())
         self._live = {name: parameters[name] for name in names}

@@ -3,13 +3,16 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import BaseModel, ConfigDict
-from transformers import PreTrainedModel
 
 from tombola.families import family_of
 from tombola.masks.layout import Layout
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Base(BaseModel):
@@ -26,7 +29,7 @@ class Base(BaseModel):
         return f"{self.model_type} {self.fingerprint or 'without fingerprint'} ({sizes})"
 
 
-def geometry(model: PreTrainedModel) -> Base:
+def geometry(model: "PreTrainedModel") -> Base:
     """The base of a model by its sizes alone, without a fingerprint."""
     family = family_of(model)
     first = Layout.of(model).layers()[0]
@@ -43,7 +46,7 @@ def geometry(model: PreTrainedModel) -> Base:
     )
 
 
-def fingerprint(model: PreTrainedModel) -> Base:
+def fingerprint(model: "PreTrainedModel") -> Base:
     """The base of a model, with a hash of its family, its geometry and the values of its layers' matrices.
 
     Embeddings, pooler and head are left out, so that the classifier, the masked language model and the

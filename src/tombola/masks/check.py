@@ -1,16 +1,18 @@
 """What is refused: units, tensors and models that do not belong together."""
 
 from collections.abc import Mapping
-
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING
 
 from tombola.errors import MaskMismatch, TombolaError
 from tombola.families import family_of
 from tombola.masks.base import Base, geometry
 from tombola.masks.units import Units
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
-def check_model(units: Units, model: PreTrainedModel, base: Base | None = None) -> None:
+
+def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None) -> None:
     """Refuse a model of another geometry and, given the `base` that it started from, other weights.
 
     A model without the pooler that the units cover is accepted: masks of a classifier serve the

@@ -1,14 +1,16 @@
 """What of a model may be pruned: the matrices of its layers, read through its family."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
-from transformers import PreTrainedModel
 
 from tombola.errors import ModelError
 from tombola.families import Family, Location, family_of
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
 
 Role = Literal[
     "query", "key", "value", "output", "position_key", "position_query", "up", "gate", "down", "pooler"
@@ -77,7 +79,7 @@ class Layout(BaseModel):
     parameters: PositiveInt
 
     @classmethod
-    def of(cls, model: PreTrainedModel) -> "Layout":
+    def of(cls, model: "PreTrainedModel") -> "Layout":
         """The layout of a model, with or without a head; names are relative to its base model."""
         family = family_of(model)
         shapes = {name: parameter.shape for name, parameter in model.base_model.named_parameters()}
@@ -125,7 +127,7 @@ def _in_layer(family: Family, layer: int, role: Role) -> Location | None:
 
 
 def _matrix(
-    family: Family, layer: int | None, role: Role, location: Location, shapes: Mapping[str, torch.Size]
+    family: Family, layer: int | None, role: Role, location: Location, shapes: Mapping[str, "torch.Size"]
 ) -> Matrix | None:
     path = location.module
     tensor, bias = f"{path}.weight", f"{path}.bias"

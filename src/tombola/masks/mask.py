@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from os import PathLike
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import bits as packed
@@ -17,6 +16,9 @@ from tombola.masks.bits import Bits
 from tombola.masks.check import check_groups, check_model, check_same
 from tombola.masks.groups import Group
 from tombola.masks.units import Units
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 K = TypeVar("K", bound=Hashable)
 
@@ -208,21 +210,21 @@ class Mask(Mapping[str, Tensor]):
                 expanded[group.name] = packed.pack(part.region(spread[part.tensor], group.count))
         return Mask(units, expanded)
 
-    def tensors(self, model: PreTrainedModel) -> dict[str, Tensor]:
+    def tensors(self, model: "PreTrainedModel") -> dict[str, Tensor]:
         """What is kept of each tensor that loses something, biases too, by name below the base model."""
         return {name: kept.to(parameter.device) for name, kept, parameter in self._on(model)}
 
     @torch.no_grad()
-    def apply(self, model: PreTrainedModel) -> None:
+    def apply(self, model: "PreTrainedModel") -> None:
         """Zero the removed weights, and the removed units' biases, in place."""
         for _, kept, parameter in self._on(model):
             parameter.masked_fill_(~kept.to(parameter.device), 0.0)
 
-    def check(self, model: PreTrainedModel, base: Base | None = None) -> None:
+    def check(self, model: "PreTrainedModel", base: Base | None = None) -> None:
         """Refuse a model of another geometry, or one that started from another base, by MaskMismatch."""
         check_model(self.units, model, base)
 
-    def _on(self, model: PreTrainedModel) -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
+    def _on(self, model: "PreTrainedModel") -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
         self.check(model)
         parameters = dict(model.base_model.named_parameters())
         return (

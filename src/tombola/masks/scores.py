@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.masks import storage
 from tombola.masks.check import check_groups
 from tombola.masks.groups import Group
 from tombola.masks.units import Units
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Scores(Mapping[str, Tensor]):
@@ -30,7 +33,7 @@ class Scores(Mapping[str, Tensor]):
         return cls(units, {group.name: _total(group, values) for group in units.groups})
 
     @classmethod
-    def magnitude(cls, units: Units, model: PreTrainedModel) -> "Scores":
+    def magnitude(cls, units: Units, model: "PreTrainedModel") -> "Scores":
         """The absolute value of each weight of the model, or the mean over the weights of each larger unit.
 
         Single weights are looked at where they are: draw before the model changes.

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from tombola.errors import MaskMismatch
 from tombola.masks.base import Base, fingerprint
 from tombola.masks.groups import Group, Part, groups_of
 from tombola.masks.layout import Layout
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Units:
     base: Base
 
     @classmethod
-    def of(cls, model: PreTrainedModel, granularity: str, base: Base | None = None) -> "Units":
+    def of(cls, model: "PreTrainedModel", granularity: str, base: Base | None = None) -> "Units":
         """The units of any model of a known family. `base` spares hashing a model whose base is known."""
         return cls.from_layout(Layout.of(model), granularity, base or fingerprint(model))
 
@@ -102,7 +105,7 @@ class Units:
         """The same model's units at weight granularity."""
         return Units.from_layout(self.layout, "weight", self.base)
 
-    def matrices(self, model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
+    def matrices(self, model: "PreTrainedModel") -> dict[str, torch.nn.Parameter]:
         """The prunable matrices that the units cover, by tensor name below the base model."""
         parameters = dict(model.base_model.named_parameters())
         names = dict.fromkeys(part.tensor for group in self.groups for part in group.parts)

@@ -1,14 +1,16 @@
 """GraSP: keep the gradient's flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from transformers import PreTrainedModel
 
 from tombola.masks import Scores, Units
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence, ScorerSettings, scorer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Grasp(ScorerSettings):
@@ -21,7 +23,7 @@ class Grasp(ScorerSettings):
 
 
 @scorer(Grasp)
-def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+def grasp(settings: Grasp, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
     """Remove the weights whose loss hurts the gradient's flow least: the highest −θ·(Hg).
 
     g is the gradient summed over a few batches, H the Hessian of the same loss; the product Hg comes from
@@ -49,5 +51,5 @@ def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evide
     return Scores.total(units, values)
 
 
-def _loss(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+def _loss(model: "PreTrainedModel", batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return CrossEntropy().loss(model, batch)

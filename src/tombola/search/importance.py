@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from math import floor
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from tombola.errors import RecipeError
 from tombola.masks import Group, Mask, Scope, Scores, Units, UnitsName, draw
@@ -17,6 +16,9 @@ from tombola.objectives import Batch
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence, ScorerSettings, scorer
 from tombola.search.random import Random, random
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 KINDS = ("head", "ffn", "neuron")
 
@@ -81,7 +83,7 @@ def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, 
 
 
 @scorer(Importance, choose=choose)
-def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+def importance(settings: Importance, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
     """Remove heads, FFNs or neurons whose contribution the loss is least sensitive to.
 
     A unit's importance is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L, averaged
@@ -128,7 +130,7 @@ def _protected(scores: Scores, count: int) -> Mask:
 
 
 def _of_batch(
-    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, Tensor]
+    model: "PreTrainedModel", batch: Batch, units: Units, contributions: dict[str, Tensor]
 ) -> dict[str, Tensor]:
     """Each unit's sum over the real tokens of one batch."""
     loss = CrossEntropy().loss(model, batch)
@@ -145,7 +147,7 @@ def _of_batch(
 
 
 @contextmanager
-def _frozen(model: PreTrainedModel) -> Iterator[None]:
+def _frozen(model: "PreTrainedModel") -> Iterator[None]:
     """No parameter asks for a gradient, so that none is computed."""
     asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
@@ -158,7 +160,7 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, Tensor]]:
+def _contributions(model: "PreTrainedModel", units: Units) -> Iterator[dict[str, Tensor]]:
     """What each group's units add to the forward pass that went last, by group; the first of them starts the graph."""
     seen: dict[str, Tensor] = {}
 

@@ -1,11 +1,12 @@
 """One-shot magnitude pruning: the smallest weights of the starting model go. (BERT-Tickets, section 3)"""
 
-from typing import Literal
-
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING, Literal
 
 from tombola.masks import Scores, Units
 from tombola.search import Evidence, ScorerSettings, scorer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class Magnitude(ScorerSettings):
@@ -15,6 +16,6 @@ class Magnitude(ScorerSettings):
 
 
 @scorer(Magnitude)
-def magnitude(settings: Magnitude, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+def magnitude(settings: Magnitude, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
     """Remove the smallest weights (structured units: the smallest mean absolute weight)."""
     return Scores.magnitude(units, model)

@@ -10,9 +10,9 @@ from tombola.search import SearchSettings, searches
 from tombola.settings import checked
 from tombola.sharing.recipe import ShareRecipe
 from tombola.stages import kinds
-from tombola.stages.sources import find_target
 from tombola.store import Stage
 from tombola.tasks import Task
+from tombola.tasks.targets import find_target
 from tombola.training import resolve_precision
 
 WITHOUT, WITH = "without tickets", "with tickets"

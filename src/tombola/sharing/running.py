@@ -10,19 +10,20 @@ from typing import Any
 from tombola.engines.ranks import is_main
 from tombola.errors import RecipeError
 from tombola.housekeeping import keep
+from tombola.once import reading_once
 from tombola.pipeline import execute, unique
 from tombola.recipe import Raw, load_recipe
 from tombola.results import RESULTS
-from tombola.running import Watch, find_recipe
+from tombola.running import Watch
 from tombola.settings import checked
 from tombola.sharing.model import task_folder
 from tombola.sharing.plan import WITH, SharePlan, plan
 from tombola.sharing.recipe import ShareRecipe
 from tombola.sharing.result import ShareResult
 from tombola.sharing.ticket import write_multi_task_ticket
+from tombola.shipped import find_recipe
 from tombola.stages.draw import read_draw
 from tombola.stages.evaluate import read_scores
-from tombola.stages.once import reading_once
 from tombola.store import Stage, Store, read_manifest
 from tombola.ticket import versions
 

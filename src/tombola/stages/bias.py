@@ -16,11 +16,12 @@ from tombola.errors import DataError
 from tombola.evaluation.metrics import accuracy
 from tombola.settings import Settings
 from tombola.stages import Job, stage
-from tombola.stages.sources import find_target, load_split, model_ref, unmixed
+from tombola.stages.sources import load_split, model_ref, unmixed
 from tombola.store import Ref
 from tombola.tasks import Split
 from tombola.tasks.labels import outputs_by_label
 from tombola.tasks.synthetic import FORMS
+from tombola.tasks.targets import find_target
 
 DESCRIPTION = "bias.json"
 

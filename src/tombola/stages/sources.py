@@ -1,17 +1,18 @@
 """What stages read from outside the store: pre-trained models and data, by reference."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tombola.errors import RecipeError, UnknownName
+from tombola.errors import RecipeError
 from tombola.models import find_model, load_model, load_tokenizer
+from tombola.once import once
 from tombola.stages import Job
-from tombola.stages.once import once
 from tombola.store import Ref
-from tombola.tasks import HOLDOUT, Split, Task, task_names
+from tombola.tasks import HOLDOUT, Split, Task
 from tombola.tasks.mixing import Mixed, mix_in
-from tombola.tasks.synthetic import FORMS, SyntheticBias, biased
+from tombola.tasks.synthetic import SyntheticBias, biased
+from tombola.tasks.targets import find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -74,41 +75,6 @@ def load_split(where: Mapping[str, Any]) -> Split:
         other = Task.named(source).load(part, folder=folder, limit=one.limit, seed=where["seed"])
         split = mix_in(split, other, one.times)
     return split
-
-
-@once
-def all_targets(on: Iterable[str], task: str) -> list[str]:
-    """What "evaluate on …" lists, with `ood` and `adversarial` standing for the task's companions of that kind."""
-    companions = Task.named(task).companions
-    named = {"ood": companions.ood, "adversarial": companions.adversarial}
-    return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
-
-
-@once
-def find_target(on: str, task: str) -> tuple[str, str]:
-    """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
-
-    Under a synthetic bias a split may be followed by `+anti` or `+plain`; `advglue` is the task's part of AdvGLUE.
-    """
-    own = Task.named(task)
-    name, _, form = on.partition("+")
-    if name in (*own.split_names(), HOLDOUT) and form in ("", *FORMS):
-        return task, on
-    if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
-        on = part
-    is_file = on.endswith((".yaml", ".yml"))
-    name, slash, split = (on, "", "") if is_file else on.rpartition("/")
-    if not slash and not is_file and on not in task_names():
-        raise UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
-    other = Task.named(name if slash else on)
-    if other.kind != own.kind:
-        raise RecipeError(
-            f"cannot evaluate on {on!r}: it is a {other.kind} task, and a model for {own.name} has a head for "
-            f"{own.kind} alone"
-        )
-    if slash:
-        return name, split
-    return on, "validation" if "validation" in other.split_names() else other.split_names()[-1]
 
 
 def task_of(job: Job) -> Task:

@@ -1,12 +1,29 @@
 """Tasks as data files, their splits in memory, and the tokenised arrays that models read."""
 
-from tombola.tasks.blocks import Blocks, MaskTokens
-from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
-from tombola.tasks.kinds import collate_of, encode
+from typing import TYPE_CHECKING
+
+from tombola.lazy import lazily
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
 from tombola.tasks.task import HOLDOUT, Task, task_names, validate
-from tombola.tasks.windows import Windows
+
+if TYPE_CHECKING:
+    from tombola.tasks.blocks import Blocks, MaskTokens
+    from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
+    from tombola.tasks.kinds import collate_of, encode
+    from tombola.tasks.windows import Windows
+
+_HOME = {
+    "Blocks": "blocks",
+    "Collate": "encoding",
+    "Encoded": "encoding",
+    "MaskTokens": "blocks",
+    "Windows": "windows",
+    "collate_of": "kinds",
+    "encode": "kinds",
+    "fitting_length": "encoding",
+    "position_limit": "encoding",
+}
 
 __all__ = [
     "HOLDOUT",
@@ -25,3 +42,5 @@ __all__ = [
     "task_names",
     "validate",
 ]
+
+__getattr__ = lazily(__name__, _HOME)

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from transformers import PreTrainedTokenizerBase
 
 from tombola.errors import DataError
 from tombola.tasks.encoding import CHUNK, Collate, Encoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.split import Split
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
 
 RATE = 0.15  # of the tokens are to be predicted: of these 80 % are masked, 10 % another word, 10 % left
 IGNORED = -100
@@ -27,7 +29,7 @@ class Blocks(Encoded):
         return self.labels[self.offsets[index] : self.offsets[index + 1]].tolist()
 
 
-def encode_passages(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Blocks:
+def encode_passages(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Blocks:
     """All passages one after another, cut into blocks of `max_length` tokens with special tokens around each.
 
     Nothing is left out: the last block may be shorter.
@@ -57,7 +59,7 @@ class MaskTokens(Collate):
     tokens, however it is batched, and a resumed training for those that it would have asked for.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, seed: int = 0) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", seed: int = 0) -> None:
         super().__init__(tokenizer)
         if tokenizer.mask_token_id is None:
             raise DataError("The tokenizer has no mask token: masked language modelling needs one.")
@@ -71,7 +73,7 @@ class MaskTokens(Collate):
         """Choose the epoch: in each other tokens are hidden."""
         self.epoch = epoch
 
-    def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, "torch.Tensor"]:
         """The padded blocks; labels are −100 but where a token is asked for."""
         return super().__call__([self._masked(example) for example in examples])
 

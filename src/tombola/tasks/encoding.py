@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from tombola.errors import DataError
 from tombola.tasks.split import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, little memory
 POSITIONS_AFTER_PADDING = {
@@ -62,7 +64,7 @@ class Encoded:
         return replace(self, extras={**self.extras, name: np.asarray(values)})
 
 
-def encode_texts(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Encoded:
+def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Encoded:
     """Tokenise a split. Longer inputs are cut, the longer text of a pair first; nothing is padded here."""
     limit = min(max_length, tokenizer.model_max_length)
     pieces: dict[str, list[np.ndarray]] = {}
@@ -91,7 +93,7 @@ class Collate:
     """
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, regression: bool = False, padding_side: str | None = None
+        self, tokenizer: "PreTrainedTokenizerBase", regression: bool = False, padding_side: str | None = None
     ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if pad is None:
@@ -128,7 +130,7 @@ class Collate:
         return batch
 
 
-def position_limit(config: PreTrainedConfig) -> int | None:
+def position_limit(config: "PreTrainedConfig") -> int | None:
     """The longest input a model has positions for; None where positions are not counted."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None or config.model_type not in POSITIONS_AFTER_PADDING:
@@ -136,6 +138,6 @@ def position_limit(config: PreTrainedConfig) -> int | None:
     return positions - config.pad_token_id - 1
 
 
-def fitting_length(max_length: int, config: PreTrainedConfig) -> int:
+def fitting_length(max_length: int, config: "PreTrainedConfig") -> int:
     """`max_length`, or the model's last position where that comes first."""
     return min(max_length, position_limit(config) or max_length)

@@ -1,10 +1,12 @@
 """The special tokens that a tokenizer puts around its texts, so that texts may be cut and joined as token ids."""
 
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class Run(NamedTuple):
@@ -18,7 +20,7 @@ class Run(NamedTuple):
 class Frame:
     """What stands before, between and after one text or two, learned from how an example is tokenised."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, texts: int) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", texts: int) -> None:
         example = tokenizer(*["a"] * texts)
         self.names = [name for name in ("input_ids", "token_type_ids") if name in example]
         ids = np.array(example["input_ids"], dtype=np.int32)
@@ -43,7 +45,7 @@ class Frame:
         return Run(run.text, ids, np.full(len(ids), run.types[0], dtype=np.int32))
 
 
-def token_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[np.ndarray]:
+def token_ids(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> list[np.ndarray]:
     """The ids of each text's own tokens, however many."""
     encoded = tokenizer(texts, add_special_tokens=False, verbose=False)
     return [np.array(ids, dtype=np.int32) for ids in encoded["input_ids"]]

@@ -1,16 +1,18 @@
 """Questions with windows of their contexts as token ids, and the way back from tokens to characters."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from tombola.errors import DataError
 from tombola.tasks.encoding import CHUNK, Encoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 STRIDE = 128  # tokens from the beginning of a window to that of the next
 LONGEST_QUESTION = 64  # tokens; the rest is cut off
@@ -35,7 +37,7 @@ class Context(NamedTuple):
     spans: np.ndarray
 
 
-def encode_questions(split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Windows:
+def encode_questions(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Windows:
     """Tokenise a split of questions. A window begins every 128 tokens, or half a window where that is less.
 
     The answer's label is in the windows that hold all of it; the others say "no answer here".
@@ -73,7 +75,7 @@ def encode_questions(split: Split, tokenizer: PreTrainedTokenizerBase, max_lengt
     )
 
 
-def _contexts(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> dict[str, Context]:
+def _contexts(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> dict[str, Context]:
     """Each context once: half a dozen questions share it."""
     unique = list(dict.fromkeys(texts))
     found: dict[str, Context] = {}
@@ -87,7 +89,7 @@ def _contexts(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> dict[str,
     return found
 
 
-def _questions(tokenizer: PreTrainedTokenizerBase, texts: list[str], free: int) -> list[np.ndarray]:
+def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], free: int) -> list[np.ndarray]:
     longest = min(LONGEST_QUESTION, free // 2)
     chunks = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK))
     return [ids[:longest] for chunk in chunks for ids in token_ids(tokenizer, chunk)]

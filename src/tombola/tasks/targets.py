@@ -1,0 +1,43 @@
+"""What a recipe may name to evaluate on: splits of its task, other tasks, and words for their companions."""
+
+from collections.abc import Iterable
+
+from tombola.errors import RecipeError, UnknownName
+from tombola.once import once
+from tombola.tasks.synthetic import FORMS
+from tombola.tasks.task import HOLDOUT, Task, task_names
+
+
+@once
+def all_targets(on: Iterable[str], task: str) -> list[str]:
+    """What "evaluate on …" lists, with `ood` and `adversarial` standing for the task's companions of that kind."""
+    companions = Task.named(task).companions
+    named = {"ood": companions.ood, "adversarial": companions.adversarial}
+    return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
+
+
+@once
+def find_target(on: str, task: str) -> tuple[str, str]:
+    """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
+
+    Under a synthetic bias a split may be followed by `+anti` or `+plain`; `advglue` is the task's part of AdvGLUE.
+    """
+    own = Task.named(task)
+    name, _, form = on.partition("+")
+    if name in (*own.split_names(), HOLDOUT) and form in ("", *FORMS):
+        return task, on
+    if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
+        on = part
+    is_file = on.endswith((".yaml", ".yml"))
+    name, slash, split = (on, "", "") if is_file else on.rpartition("/")
+    if not slash and not is_file and on not in task_names():
+        raise UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
+    other = Task.named(name if slash else on)
+    if other.kind != own.kind:
+        raise RecipeError(
+            f"cannot evaluate on {on!r}: it is a {other.kind} task, and a model for {own.name} has a head for "
+            f"{own.kind} alone"
+        )
+    if slash:
+        return name, split
+    return on, "validation" if "validation" in other.split_names() else other.split_names()[-1]
