@@ -82,6 +82,14 @@ def test_with_several_dense_models_it_is_said_which_a_ticket_matches():
     assert told[1].startswith("mask: matches dense, poe on validation up to 50%")
 
 
+def test_dense_models_of_which_the_same_is_said_share_a_sentence():
+    cells = [cell("plain", 0.9), cell("longer", 0.95), cell("mask", 0.1, 0.5), cell("imp", 0.99, 0.5)]
+    assert matching_lines(result(*cells)) == [
+        "mask: no ticket matches plain · longer on validation",
+        "imp: matches plain · longer on validation up to 50%; not below its mean up to 50%",
+    ]
+
+
 def test_the_transfer_matrix_is_score_less_dense_and_counts_wins_over_the_own_mask():
     scores = {("a", "a"): 0.8, ("a", "b"): 0.71, ("b", "a"): 0.7, ("b", "b"): 0.7}
     cells = [cell("dense", 0.9, task="a"), cell("dense", 0.75, task="b")]

@@ -89,21 +89,26 @@ def _spread(score: dict[str, float] | None) -> str:
 
 
 def matching_lines(result: Result) -> list[str]:
-    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each."""
-    on, lines = result.targets[0], []
+    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each.
+
+    Where several models are dense, those of which the same can be said share a sentence.
+    """
+    on = result.targets[0]
     found = result.matching(on)
     several = len({one.dense for one in found}) > 1
+    said: dict[tuple[str, str, str], list[str]] = {}
     for one in found:
-        dense = one.dense if several else "the dense model"
         name = one.variant + "".join(f" ({axis} {value})" for axis, value in one.place.items())
         if one.within is None:
-            lines.append(f"{name}: no ticket matches {dense} on {on}")
+            before, after = "no ticket matches", ""
         else:
             strict = f"up to {one.strict:.0%}" if one.strict is not None else "at none"
-            lines.append(
-                f"{name}: matches {dense} on {on} up to {one.within:.0%}; not below its mean {strict}"
-            )
-    return lines
+            before, after = "matches", f" up to {one.within:.0%}; not below its mean {strict}"
+        said.setdefault((name, before, after), []).append(one.dense if several else "the dense model")
+    return [
+        f"{name}: {before} {' · '.join(dense)} on {on}{after}"
+        for (name, before, after), dense in said.items()
+    ]
 
 
 def attack_table(name: str, report: AttackReport) -> Table:
