@@ -94,7 +94,7 @@ class Cell(Settings):
         raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
         if self.source is not None:
             raw["per_task"] = {
-                self.source.task: self.source.model_dump(mode="json", include={"train", "data"})
+                self.source.task: self.source.model_dump(mode="json", include={"pooler", "train", "data"})
             }
         return raw
 
