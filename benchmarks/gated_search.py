@@ -28,6 +28,7 @@ from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.settings import Adversary, CrossEntropyLoss
 from tombola.training import TrainSettings
+from tombola.training.clipping import clip
 from tombola.training.optimizers import optimizer_of
 
 BATCH, PASSES, SPARSITY = 32, 5, 0.7
@@ -88,7 +89,7 @@ def search_step(batch: Batch, gate: Gate, budget: Budget, objective: Objective) 
         gating.sample(0)
         objective.step(model, batch, lambda loss: loss.backward())
         gating.collect(0.5)
-        torch.nn.utils.clip_grad_norm_(gating.parameters(), 1.0)
+        clip(gating.parameters(), 1.0)
         optimizer.step()
         model.zero_grad()
 

@@ -16,6 +16,7 @@ from tombola.objectives.building import objective_of
 from tombola.quiet import quiet
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, restore_model, saved_seconds, step_of
+from tombola.training.clipping import clip
 from tombola.training.course import Course, Progress
 from tombola.training.dropout import dropout_of
 from tombola.training.log import TrainLog, curve, logging_interval
@@ -78,7 +79,8 @@ class GateTrainer(ObjectiveTrainer):
         return loss
 
     def _clip_grad_norm(self, model: nn.Module) -> Any:
-        return super()._clip_grad_norm(self.gating)
+        self.accelerator.unscale_gradients()
+        return clip(self.gating.parameters(), self.args.max_grad_norm)
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
         return super()._get_grad_norm(self.gating, grad_norm)
