@@ -28,9 +28,10 @@ from tombola.attacks.material import Material
 from tombola.attacks.report import Example
 from tombola.attacks.scorer import Scorer, probabilities, tokenize
 from tombola.attacks.trial import attack_examples, oracles_of
-from tombola.evaluation import predict
-from tombola.models import find_model, load_tokenizer
-from tombola.quiet import quiet
+from tombola.evaluation.predict import predict
+from tombola.foundations.quiet import quiet
+from tombola.models.finding import find_model
+from tombola.models.loading import load_tokenizer
 from tombola.tasks import Collate, Split, Task, encode
 
 MAX_LENGTH = 128

@@ -25,9 +25,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from tombola.evaluation import evaluate_split, predict
+from tombola.evaluation.evaluate import evaluate_split
+from tombola.evaluation.predict import predict
 from tombola.evaluation.predict import BATCH_TOKENS
-from tombola.quiet import quiet
+from tombola.foundations.quiet import quiet
 from tombola.tasks import Collate, Split, Task, encode
 
 BUDGETS = [256, 512, 1024, 2048, 4096, 8192]

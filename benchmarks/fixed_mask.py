@@ -18,7 +18,7 @@ from rich.table import Table
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from tombola.masks import Mask, Units
-from tombola.models import find_model
+from tombola.models.finding import find_model
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.shrink.measuring import time_in_turns
 from tombola.training import KeepMask, TrainSettings

@@ -23,7 +23,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, PreTrai
 
 from tombola.gates import L0, Budget, Exact, Gate, Gating, HardConcrete, Threshold
 from tombola.masks import Units, removals
-from tombola.models import find_model
+from tombola.models.finding import find_model
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.settings import Adversary, CrossEntropyLoss

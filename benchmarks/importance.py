@@ -19,7 +19,8 @@ from rich.table import Table
 from transformers import PreTrainedModel
 
 from tombola.masks import Units
-from tombola.models import find_model, load_model, load_tokenizer
+from tombola.models.finding import find_model
+from tombola.models.loading import load_model, load_tokenizer
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence
 from tombola.search.importance import Importance, importance

@@ -23,9 +23,9 @@ from rich.table import Table
 from torch.optim import AdamW
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from tombola.models import find_model
+from tombola.foundations.quiet import quiet
+from tombola.models.finding import find_model
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.quiet import quiet
 from tombola.training import TrainSettings
 from tombola.training.optimizers import optimizer_of
 from tombola.training.selective import Selection

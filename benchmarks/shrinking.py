@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedModel
 
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.models import find_model
+from tombola.models.finding import find_model
 from tombola.shrink import count_flops, shrink
 from tombola.shrink.measuring import time_in_turns
 

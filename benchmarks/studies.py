@@ -17,14 +17,14 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from tombola.costs import steps
-from tombola.engines import Local, Outcome, Watcher
-from tombola.engines.pool import Pool
-from tombola.engines.schedule import Schedule
-from tombola.once import reading_once
-from tombola.stages import Job, Kind, kinds, stage
-from tombola.store import Stage, Store
-from tombola.studying import Study, plan_study, study
+from tombola.foundations.caching import run_cache
+from tombola.pipeline.costs import steps
+from tombola.pipeline.engines import Local, Outcome, Watcher
+from tombola.pipeline.engines.pool import Pool
+from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.stages import Job, Kind, kinds, stage
+from tombola.pipeline.studying import Study, plan_study, study
+from tombola.store.store import Stage, Store
 
 METHODS = {
     "imp": {"search": {"method": "iterative", "step": 0.1}},
@@ -67,7 +67,7 @@ def recipe(folder: Path, seeds: int) -> dict:
 
 
 def trained_share(raw: dict) -> tuple[int, int]:
-    with reading_once():
+    with run_cache():
         planned = plan_study(raw)
         shared = sum(steps(stage) for stage in planned.stages)
         alone = sum(steps(stage) for one in planned.plans for stage in one.stages())
@@ -109,7 +109,7 @@ def processes(folder: Path) -> float:
 def cluster(folder: Path) -> float:
     import ray
 
-    from tombola.engines import Ray
+    from tombola.pipeline.engines import Ray
 
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
 
 import tombola
-from tombola.models import find_model
+from tombola.models.finding import find_model
 
 MODEL = find_model("minilm").folder  # or any hub id of a known family
 

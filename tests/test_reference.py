@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from tombola.cli import app
-from tombola.shipped import recipe_names
+from tombola.recipe.builtin import recipe_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

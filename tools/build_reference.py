@@ -14,7 +14,7 @@ import typer
 from typer.cli import get_docs_for_click
 
 from tombola.cli import app
-from tombola.schema import REF, Schema, recipe_schema
+from tombola.recipe.schema import REF, Schema, recipe_schema
 
 DOCS = Path(__file__).parent.parent / "docs" / "reference"
 INTRODUCTION = """# Recipe

@@ -6,67 +6,45 @@ Heavy imports (torch, transformers) happen when a name is first used, so `import
 from typing import TYPE_CHECKING
 
 from tombola.errors import TombolaError
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 from tombola.shrink.registration import install
 from tombola.version import __version__
 
 install()  # lets AutoModel read shrunk tickets
 
 if TYPE_CHECKING:
-    from tombola.attacks import attack
-    from tombola.judging import evaluate
+    from tombola.api import attack, evaluate, run, share, study, transfer
+    from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
-    from tombola.results import Result
-    from tombola.running import run
-    from tombola.sharing import MultiTaskTicket, share
-    from tombola.studying import Study, study
+    from tombola.results.result import Result
     from tombola.tasks import Task
-    from tombola.ticket import Ticket
+    from tombola.tickets.multitask import MultiTaskTicket
+    from tombola.tickets.ticket import Ticket
     from tombola.training import KeepMask
-    from tombola.transferring import transfer
 
 _HOME = {
-    "attack": "attacks",
+    "AttackReport": "attacks.report",
     "KeepMask": "training",
     "Mask": "masks",
-    "MultiTaskTicket": "sharing",
-    "Result": "results",
+    "MultiTaskTicket": "tickets.multitask",
+    "Result": "results.result",
     "Scores": "masks",
     "Task": "tasks",
-    "Ticket": "ticket",
+    "Ticket": "tickets.ticket",
     "Units": "masks",
+    "attack": "api",
     "draw": "masks",
-    "transfer": "transferring",
-    "evaluate": "judging",
-    "run": "running",
-    "Study": "studying",
-    "study": "studying",
-    "share": "sharing",
+    "evaluate": "api",
+    "run": "api",
+    "share": "api",
+    "study": "api",
+    "transfer": "api",
 }
 
-__all__ = [
-    "KeepMask",
-    "Mask",
-    "MultiTaskTicket",
-    "Result",
-    "Scores",
-    "Study",
-    "Task",
-    "Ticket",
-    "TombolaError",
-    "Units",
-    "__version__",
-    "attack",
-    "draw",
-    "evaluate",
-    "run",
-    "share",
-    "study",
-    "transfer",
-]
+__all__ = [*_HOME, "TombolaError", "__version__"]
 
 __getattr__ = lazily(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

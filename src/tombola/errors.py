@@ -23,6 +23,10 @@ class RecipeError(TombolaError):
     """A recipe that says something it may not; the message names the field's path and what it takes."""
 
 
+class PluginError(TombolaError):
+    """A plugin that cannot be loaded, or that registers a name twice."""
+
+
 class DataError(TombolaError):
     """Data that is missing or malformed; the message names the file, the line and the reason."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from tombola.attacks.report import AttackReport, Example
 from tombola.errors import DataError
-from tombola.evaluation import wilson
+from tombola.evaluation.intervals import wilson
 from tombola.tasks import Task
 
 HOSTILE = "<script>alert('x')</script> & \"good\" film </p>"

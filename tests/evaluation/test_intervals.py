@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tombola.errors import TombolaError
-from tombola.evaluation import bootstrap, mean_interval, wilson
+from tombola.evaluation.intervals import bootstrap, mean_interval, wilson
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -9,7 +9,9 @@ from scipy.special import softmax
 
 from tests.evaluation.test_predict import SEGMENTS, named, split_of
 from tombola.errors import ModelError
-from tombola.evaluation import evaluate_split, label_order, leakage_note, leaked
+from tombola.evaluation.evaluate import evaluate_split
+from tombola.evaluation.labels import label_order
+from tombola.evaluation.leakage import leakage_note, leaked
 from tombola.evaluation.labels import order_doubts
 from tombola.tasks import Split, Task
 

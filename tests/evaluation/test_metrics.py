@@ -11,7 +11,9 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from tombola.errors import DataError, ModelError, UnknownName
-from tombola.evaluation import Score, bootstrap, metrics, score, wilson
+from tombola.evaluation.intervals import bootstrap, wilson
+from tombola.evaluation.metrics import metrics, score
+from tombola.evaluation.scores import Score
 from tombola.tasks import Task, task_names
 from tombola.tasks.definition import MetricName
 

@@ -11,7 +11,9 @@ from transformers import PreTrainedModel
 from tests.tiny import VOCABULARY, tiny
 from tests.words import word_tokenizer
 from tombola.errors import ModelError
-from tombola.evaluation import evaluate_split, metrics, predict
+from tombola.evaluation.evaluate import evaluate_split
+from tombola.evaluation.metrics import metrics
+from tombola.evaluation.predict import predict
 from tombola.evaluation.predict import LARGEST_BATCH, batches
 from tombola.tasks import Collate, Encoded, Split, Task, encode
 

@@ -7,7 +7,10 @@ import torch
 from tests.tiny import VOCABULARY, tiny
 from tests.words import word_tokenizer
 from tombola.errors import ModelError
-from tombola.evaluation import Score, evaluate_split, metrics, predict_tokens
+from tombola.evaluation.evaluate import evaluate_split
+from tombola.evaluation.metrics import metrics
+from tombola.evaluation.scores import Score
+from tombola.evaluation.tokens import predict_tokens
 from tombola.tasks import Blocks, MaskTokens, Split, Task, collate_of, encode
 
 WORDS = [f"w{i}" for i in range(VOCABULARY - 5)]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tombola.errors import RecipeError
+from tombola.foundations.settings import Settings, checked
 from tombola.objectives.settings import (
     Adversary,
     ConfidenceLoss,
@@ -13,7 +14,6 @@ from tombola.objectives.settings import (
     PoELoss,
     ReweightingLoss,
 )
-from tombola.settings import Settings, checked
 
 
 class Training(Settings):

@@ -8,7 +8,7 @@ import torch
 from tests.tiny import tiny
 from tombola.attacks.report import AttackReport, Example
 from tombola.masks import Scores, Units, draw
-from tombola.results import Result
+from tombola.results.result import Result
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">&<b>"
 SPARSITIES = (0.2, 0.4, 0.6)

@@ -12,7 +12,7 @@ from tests.test_results import cell
 from tombola.errors import TombolaError
 from tombola.report import report, write_report
 from tombola.report.maps import _endings
-from tombola.results import Result
+from tombola.results.result import Result
 
 
 def content_of(page):

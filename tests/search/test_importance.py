@@ -11,7 +11,7 @@ from tests.tiny import MODEL_TYPES, tiny, token_ids
 from tests.training.toy import same_weights, toy_train
 from tombola.errors import RecipeError
 from tombola.masks import Mask, Scores, Units
-from tombola.recipe import expand
+from tombola.recipe.grid import expand
 from tombola.search import Evidence, searches
 from tombola.search.importance import Importance, choose, importance, normalised, whole_units
 

@@ -8,11 +8,11 @@ import torch
 from tombola.errors import RecipeError
 from tombola.gates import L0, Exact
 from tombola.masks import Mask, Scores, draw
-from tombola.models import load_model
-from tombola.pipeline import execute, plan
-from tombola.recipe import expand
+from tombola.models.loading import load_model
+from tombola.pipeline.planner import execute, plan
+from tombola.recipe.grid import expand
 from tombola.search.learned import Learned
-from tombola.store import Store
+from tombola.store.store import Store
 from tombola.tasks import Task
 
 HARD_CONCRETE = {"method": "learned", "train": {"epochs": 2}}

@@ -5,10 +5,10 @@ import torch
 
 from tests.shrink.masks import half
 from tests.tiny import tiny
+from tombola.cli.tables import scaled
 from tombola.masks import Mask, Units
 from tombola.shrink import Sizes, compare, count_flops, measure, shrink
 from tombola.shrink.inputs import random_inputs
-from tombola.tables import scaled
 
 TOKENS, HIDDEN = 10, 16
 

@@ -12,7 +12,7 @@ from tombola.attacks.resources import MissingResource, Resources
 from tombola.attacks.text import Text
 from tombola.attacks.textbugger import TextBugger
 from tombola.attacks.textfooler import TextFooler
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.attacks.report import AttackReport

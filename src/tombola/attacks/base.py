@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from tombola.attacks.requests import Steps
 from tombola.attacks.resources import Resources
 from tombola.attacks.text import Text
-from tombola.registry import Registry
+from tombola.foundations.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,8 @@ class Attack(BaseModel, ABC):
 
 
 attacks: Registry[type[Attack]] = Registry("attack")
+
+
+def name_of(attack: Attack) -> str:
+    """The name that an attack is registered under, or else its class's."""
+    return next((name for name, kind in attacks.items() if type(attack) is kind), type(attack).__name__)

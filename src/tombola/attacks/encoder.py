@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from tombola.attacks.scorer import in_batches, near_edge, on, tokenize
-from tombola.models import find_model, load_tokenizer
-from tombola.quiet import quiet
+from tombola.foundations.quiet import quiet
+from tombola.models.finding import find_model
+from tombola.models.loading import load_tokenizer
 from tombola.tasks.encoding import Collate
 
 if TYPE_CHECKING:

@@ -39,8 +39,9 @@ class MaskedLM:
         """The masked LM in a folder or on the hub. A checkpoint without its prediction head is refused."""
         from transformers import AutoModelForMaskedLM
 
-        from tombola.models import find_model, load_tokenizer
-        from tombola.quiet import quiet
+        from tombola.foundations.quiet import quiet
+        from tombola.models.finding import find_model
+        from tombola.models.loading import load_tokenizer
 
         folder = find_model(name).folder
         with quiet():

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tombola.errors import DataError
-from tombola.models import find_model, load_tokenizer
+from tombola.models.finding import find_model
+from tombola.models.loading import load_tokenizer
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tombola.bias.settings import BiasModel
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.bias.files import read, read_log_probs

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from tombola.bias.overlap import overlap_features, words_of
 from tombola.bias.settings import LexicalOverlap, OneSide, Shallow, SyntheticPrefix
 from tombola.errors import DataError, RecipeError, UnknownName
-from tombola.models import find_model
+from tombola.models.finding import find_model
 from tombola.tasks import Split, Task
 from tombola.tasks.synthetic import PREFIX
 

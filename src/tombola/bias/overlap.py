@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from tombola.models import load_tokenizer
-from tombola.quiet import quiet
+from tombola.foundations.quiet import quiet
+from tombola.models.loading import load_tokenizer
 from tombola.tasks.frame import token_ids
 
 FEATURES = [

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from tombola.settings import Settings
+from tombola.foundations.settings import Settings
 
 
 class FittedBias(Settings):

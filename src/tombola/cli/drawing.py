@@ -33,10 +33,10 @@ def run(
 
 
 def _run(recipe: str, overrides: list[str], output: Path | None, store: str | None, report: bool) -> None:
-    from tombola import console, tables
-    from tombola.engines.ranks import is_main
-    from tombola.phases import phase_table, places
-    from tombola.running import run as run_recipe
+    from tombola.cli import console, tables
+    from tombola.pipeline.engines.ranks import is_main
+    from tombola.pipeline.running import run as run_recipe
+    from tombola.results.phases import phase_table, places
 
     with console.watching() as watch:
         result = run_recipe(
@@ -73,9 +73,9 @@ def transfer(
 
     [bold]Example:[/bold] tombola transfer bert_tickets/transfer --source sst2 --source wikitext --target rte
     """
-    from tombola import console, tables
+    from tombola.cli import console, tables
+    from tombola.pipeline.transferring import transfer as run_transfer
     from tombola.report import write_report
-    from tombola.transferring import transfer as run_transfer
 
     with console.watching() as watch:
         result, matrix = run_transfer(

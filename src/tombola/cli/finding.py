@@ -18,8 +18,8 @@ def list_(
 
     [bold]Example:[/bold] tombola list tasks
     """
-    from tombola import console, tables
-    from tombola.catalogue import catalogue
+    from tombola.cli import console, tables
+    from tombola.recipe.catalogue import catalogue
 
     for title, rows in catalogue(kind).items():
         console.out.print(tables.catalogue_table(title, rows))
@@ -41,13 +41,13 @@ def validate(
     if schema:
         import json
 
-        from tombola.schema import recipe_schema
+        from tombola.recipe.schema import recipe_schema
 
         typer.echo(json.dumps(recipe_schema(), indent=1))
         return
-    from tombola import console
-    from tombola.catalogue import check_file
+    from tombola.cli import console
     from tombola.errors import TombolaError
+    from tombola.recipe.catalogue import check_file
 
     names = [word for word in files or () if "=" not in word or Path(word).exists()]
     overrides = [word for word in files or () if word not in names]

@@ -25,8 +25,8 @@ def evaluate(
     """
     import json
 
-    from tombola import console, tables
-    from tombola.judging import evaluate as judge
+    from tombola.cli import console, tables
+    from tombola.tickets.judging import evaluate as judge
 
     scores = judge(model, on=on or ["validation"], task=task, data=data, limit=limit)
     console.out.print(tables.score_table(model, scores))
@@ -67,8 +67,8 @@ def attack(
 
     [bold]Example:[/bold] tombola attack runs/quick/tickets/imp --recipe textfooler -n 500 --seed 0
     """
-    from tombola import console, tables
-    from tombola.judging import attack as judge
+    from tombola.cli import console, tables
+    from tombola.tickets.judging import attack as judge
 
     folder = output or Path("attacks") / f"{Path(model).name}-{recipe}"
     with console.counting(f"attack with {recipe}") as progress:
@@ -106,8 +106,8 @@ def inspect(
 
     [bold]Example:[/bold] tombola inspect runs/quick/tickets/* --plot masks.html
     """
-    from tombola import console, tables
-    from tombola.analysis import Comparison
+    from tombola.cli import console, tables
+    from tombola.tickets.comparison import Comparison
 
     compared = Comparison.of(what)
     for name, mask in compared.masks.items():

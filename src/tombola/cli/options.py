@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tombola.shipped import recipe_names
+from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
 
 app = typer.Typer(

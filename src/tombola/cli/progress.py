@@ -4,9 +4,9 @@ from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from tombola.console import err
-from tombola.engines import Failure, Watcher
-from tombola.store import Stage
+from tombola.cli.console import err
+from tombola.pipeline.engines import Failure, Watcher
+from tombola.store.store import Stage
 
 
 class LiveTable(Watcher):

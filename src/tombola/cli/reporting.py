@@ -23,7 +23,7 @@ def report(
 
     [bold]Example:[/bold] tombola report runs/bert_tickets-quick -o report.html
     """
-    from tombola import console
+    from tombola.cli import console
     from tombola.report import report as write
 
     console.say("report", write(folders, output, store=store))

@@ -11,9 +11,9 @@ def share(recipe: Recipe, overrides: Overrides = None, output: Output = None, st
 
     [bold]Example:[/bold] tombola share super_tickets/mtl_quick seed=\\[1,2,3]
     """
-    from tombola import console
-    from tombola.sharing import share as run_share
-    from tombola.sharing.table import share_table
+    from tombola.cli import console
+    from tombola.cli.share_table import share_table
+    from tombola.pipeline.sharing import share as run_share
 
     with console.watching() as watch:
         result = run_share(

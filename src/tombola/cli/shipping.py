@@ -27,10 +27,10 @@ def shrink(
 
     [bold]Example:[/bold] tombola shrink runs/heads/tickets/winning -o small
     """
-    from tombola import console, tables
-    from tombola.quiet import quiet
-    from tombola.sharing.ticket import as_ticket
-    from tombola.shrink import pack_ticket, shrink_ticket
+    from tombola.cli import console, tables
+    from tombola.foundations.quiet import quiet
+    from tombola.tickets.multitask import as_ticket
+    from tombola.tickets.shrinking import pack_ticket, shrink_ticket
 
     if pack:
         with quiet(), as_ticket(ticket, task) as folder:
@@ -60,8 +60,8 @@ def export(
 
     [bold]Example:[/bold] tombola export small -o small.onnx
     """
-    from tombola import console, tables
-    from tombola.quiet import quiet
+    from tombola.cli import console, tables
+    from tombola.foundations.quiet import quiet
     from tombola.shrink import export_onnx
 
     with quiet():

@@ -18,9 +18,9 @@ def ls(store: Store = None) -> None:
     """
     from rich.table import Table
 
-    from tombola import console
-    from tombola.housekeeping import items, roots
-    from tombola.store import Store as OpenStore
+    from tombola.cli import console
+    from tombola.store.garbage import items, roots
+    from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
     alive = [root for root in roots(opened) if root.alive]
@@ -43,9 +43,9 @@ def du(store: Store = None) -> None:
     """
     from rich.table import Table
 
-    from tombola import console
-    from tombola.housekeeping import items
-    from tombola.store import Store as OpenStore
+    from tombola.cli import console
+    from tombola.store.garbage import items
+    from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
     kinds: dict[str, list[int]] = {}
@@ -66,9 +66,9 @@ def verify(store: Store = None) -> None:
 
     [bold]Example:[/bold] tombola store verify
     """
-    from tombola import console
-    from tombola.housekeeping import damaged
-    from tombola.store import Store as OpenStore
+    from tombola.cli import console
+    from tombola.store.garbage import damaged
+    from tombola.store.store import Store as OpenStore
 
     checked = list(damaged(OpenStore(store)))
     wrong = [reason for _, reason in checked if reason]
@@ -89,9 +89,9 @@ def gc(
 
     [bold]Example:[/bold] tombola store gc --days 7 --yes
     """
-    from tombola import console
-    from tombola.housekeeping import collect_garbage, garbage
-    from tombola.store import Store as OpenStore
+    from tombola.cli import console
+    from tombola.store.garbage import collect_garbage, garbage
+    from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
     found = garbage(opened, days)

@@ -8,8 +8,8 @@ import typer
 from tombola.cli.options import Output, Overrides, Recipe, Store, app
 
 if TYPE_CHECKING:
-    from tombola.engines import Local, Ray
-    from tombola.studying import Planned, Study
+    from tombola.pipeline.engines import Local, Ray
+    from tombola.pipeline.studying import Planned, Study
 
 
 @app.command()
@@ -40,15 +40,15 @@ def study(
     [bold]Example:[/bold] tombola study bert_tickets/quick seed=\\[1,2,3] --workers 2 --table study.csv
     """
     from tombola.cli.progress import LiveTable
-    from tombola.studying import plan_study
-    from tombola.studying import study as run_study
+    from tombola.pipeline.studying import plan_study
+    from tombola.pipeline.studying import study as run_study
 
     planned = plan_study(file, overrides or [])
     chosen = _engine(planned, engine, workers, address)
     if dry_run:
         _show_plan(planned, store)
         return
-    from tombola import console
+    from tombola.cli import console
 
     with LiveTable() as watcher:
         found = run_study(
@@ -65,8 +65,8 @@ def study(
 
 def _engine(planned: "Planned", name: str | None, workers: int | None, address: str | None) -> "Local | Ray":
     """The file's engine, with what the command says laid over."""
-    from tombola.settings import checked
-    from tombola.studying import StudySettings
+    from tombola.foundations.settings import checked
+    from tombola.pipeline.studying import StudySettings
 
     said = planned.settings.engine
     own = said.model_dump(exclude_defaults=True) if name in (None, said.kind) else {}
@@ -78,12 +78,12 @@ def _engine(planned: "Planned", name: str | None, workers: int | None, address: 
 def _show_plan(planned: "Planned", store: str | None) -> None:
     from rich.table import Table
 
-    from tombola import console
-    from tombola.costs import estimate
-    from tombola.once import reading_once
-    from tombola.store import Store as OpenStore
+    from tombola.cli import console
+    from tombola.foundations.caching import run_cache
+    from tombola.pipeline.costs import estimate
+    from tombola.store.store import Store as OpenStore
 
-    with reading_once():
+    with run_cache():
         costs = estimate([one.stages() for one in planned.plans], planned.stages, OpenStore(store))
     shown = Table(title=f"{planned.settings.name}: {len(planned.plans)} cells", title_justify="left")
     for column in ("stage", "asked for", "shared", "finished", "to run", "training steps", "estimated"):
@@ -115,8 +115,8 @@ def _duration(seconds: float) -> str:
 
 
 def _show(found: "Study", table: Path | None, report: bool, store: str | None) -> None:
-    from tombola import console, tables
-    from tombola.frames import write_table
+    from tombola.cli import console, tables
+    from tombola.results.export import write_table
 
     if found.cells:
         console.out.print(tables.result_table(found))

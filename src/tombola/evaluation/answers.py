@@ -8,7 +8,8 @@ from math import sqrt
 
 import numpy as np
 
-from tombola.evaluation.metrics import Score, metrics
+from tombola.evaluation.metrics import metrics
+from tombola.evaluation.scores import Score
 from tombola.tasks import Answers
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from math import nan, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from tombola.errors import TombolaError
 
@@ -19,11 +19,16 @@ class MeanInterval(NamedTuple):
     high: float
 
 
+def normal_quantile(share: float) -> float:
+    """The quantile of the standard normal distribution."""
+    return NormalDist().inv_cdf(share)
+
+
 def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval for a share of `n` trials; unlike value ± z·stderr it stays honest near 0 and 1."""
     if not 0 <= successes <= n or n == 0:
         raise TombolaError(f"{successes} successes of {n} is not a share.")
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = normal_quantile((1 + level) / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -38,6 +43,8 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
     if len(values) == 1:
         return MeanInterval(mean, nan, nan, nan)
     std = float(np.std(values, ddof=1))
+    from scipy import stats  # takes a second to load
+
     half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * std / sqrt(len(values))
     return MeanInterval(mean, std, mean - half, mean + half)
 

@@ -3,43 +3,18 @@ so one definition serves the value and its bootstrap, which redraws matrices ins
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
 from tombola.errors import DataError, ModelError
-from tombola.evaluation.intervals import wilson
-from tombola.registry import Registry
+from tombola.evaluation.scores import Score
+from tombola.foundations.registry import Registry
 from tombola.tasks import Task
 
 RESAMPLES = 500
-
-
-class Score(NamedTuple):
-    """A metric's value, its standard error, the number of examples, and how the error was found."""
-
-    value: float
-    stderr: float
-    n: int
-    method: str
-
-    def as_dict(self) -> dict[str, float | int | str]:
-        """For JSON."""
-        return self._asdict()
-
-    @classmethod
-    def from_dict(cls, content: dict[str, float | int | str]) -> Self:
-        """Back from JSON."""
-        return cls(**content)  # type: ignore[arg-type]
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval: Wilson's for a share, else normal and kept within [-1, 1]."""
-        if self.method == "binomial":
-            return wilson(round(self.value * self.n), self.n, level)
-        half = float(stats.norm.ppf((1 + level) / 2)) * self.stderr
-        return max(-1.0, self.value - half), min(1.0, self.value + half)
 
 
 Metric = Callable[[Any, Any], Score]
@@ -153,3 +128,6 @@ def _correlation(
     constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0
     r = 0.0 if constant else float(measure(predictions, labels)[0])
     return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, "Fisher z")
+
+
+from tombola.evaluation import answers, tokens  # noqa: E402, F401  (they register their metrics)

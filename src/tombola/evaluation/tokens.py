@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from tombola.evaluation.metrics import Score, metrics
+from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import each_batch, require_finite
+from tombola.evaluation.scores import Score
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.blocks import IGNORED
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from tombola.settings import Kind
+from tombola.foundations.settings import Kind
 
 
 class Gate(Kind):

@@ -6,9 +6,11 @@ from tombola.masks.groups import Granularity, Group, Part, UnitsName
 from tombola.masks.layout import Layout, Matrix
 from tombola.masks.mask import Mask
 from tombola.masks.scores import Scores
+from tombola.masks.storage import MASK
 from tombola.masks.units import Units
 
 __all__ = [
+    "MASK",
     "Base",
     "Granularity",
     "Group",

@@ -16,6 +16,8 @@ from tombola.masks.base import Base
 from tombola.masks.layout import Layout
 from tombola.masks.units import Units
 
+MASK = "mask.safetensors"
+"""The file of a mask inside a ticket or a stage."""
 HEADER = "tombola"
 Kind = Literal["mask", "scores"]
 Array = NDArray[Any]

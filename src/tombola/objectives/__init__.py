@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from tombola.registry import Registry
+from tombola.foundations.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

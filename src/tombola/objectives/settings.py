@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Discriminator, Field, field_validator, model_validator
 
 from tombola.errors import UnknownName
-from tombola.settings import Kind, Settings, checked
+from tombola.foundations.settings import Kind, Settings, checked
 
 
 class LossSettings(Kind):

@@ -9,8 +9,8 @@ from tombola.attacks.report import AttackReport, Example
 from tombola.attacks.text import Text
 from tombola.report.parts import Facets, Section, Sentence, Sentences
 from tombola.report.rows import facets, model
-from tombola.results import Result
-from tombola.store import Store
+from tombola.results.result import Result
+from tombola.store.store import Store
 
 SHOWN = 8
 """Successes of one attack on one model that the page shows; examples.csv of the attack has them all."""

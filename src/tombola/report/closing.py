@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from tombola.report.parts import Column, Listing, Part, Row, Section, Table
-from tombola.results import Result
+from tombola.results.result import Result
 
 
 def failed(result: Result) -> Section | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tombola.evaluation import mean_interval
+from tombola.evaluation.intervals import mean_interval
 from tombola.report.parts import Curves, Point, Section, Series
 from tombola.report.rows import facets, line, model, named, place, places, point
-from tombola.results import Result, Summary
+from tombola.results.result import Result, Summary
 
 
 def against_sparsity(result: Result) -> Section | None:

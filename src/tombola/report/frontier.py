@@ -6,8 +6,8 @@ import numpy as np
 
 from tombola.report.parts import Frontier, Section, Spot
 from tombola.report.rows import facets, line, named, place, places
-from tombola.results import Result, Summary
-from tombola.statistics import pareto
+from tombola.results.result import Result, Summary
+from tombola.results.statistics import pareto
 
 
 def frontier(result: Result) -> Section | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tombola.attacks.report import AttackReport
 from tombola.errors import TombolaError
-from tombola.results import RESULTS, Result
+from tombola.results.result import RESULTS, Result
 
 
 @dataclass(frozen=True)

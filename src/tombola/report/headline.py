@@ -5,7 +5,7 @@ from __future__ import annotations
 from tombola.report.parts import Column, Estimate, Row, Section, Table, Value
 from tombola.report.rows import SPARSITY, facets, short
 from tombola.report.speeds import Speed, read_speeds
-from tombola.results import Result, Summary
+from tombola.results.result import Result, Summary
 
 _SPEED = [
     Column("parameters shipped", "count", "size"),

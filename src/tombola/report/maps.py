@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping
 from statistics import fmean
 from typing import Any
 
-from tombola.analysis import Comparison
-from tombola.masks import Mask
+from tombola.masks import MASK, Mask
 from tombola.report.parts import Facets, Heatmap, Section
 from tombola.report.rows import facets, model
-from tombola.results import Result
-from tombola.ticket import MASK
+from tombola.results.result import Result
+from tombola.tickets.comparison import Comparison
 
 MANY = 16
 """Masks beyond these make maps that nobody reads: the page shows the first, `tombola inspect` all."""

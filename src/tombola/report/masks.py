@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tombola.analysis import Comparison
 from tombola.report.maps import mask_sections
 from tombola.report.page import render
+from tombola.tickets.comparison import Comparison
 
 
 def write_masks(compared: Comparison, path: Path) -> Path:

@@ -22,8 +22,8 @@ from tombola.report.maps import freezing, masks, transfer
 from tombola.report.parts import Section, plain
 from tombola.report.rows import facets
 from tombola.report.transition import transition
-from tombola.results import Result
-from tombola.store import Store
+from tombola.results.result import Result
+from tombola.store.store import Store
 
 HERE = Path(__file__).parent
 SCRIPTS = ("vendor/echarts.common.min.js", "elements.js", "tables.js", "charts.js", "page.js")

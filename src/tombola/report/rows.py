@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tombola.report.parts import Facets, Point
-from tombola.results import Summary
+from tombola.results.result import Summary
 
 SPARSITY = "draw.sparsity"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from tombola.results import Result
+from tombola.results.result import Result
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tombola.phases import ORDERS, phases, places
 from tombola.report.parts import Curves, Point, Section, Series
-from tombola.results import Result
+from tombola.results.phases import ORDERS, phases, places
+from tombola.results.result import Result
 
 
 def transition(results: Sequence[Result]) -> Section | None:

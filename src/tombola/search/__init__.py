@@ -1,8 +1,7 @@
 """How tickets are found. A search is one file: its settings, its paper, and one function.
 
-Two kinds of function serve. A *scorer* gives every unit a score, and one draw removes the lowest
-(`@scorer`), or what its own `choose` says. A *plan* composes trainings, searches and draws on the road, as
-iterative pruning does (`@plan`).
+There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one draw removes the lowest, or what its own
+`choose` says. A *plan* (`@plan`) composes trainings, searches and draws, as iterative pruning does.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from tombola.foundations.registry import Registry
+from tombola.foundations.settings import Settings
 from tombola.masks import Units, UnitsName, draw
-from tombola.registry import Registry
-from tombola.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.masks import Base, Mask, Scores
     from tombola.masks.draw import Scope
+    from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.search.learned import Learned
-    from tombola.store import Stage
 
 
 class SearchSettings(Settings):
@@ -87,28 +86,48 @@ class Evidence:
     """So many batches of training data, or with None all of it once."""
 
 
-class Road(Protocol):
-    """What a plan may ask for. Each call gives a stage; equal calls give the same stage, which runs once."""
+@dataclass(frozen=True)
+class Found:
+    """What a search leads to: a mask, and the weights that the ticket may start from.
+
+    Attributes:
+        mask: The stage that draws the mask.
+        start: The model that retraining starts from; None is the pre-trained one.
+        head: The model that retraining takes its head from, where that is another than `start`.
+        trained: The weights that the mask was found on: the ticket's own where nothing is retrained. None stands
+            for the plain fine-tuning.
+    """
+
+    mask: "MaskStage"
+    start: "ModelStage[Any] | None" = None
+    head: "ModelStage[Any] | None" = None
+    trained: "ModelStage[Any] | None" = None
+
+
+class StageBuilder(Protocol):
+    """What a search may plan. Each call gives a stage; equal calls give equal stages, of which one runs."""
 
     def train(
         self,
-        mask: "Stage | None" = None,
-        start: "Stage | None" = None,
-        head: "Stage | None" = None,
+        mask: "MaskStage | None" = None,
+        start: "ModelStage[Any] | None" = None,
+        head: "ModelStage[Any] | None" = None,
         stop_at: float | None = None,
         fresh_head: bool = False,
-    ) -> "Stage":
+    ) -> "ModelStage[Any]":
         """Train under `mask`, from the pre-trained weights unless `start` is given.
 
         The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps.
         """
         ...
 
-    def learn(self, settings: "Learned", sparsity: float | None, start: "Stage | None" = None) -> "Stage":
+    def learn(
+        self, settings: "Learned", sparsity: float | None, start: "ModelStage[Any] | None" = None
+    ) -> "ScoreStage":
         """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it."""
         ...
 
-    def score(self, scorer: SearchSettings, of: "Stage | None" = None) -> "Stage":
+    def score(self, scorer: SearchSettings, of: "ModelStage[Any] | None" = None) -> "ScoreStage":
         """Score the units of a model (`of`, or the pre-trained one), for draws at any sparsity."""
         ...
 
@@ -116,21 +135,21 @@ class Road(Protocol):
         self,
         scorer: SearchSettings,
         sparsity: float,
-        of: "Stage | None" = None,
-        within: "Stage | None" = None,
-        scores: "Stage | None" = None,
-    ) -> "Stage":
-        """Score the units of a model (`of`, or the pre-trained one), or take learned scores; remove the lowest."""
+        of: "ModelStage[Any] | None" = None,
+        within: "MaskStage | None" = None,
+        scores: "ScoreStage | None" = None,
+    ) -> "MaskStage":
+        """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
         ...
 
-    def given(self, masks: Sequence[str], combine: str) -> "Stage":
+    def given(self, masks: Sequence[str], combine: str) -> "MaskStage":
         """Masks from files, combined."""
         ...
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
 Choose = Callable[[Any, "Scores", float, "Scope", "Mask | None"], "Mask"]
-Plan = Callable[[Any, Road, float], "Stage"]
+Plan = Callable[[Any, StageBuilder, float], Found]
 
 
 def lowest(settings: Any, scores: "Scores", sparsity: float, scope: "Scope", within: "Mask | None") -> "Mask":
@@ -159,7 +178,9 @@ def scorer(settings: type[SearchSettings], choose: Choose = lowest) -> Callable[
     """
 
     def register(function: Scorer) -> Scorer:
-        searches(_name(settings))(Search(settings, _draw_once, function, about(function), choose))
+        searches(_name(settings), function.__module__)(
+            Search(settings, _draw_once, function, about(function), choose)
+        )
         return function
 
     return register
@@ -169,18 +190,18 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
     """Register a function that composes trainings and draws."""
 
     def register(function: Plan) -> Plan:
-        searches(_name(settings))(Search(settings, function, None, about(function)))
+        searches(_name(settings), function.__module__)(Search(settings, function, None, about(function)))
         return function
 
     return register
 
 
-def _draw_once(settings: Any, road: Road, sparsity: float) -> "Stage":
-    of = road.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
+def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
+    of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     shared = settings.scored()
     if shared is None:
-        return road.draw(settings, sparsity, of=of)
-    return road.draw(settings, sparsity, scores=road.score(shared, of))
+        return Found(builder.draw(settings, sparsity, of=of), trained=of)
+    return Found(builder.draw(settings, sparsity, scores=builder.score(shared, of)), trained=of)
 
 
 def _name(settings: type[SearchSettings]) -> str:

@@ -1,24 +1,21 @@
 """A mask that exists already: one from a file, or the union or intersection of several. (BERT-Tickets, section 4)"""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from tombola.search import Road, SearchSettings, plan
-
-if TYPE_CHECKING:
-    from tombola.store import Stage
+from tombola.search import Found, SearchSettings, StageBuilder, plan
 
 
 class Given(SearchSettings):
     """Settings of a mask that is not searched for. The recipe's sparsity does not apply: the mask has its own."""
 
     method: Literal["given"] = "given"
-    masks: list[str] = Field(min_length=1, description="ticket folders or mask files")
+    masks: tuple[str, ...] = Field(min_length=1, description="ticket folders or mask files")
     combine: Literal["union", "intersection"] = Field("union", description="how several become one")
 
 
 @plan(Given)
-def given(settings: Given, road: Road, sparsity: float) -> "Stage":
+def given(settings: Given, builder: StageBuilder, sparsity: float) -> Found:
     """Take masks from files: a colleague's ticket, or what several tickets have in common."""
-    return road.given(settings.masks, settings.combine)
+    return Found(builder.given(settings.masks, settings.combine))

@@ -1,14 +1,14 @@
 """Iterative magnitude pruning with rewinding. (BERT-Tickets, algorithm 1; SRNets with local scope)"""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from tombola.search import Road, SearchSettings, plan
+from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.search.magnitude import Magnitude
 
 if TYPE_CHECKING:
-    from tombola.store import Stage
+    from tombola.pipeline.stages.base import MaskStage, ModelStage
 
 Schedule = Literal["linear", "geometric"]
 
@@ -48,20 +48,30 @@ def rounds(sparsity: float, step: float, schedule: Schedule) -> list[float]:
 
 
 @plan(Iterative)
-def iterative(settings: Iterative, road: Road, sparsity: float) -> "Stage":
-    """Train, remove the smallest trained weights, rewind, and again (IMP)."""
-    rewind_point = road.train(stop_at=settings.rewind_step) if settings.rewind_step else None
+def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Found:
+    """Train, remove the smallest trained weights, rewind, and again (IMP).
+
+    Retraining starts where every round starts: at the rewind point, or with `rewind: false` at the weights that the
+    last round left.
+    """
+    rewind_point = builder.train(stop_at=settings.rewind_step) if settings.rewind_step else None
     scorer = Magnitude(units=settings.units, pooler=settings.pooler)
-    trained = road.train(start=rewind_point)
-    mask: Stage | None = None
+    trained = builder.train(start=rewind_point)
+    mask: MaskStage | None = None
     for target in rounds(sparsity, settings.step, settings.schedule):
         if mask is not None:
-            trained = road.train(
-                mask=mask,
-                start=rewind_point if settings.rewind else trained,
-                head=trained if settings.head == "carried" else None,
-                fresh_head=settings.head == "fresh",
-            )
-        mask = road.draw(scorer, target, of=trained, within=mask)
+            start = _start(settings, rewind_point, trained)
+            trained = builder.train(mask=mask, **start, fresh_head=settings.head == "fresh")
+        mask = builder.draw(scorer, target, of=trained, within=mask)
     assert mask is not None
-    return mask
+    return Found(mask, **_start(settings, rewind_point, trained), trained=trained)
+
+
+def _start(
+    settings: Iterative, rewind_point: "ModelStage[Any] | None", trained: "ModelStage[Any]"
+) -> "dict[str, ModelStage[Any] | None]":
+    """The weights and the head that the next training starts from."""
+    return {
+        "start": rewind_point if settings.rewind else trained,
+        "head": trained if settings.head == "carried" else None,
+    }

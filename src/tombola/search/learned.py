@@ -1,16 +1,13 @@
 """Learned masks: scores of gates are trained on the task, and the lowest go. (Robust Tickets; SRNets)"""
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tombola.gates import L0, AnyBudget, AnyGate, Bernoulli, Budget, Exact, HardConcrete, Sign, Threshold
-from tombola.search import Road, SearchSettings, plan
+from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
-
-if TYPE_CHECKING:
-    from tombola.store import Stage
 
 _PUBLISHED = {
     gate.model_fields["kind"].default: gate.published for gate in (HardConcrete, Threshold, Sign, Bernoulli)
@@ -76,7 +73,7 @@ class Learned(SearchSettings):
         return self.start_step or self.start_share
 
     @property
-    def held(self) -> Budget:
+    def effective_budget(self) -> Budget:
         """The budget, or the one that the gate was published with."""
         return self.budget or (Exact() if isinstance(self.gate, Threshold) else L0())
 
@@ -86,10 +83,11 @@ class Learned(SearchSettings):
 
 
 @plan(Learned)
-def learned(settings: Learned, road: Road, sparsity: float) -> "Stage":
+def learned(settings: Learned, builder: StageBuilder, sparsity: float) -> Found:
     """Learn which units the task needs, by gradient descent on their gates."""
     start = None
     if settings.start == "finetuned":
-        start = road.train(stop_at=settings.starts_at)
-    scores = road.learn(settings, sparsity if settings.held.knows_sparsity else None, start)
-    return road.draw(settings, sparsity, scores=scores)
+        start = builder.train(stop_at=settings.starts_at)
+    known = sparsity if settings.effective_budget.knows_sparsity else None
+    scores = builder.learn(settings, known, start)
+    return Found(builder.draw(settings, sparsity, scores=scores), trained=start)

@@ -5,34 +5,30 @@
 
 from typing import TYPE_CHECKING
 
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
-    from tombola.shrink.measuring import Row, Sizes, compare, count_flops, measure
+    from tombola.shrink.measuring import compare, count_flops, measure
     from tombola.shrink.onnx import Export, export_onnx
     from tombola.shrink.packing import pack, unpack
     from tombola.shrink.past import convert_pruned_heads
     from tombola.shrink.shape import LayerShape, ModelShape
     from tombola.shrink.shrinking import shrink
-    from tombola.shrink.tickets import Packing, Shrinkage, pack_ticket, shrink_ticket
+    from tombola.shrink.sizes import Row, Sizes
 
 _HOME = {
     "Export": "onnx",
     "LayerShape": "shape",
     "ModelShape": "shape",
-    "Packing": "tickets",
-    "Row": "measuring",
-    "Shrinkage": "tickets",
-    "Sizes": "measuring",
+    "Row": "sizes",
+    "Sizes": "sizes",
     "compare": "measuring",
     "convert_pruned_heads": "past",
     "count_flops": "measuring",
     "export_onnx": "onnx",
     "measure": "measuring",
     "pack": "packing",
-    "pack_ticket": "tickets",
     "shrink": "shrinking",
-    "shrink_ticket": "tickets",
     "unpack": "packing",
 }
 
@@ -40,9 +36,7 @@ __all__ = [
     "Export",
     "LayerShape",
     "ModelShape",
-    "Packing",
     "Row",
-    "Shrinkage",
     "Sizes",
     "compare",
     "convert_pruned_heads",
@@ -50,9 +44,7 @@ __all__ = [
     "export_onnx",
     "measure",
     "pack",
-    "pack_ticket",
     "shrink",
-    "shrink_ticket",
     "unpack",
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError, TombolaError
-from tombola.models import open_model
+from tombola.models.loading import open_model
 
 WEIGHTS = "model*.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -6,41 +6,13 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
 from tombola.shrink.inputs import random_inputs
+from tombola.shrink.sizes import Row, Sizes
 
 WARM_UP = 2
-
-
-class Sizes(BaseModel):
-    """A model's size and speed. FLOPs are of one text; latency is the median in seconds, by batch size."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    parameters: int
-    flops: int
-    bytes: int
-    length: int
-    latency: dict[int, float]
-
-
-class Row(BaseModel):
-    """One line of a comparison."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    what: str
-    before: float
-    after: float
-    unit: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """How many times smaller or faster."""
-        return self.before / self.after
 
 
 def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> int:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, bits
-from tombola.models import model_class
+from tombola.models.loading import model_class
 from tombola.shrink.folders import config_from
 
 HEADER = "tombola"

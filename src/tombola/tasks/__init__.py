@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
 from tombola.tasks.task import HOLDOUT, Task, task_names, validate

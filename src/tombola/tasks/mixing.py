@@ -5,7 +5,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from tombola.errors import DataError
-from tombola.settings import Settings
+from tombola.foundations.settings import Settings
 from tombola.tasks.labels import labels_within
 from tombola.tasks.split import Split
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pydantic import Field
 
 from tombola.errors import RecipeError, UnknownName
-from tombola.settings import Settings
+from tombola.foundations.settings import Settings
 from tombola.tasks.split import Split
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "theta", "kappa", "lambda", "sigma"]

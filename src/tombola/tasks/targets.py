@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from tombola.errors import RecipeError, UnknownName
-from tombola.once import once
+from tombola.foundations.caching import cached_in_run
 from tombola.tasks.synthetic import FORMS
 from tombola.tasks.task import HOLDOUT, Task, task_names
 
 
-@once
+@cached_in_run
 def all_targets(on: Iterable[str], task: str) -> list[str]:
     """What "evaluate on …" lists, with `ood` and `adversarial` standing for the task's companions of that kind."""
     companions = Task.named(task).companions
@@ -16,7 +16,7 @@ def all_targets(on: Iterable[str], task: str) -> list[str]:
     return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
 
 
-@once
+@cached_in_run
 def find_target(on: str, task: str) -> tuple[str, str]:
     """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
 

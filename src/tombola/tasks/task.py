@@ -9,7 +9,8 @@ import yaml
 from pydantic import PrivateAttr, model_validator
 
 from tombola.errors import RecipeError, UnknownName
-from tombola.settings import checked
+from tombola.foundations.settings import checked
+from tombola.foundations.yaml12 import parse_yaml
 from tombola.tasks.definition import (
     COLUMNS,
     METRICS,
@@ -23,7 +24,6 @@ from tombola.tasks.definition import (
 )
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
-from tombola.yaml12 import parse_yaml
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 HOLDOUT = "holdout"

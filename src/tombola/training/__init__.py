@@ -5,12 +5,11 @@ Imported on first use: `transformers.Trainer` takes seconds to load, and a recip
 
 from typing import TYPE_CHECKING
 
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.training.keep_mask import KeepMask
     from tombola.training.log import TrainLog
-    from tombola.training.precision import resolve_precision
     from tombola.training.run import train
     from tombola.training.seeding import fresh_head, seeded
     from tombola.training.settings import TrainSettings
@@ -20,7 +19,6 @@ _HOME = {
     "TrainLog": "log",
     "TrainSettings": "settings",
     "fresh_head": "seeding",
-    "resolve_precision": "precision",
     "seeded": "seeding",
     "train": "run",
 }
@@ -30,7 +28,6 @@ __all__ = [
     "TrainLog",
     "TrainSettings",
     "fresh_head",
-    "resolve_precision",
     "seeded",
     "train",
 ]

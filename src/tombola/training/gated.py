@@ -10,10 +10,11 @@ from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
+from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
 from tombola.gates import Gating
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
-from tombola.quiet import quiet
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, restore_model, saved_seconds, step_of
 from tombola.training.clipping import clip
@@ -21,8 +22,8 @@ from tombola.training.course import Course, Progress
 from tombola.training.dropout import dropout_of
 from tombola.training.log import TrainLog, curve, logging_interval
 from tombola.training.optimizers import optimizer_of
-from tombola.training.precision import Precision
-from tombola.training.run import arguments_of, identity_of, lent, total_steps
+from tombola.training.run import arguments_of, identity_of, lent
+from tombola.training.schedule import total_steps
 from tombola.training.seeding import rng_state
 from tombola.training.settings import TrainSettings
 from tombola.training.trainer import ObjectiveTrainer

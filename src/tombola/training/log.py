@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from tombola.training.precision import Precision
+from tombola.foundations.hardware import Precision
 
 POINTS = 200
 """The most points that a loss curve has."""

@@ -13,9 +13,10 @@ from transformers.integrations import get_available_reporting_integrations
 from transformers.trainer_callback import PrinterCallback
 
 from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
-from tombola.quiet import quiet
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, step_of
 from tombola.training.course import Course, EpochHook, Progress
@@ -23,7 +24,7 @@ from tombola.training.dropout import dropout_of
 from tombola.training.keep_mask import KeepMask
 from tombola.training.log import TrainLog, curve, logging_interval
 from tombola.training.optimizers import optimizer_of
-from tombola.training.precision import Precision
+from tombola.training.schedule import total_steps
 from tombola.training.selective.building import selective
 from tombola.training.selective.callback import KeepFreezing
 from tombola.training.selective.freezing import FREEZING
@@ -108,13 +109,6 @@ def train(
         examples_per_second=trainer.examples / (trainer.seconds - trainer.seconds_before),
         resumed_from=step_of(resumed) if resumed else None,
     )
-
-
-def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> int:
-    """Optimizer steps of the whole schedule, for so many batches an epoch shared by so many processes."""
-    if settings.steps is not None:
-        return settings.steps
-    return math.ceil(settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate))
 
 
 def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:

@@ -4,8 +4,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.foundations.settings import Settings
 from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
-from tombola.settings import Settings
 from tombola.training.selective.settings import Selection
 
 
@@ -39,6 +39,14 @@ class TrainSettings(Settings):
     group_by_length: bool = Field(True, description="examples of like length share a batch")
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
     report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
+
+    def training_part(self) -> "TrainSettings":
+        """These settings without what a subclass adds to them."""
+        if type(self) is TrainSettings:
+            return self
+        return TrainSettings.model_construct(
+            **{name: getattr(self, name) for name in TrainSettings.model_fields}
+        )
 
     @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:

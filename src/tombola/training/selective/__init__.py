@@ -5,7 +5,7 @@ Imported on first use, like all of training: a recipe needs only the settings.
 
 from typing import TYPE_CHECKING
 
-from tombola.lazy import lazily
+from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.training.selective.callback import KeepFreezing

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from tombola.settings import Settings
+from tombola.foundations.settings import Settings
 
 SelectionKind = Literal["first", "second", "ensemble", "random"]
 

@@ -1,0 +1,30 @@
+"""Folders of the user: where computed things are cached, where the store is, and how paths are shown."""
+
+import os
+import re
+from pathlib import Path
+from tempfile import gettempdir
+
+
+def cache_folder() -> Path:
+    """The folder for what can be computed again: TOMBOLA_CACHE, else `~/.cache/tombola`."""
+    try:
+        return Path(os.environ.get("TOMBOLA_CACHE") or "~/.cache/tombola").expanduser()
+    except RuntimeError:  # a user without a home folder, as in some containers
+        return Path(gettempdir()) / f"tombola-{os.getuid()}"
+
+
+def store_address(store: str | None = None) -> str:
+    """The folder or URL of the store: the argument, else TOMBOLA_STORE, else `~/.cache/tombola/store`."""
+    return store or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
+
+
+def with_tilde(text: str) -> str:
+    """The text with the user's home folder written as `~`, so that it can be shown to others."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home folder
+        return text
+    for folder in {str(home), str(home.resolve())} - {"/"}:
+        text = re.sub(rf"{re.escape(folder)}(?![\w.-])", "~", text)
+    return text

@@ -1,0 +1,126 @@
+"""A forward and backward pass in fp32 and in bf16, timed and compared. Run as a program, in a child process.
+
+The first bf16 product may kill the process, so nothing but this file and torch is imported, and what is known is
+printed as it becomes known: each line is a JSON object, and later lines add to earlier ones.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+import torch
+from torch import Tensor, nn
+
+HEADS, LAYERS = 12, 2
+CPU_SIZE = (384, 8, 32)  # hidden size, texts, tokens: MiniLM on a small batch
+ACCELERATOR_SIZE = (768, 32, 128)  # a smaller model keeps a GPU waiting for launches, whatever the precision
+BUDGET = 4.0  # seconds for all passes together; an emulated bf16 may be twenty times slower than fp32
+MIN_ROUNDS, MAX_ROUNDS = 2, 6
+
+
+class Trial:
+    """A small transformer encoder with a classifier, and a batch of texts for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        torch.manual_seed(0)
+        self.device = device
+        self.hidden, self.batch, self.tokens = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
+        layers = [self._layer() for _ in range(LAYERS)]
+        self.encoder = nn.Sequential(*layers).to(device)
+        self.classifier = nn.Linear(self.hidden, 2).to(device)
+        self.parameters = [*self.encoder.parameters(), *self.classifier.parameters()]
+        self.use(texts=1)
+
+    def _layer(self) -> nn.Module:
+        return nn.TransformerEncoderLayer(
+            self.hidden, HEADS, 4 * self.hidden, dropout=0.0, activation="gelu", batch_first=True
+        )
+
+    def use(self, texts: int) -> None:
+        """Make a batch of this many texts the one that every step uses."""
+        self.inputs = torch.randn(texts, self.tokens, self.hidden).to(self.device)
+        self.labels = (torch.arange(texts) % 2).to(self.device)
+
+    def step(self, bf16: bool) -> tuple[Tensor, Tensor]:
+        """Loss and gradient of a forward and backward pass; `bf16` is autocast over 32-bit weights."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
+            logits = self.classifier(self.encoder(self.inputs)[:, 0])
+        loss = nn.functional.cross_entropy(logits.float(), self.labels)
+        loss.backward()
+        gradients = [parameter.grad.flatten() for parameter in self.parameters if parameter.grad is not None]
+        return loss.detach(), torch.cat(gradients)
+
+    def seconds(self, bf16: bool) -> float:
+        """How long a step takes."""
+        self._wait()
+        start = time.perf_counter()
+        self.step(bf16)
+        self._wait()
+        return time.perf_counter() - start
+
+    def _wait(self) -> None:
+        if self.device.type != "cpu":
+            torch.accelerator.synchronize()
+
+
+def run(device: torch.device) -> None:
+    """Print the times of both precisions, whether all numbers are finite, and how far bf16 is from fp32."""
+    trial = Trial(device)
+    rounds = glance(trial)
+    exact_loss, exact = trial.step(bf16=False)  # these two passes are also the warm-up
+    loss, gradient = trial.step(bf16=True)
+    fp32, bf16 = [], []
+    for _ in range(rounds):  # in turns, so that a busy moment does not hit one precision alone
+        fp32.append(trial.seconds(bf16=False))
+        bf16.append(trial.seconds(bf16=True))
+    finite = all(bool(numbers.isfinite().all()) for numbers in (exact_loss, exact, loss, gradient))
+    say(fp32_seconds=fp32, bf16_seconds=bf16, finite=finite)
+    if finite:
+        say(
+            loss_difference=float((loss - exact_loss).abs() / exact_loss.abs()),
+            gradient_difference=float((gradient - exact).norm() / exact.norm()),
+        )
+
+
+def glance(trial: Trial) -> int:
+    """Time one text, move on to the whole batch if the budget allows it, and say how many rounds it allows."""
+    trial.step(bf16=False)
+    fp32 = trial.seconds(bf16=False)
+    say(fp32_seconds=[fp32])
+    trial.step(bf16=True)
+    each = fp32 + trial.seconds(bf16=True)
+    if trial.batch * each * (1 + MIN_ROUNDS) <= BUDGET:
+        trial.use(texts=trial.batch)
+        each *= trial.batch
+    return max(MIN_ROUNDS, min(MAX_ROUNDS, int(BUDGET / each) - 1))
+
+
+def say(**known: object) -> None:
+    """Print a line at once, since the next step may be the last."""
+    print(json.dumps(known), flush=True)
+
+
+def main() -> int:
+    """Run the trial that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is an answer here and needs no core file
+    torch.set_num_threads(options.threads)
+    try:
+        run(torch.device(options.device))
+    except RuntimeError as error:
+        say(error=str(error).strip().split("\n")[0])
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

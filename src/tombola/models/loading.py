@@ -1,0 +1,170 @@
+"""Opening models and tokenizers: with the head a task needs, or exactly as their folder describes them."""
+
+import json
+import logging
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import ModelError
+from tombola.foundations.quiet import quiet
+from tombola.models.heads import head_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tombola.tasks import Task
+
+logger = logging.getLogger(__name__)
+
+_CLASSES = {
+    "classification": "AutoModelForSequenceClassification",
+    "regression": "AutoModelForSequenceClassification",
+    "question-answering": "AutoModelForQuestionAnswering",
+    "masked-lm": "AutoModelForMaskedLM",
+}
+_VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
+
+
+def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
+    """The folder's own tokenizer. One without a vocabulary would read every word as unknown: it is refused."""
+    from transformers import AutoTokenizer
+
+    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
+        raise ModelError(
+            f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)"
+        )
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
+    """A finished model as its folder describes it: its own architecture, its own labels in their order."""
+    import transformers
+
+    architectures = transformers.AutoConfig.from_pretrained(folder).architectures
+    if not architectures:
+        raise ModelError(f"{folder}: its config.json does not name the architecture to build")
+    with quiet():
+        return model_class(architectures[0]).from_pretrained(folder, use_safetensors=True, **options)
+
+
+def model_class(architecture: str) -> "type[PreTrainedModel]":
+    """The model class that a config names."""
+    import transformers
+
+    kind = getattr(transformers, architecture, None)
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
+        raise ModelError(f"transformers {transformers.__version__} has no model {architecture!r}")
+    return kind
+
+
+def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = False) -> "PreTrainedModel":
+    """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone.
+
+    A head that the checkpoint brings is kept if it names the task's labels; its outputs are put in the task's order.
+    A sentence encoder's pooler was never trained, and `new_pooler` gives it another.
+    """
+    import torch
+    import transformers
+
+    kind = getattr(transformers, _CLASSES[task.kind])
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            model, loading = kind.from_pretrained(
+                folder,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **_head_config(task),
+            )
+        except ValueError as error:
+            raise _not_served(error, folder, task) from None
+    if task.kind == "masked-lm" and loading["missing_keys"]:
+        _warn_once(
+            f"{folder} has no head of a masked language model: it gets a new one, tied to its embeddings, "
+            "and will know no word before it is trained"
+        )
+    new = {name for name, *_ in loading["mismatched_keys"]}
+    if new - head_of(model).keys():
+        raise ModelError(f"{folder}: config.json does not fit the weights: {', '.join(sorted(new))}")
+    if new:
+        _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
+    elif task.labels is not None:
+        _put_in_order(model, set(loading["missing_keys"]), _label_names(folder), task)
+    if new_pooler:
+        _renew_pooler(model, seed)
+    return model
+
+
+def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:
+    """Xavier's weights, which keep the spread of a normed state through the tanh, and no bias.
+
+    Models of one family without a pooler, such as masked language models, are left as they are.
+    """
+    import torch
+
+    from tombola.families import family_of
+
+    family = family_of(model)
+    if family.pooler is None:
+        raise ModelError(f"pooler: {family.name} models have none; leave `pooler: own`")
+    dense = next((part for name, part in model.base_model.named_modules() if name == family.pooler), None)
+    if isinstance(dense, torch.nn.Linear):
+        generator = torch.Generator().manual_seed(seed)
+        torch.nn.init.xavier_uniform_(dense.weight, generator=generator)
+        torch.nn.init.zeros_(dense.bias)
+
+
+def _label_names(folder: Path) -> list[str]:
+    names = json.loads((folder / "config.json").read_text()).get("id2label") or {}
+    return [str(names[key]) for key in sorted(names, key=int)]
+
+
+def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str], task: "Task") -> None:
+    """Models of one task differ in label order: rearrange the outputs of a learned head to the task's."""
+    import torch
+
+    from tombola.tasks.labels import outputs_by_label
+
+    outputs = outputs_by_label(names, task)
+    if outputs is None or len(names) != len(outputs) or outputs == [[place] for place in range(len(names))]:
+        return
+    rows = [place for (place,) in outputs]
+    last = {name: tensor for name, tensor in head_of(model).items() if len(tensor) == len(rows)}
+    if missing & last.keys():
+        return
+    with torch.no_grad():
+        for tensor in last.values():
+            tensor.copy_(tensor[rows])
+    _warn_once(
+        f"The outputs of the model's head, {names}, were put in the order of {task.name}, {task.labels}"
+    )
+
+
+def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
+    if not str(error).startswith("Unrecognized configuration class"):
+        return error
+    model_type = json.loads((folder / "config.json").read_text()).get("model_type")
+    return ModelError(
+        f"{folder}: transformers has no {task.kind} model of the type {model_type!r}, "
+        f"which the task {task.name!r} needs: choose another model"
+    )
+
+
+@lru_cache(maxsize=128)
+def _warn_once(text: str) -> None:
+    """However many stages load the same model."""
+    logger.warning("%s", text)
+
+
+def _head_config(task: "Task") -> dict[str, Any]:
+    if task.kind == "masked-lm":
+        return {}
+    if task.kind == "question-answering":
+        return {"num_labels": 2}  # the logits of an answer's start and end
+    if task.labels is None:
+        return {"num_labels": 1, "problem_type": "regression"}
+    names = dict(enumerate(task.labels))
+    return {"id2label": names, "label2id": {name: index for index, name in names.items()}}

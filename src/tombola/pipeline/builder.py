@@ -1,0 +1,219 @@
+"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tombola.attacks.base import Attack as AttackRecipe
+from tombola.foundations.hardware import Precision
+from tombola.models.controls import Control
+from tombola.objectives.settings import CrossEntropyLoss
+from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.pipeline.stages.attack import Attack
+from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
+from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.draw import Draw
+from tombola.pipeline.stages.evaluate import Evaluate
+from tombola.pipeline.stages.given import Combine, Given, find_mask
+from tombola.pipeline.stages.measure import Measure
+from tombola.pipeline.stages.perturb import Perturb
+from tombola.pipeline.stages.score import Score
+from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.teacher import Teacher
+from tombola.pipeline.stages.train import Train
+from tombola.recipe.recipe import Recipe
+from tombola.search import SearchSettings
+from tombola.search.learned import Learned
+from tombola.tasks.mixing import Mixed
+from tombola.tasks.targets import find_target
+from tombola.training.settings import TrainSettings
+
+
+class StageBuilder:
+    """Fills in what all stages of a recipe have in common: model, data, seed and precision.
+
+    Args:
+        recipe: The recipe of one cell.
+        precision: What `precision: auto` came to on this machine.
+    """
+
+    def __init__(self, recipe: Recipe, precision: Precision) -> None:
+        self.recipe = recipe
+        self.precision = precision
+        self.model = ModelSource.find(recipe.model, recipe.pooler)
+        self.data = self.split("train", recipe.data.train, recipe.data.mix)
+
+    def split(self, on: str, limit: int | None, mix: Sequence[Mixed] = ()) -> DataSource:
+        """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
+        data = self.recipe.data
+        task, split = find_target(on, self.recipe.task)
+        own = task == self.recipe.task
+        return DataSource.find(
+            task,
+            split,
+            data.folder,
+            limit,
+            data.seed,
+            holdout=data.holdout if own else None,
+            synthetic_bias=data.synthetic_bias if own else None,
+            mix=tuple(mix),
+        )
+
+    def train(
+        self,
+        mask: MaskStage | None = None,
+        start: ModelStage[Any] | None = None,
+        head: ModelStage[Any] | None = None,
+        stop_at: float | None = None,
+        fresh_head: bool = False,
+        settings: TrainSettings | None = None,
+        control: Control | None = None,
+        keep_epochs: bool = False,
+    ) -> Train:
+        """A training on the recipe's task."""
+        settings = settings or self.recipe.train
+        return Train(
+            model=self.model,
+            data=self.data,
+            train=settings.training_part(),
+            seed=self.recipe.seed,
+            precision=self.precision,
+            mask=mask,
+            start=start,
+            head=head,
+            bias=self._bias(settings, self.data),
+            teacher=self._teacher(settings, self.data),
+            fresh_head=fresh_head and start is not None,
+            stop_at=stop_at,
+            control=control,
+            keep_epochs=keep_epochs,
+        )
+
+    def _bias(self, settings: TrainSettings, data: DataSource) -> Bias | None:
+        """The bias model's predictions, where the loss reads them."""
+        if not settings.loss.needs_bias:
+            return None
+        assert self.recipe.bias is not None, "the recipe was checked to have a bias model"
+        return Bias.of(self.recipe.bias, data, self.recipe.seed)
+
+    def _teacher(self, settings: TrainSettings, data: DataSource) -> Teacher | None:
+        """The predictions of a plainly fine-tuned model, where the loss reads them."""
+        if not settings.loss.needs_teacher:
+            return None
+        plain = self.recipe.train.model_copy(
+            update={"loss": CrossEntropyLoss(), "adversary": None, "r_drop": None, "select": None}
+        )
+        return Teacher(
+            model=self.train(settings=plain), data=data, max_length=plain.max_length, precision=self.precision
+        )
+
+    def learn(
+        self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
+    ) -> Search:
+        """Scores learned by gradient descent, at one sparsity if they depend on it."""
+        data = self.split("train", self.recipe.data.train, settings.mix) if settings.mix else self.data
+        return Search(
+            model=self.model,
+            data=data,
+            search=_own_task(settings),
+            seed=self.recipe.seed,
+            precision=self.precision,
+            start=start,
+            bias=self._bias(settings.train, data),
+            teacher=self._teacher(settings.train, data),
+            sparsity=sparsity,
+            scope=self.recipe.draw.scope if sparsity is not None else None,
+        )
+
+    def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
+        """Scores of a model's units, for draws at any sparsity."""
+        return Score(
+            model=self.model,
+            data=self.data,
+            search=_own_task(scorer),
+            seed=self.recipe.seed,
+            max_length=self._scored_length(scorer),
+            of=of,
+        )
+
+    def draw(
+        self,
+        scorer: SearchSettings,
+        sparsity: float,
+        of: ModelStage[Any] | None = None,
+        within: MaskStage | None = None,
+        scores: ScoreStage | None = None,
+    ) -> Draw:
+        """A mask drawn from the scores of a model, or from given ones."""
+        return Draw(
+            model=self.model,
+            data=self.data,
+            search=_own_task(scorer),
+            sparsity=sparsity,
+            scope=self.recipe.draw.scope,
+            seed=self.recipe.seed,
+            max_length=self._scored_length(scorer),
+            of=of,
+            within=within,
+            scores=scores,
+        )
+
+    def _scored_length(self, scorer: SearchSettings) -> int | None:
+        return self.recipe.train.max_length if scorer.reads_data else None
+
+    def given(self, masks: Sequence[str], combine: Combine) -> Given:
+        """Masks from files, combined."""
+        files = tuple(find_mask(mask) for mask in masks)
+        return Given(model=self.model, data=self.data, masks=files, combine=combine)
+
+    def perturb(self, mask: MaskStage, share: float) -> Perturb:
+        """The mask with a share of its units swapped."""
+        return Perturb(mask=mask, share=share, seed=self.recipe.seed)
+
+    def evaluate(self, on: str, model: ModelStage[Any], mask: MaskStage | None) -> Evaluate:
+        """The model's scores on one data set."""
+        return Evaluate(
+            model=model,
+            mask=mask,
+            data=self.split(on, self.recipe.data.evaluation),
+            trained=self.data,
+            max_length=self.recipe.train.max_length,
+            precision=self.precision,
+        )
+
+    def attack(
+        self,
+        attack: AttackRecipe,
+        model: ModelStage[Any],
+        mask: MaskStage | None,
+        epoch: int | None = None,
+    ) -> Attack:
+        """One attack on the model, or on what it was after an epoch."""
+        settings = self.recipe.attack
+        assert settings is not None
+        return Attack(
+            model=model,
+            mask=mask,
+            data=self.split(settings.on, None),
+            trained=self.data,
+            attack=attack,
+            n=settings.n,
+            seed=settings.seed,
+            max_length=self.recipe.train.max_length,
+            precision=self.precision,
+            query_budget=settings.query_budget,
+            vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
+            mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
+            epoch=epoch,
+        )
+
+    def measure(self, model: ModelStage[Any], mask: MaskStage | None) -> Measure:
+        """Size and speed of the model, shrunk by its mask."""
+        assert self.recipe.measure is not None
+        return Measure(model=model, mask=mask, measure=self.recipe.measure)
+
+
+def _own_task(settings: Any) -> Any:
+    """The search's settings without the task that it is transferred from: the data says which that is."""
+    return settings.model_copy(update={"task": None}) if settings.task is not None else settings

@@ -1,0 +1,152 @@
+"""What a plan will cost before it runs: stages, training steps, and the time that they will take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tombola.pipeline.engines.work import work
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.stages.base import LOG
+from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.share import Share
+from tombola.pipeline.stages.train import Train
+from tombola.store.manifest import MANIFEST
+from tombola.store.stage import Stage
+from tombola.store.store import Store
+from tombola.training.settings import TrainSettings
+
+TRIAL_STEPS = 8
+"""Steps of the short training that measures the time of a step."""
+PACE = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop")
+"""The settings of a training that decide how long a step takes."""
+
+Training = Train | Search | Share
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The stages of one kind: how many, how many of them are finished, and what the rest takes.
+
+    Attributes:
+        kind: The kind of stage.
+        asked: Stages that the cells ask for, each for itself, as a script per cell would run them.
+        stages: Stages once those that cells share are counted once.
+        finished: Stages that are in the store already.
+        asked_steps: Training steps of all that is asked for.
+        steps: Training steps of the stages that are left to run.
+        seconds: Time of the stages that are left to run; None where the store has seen none of their like.
+    """
+
+    kind: str
+    asked: int
+    stages: int
+    finished: int
+    asked_steps: int
+    steps: int
+    seconds: float | None
+
+
+def estimate(plan: Plan, store: Store) -> list[Cost]:
+    """The cost of a plan by kind of stage.
+
+    Where the store has no training of the same model, data and pace, a few steps of one are run and kept.
+    """
+    stages = plan.stages
+    finished = store.finished(stages)
+    steps = {stage.key: stage.training_steps() for stage in stages}
+    times = _Times(store, {stage.kind for stage in stages} | {Train.kind})
+    asked = [stage for cell in plan.cells for stage in cell.stages()]
+    costs = []
+    for kind in dict.fromkeys(stage.kind for stage in stages):
+        own = [stage for stage in stages if stage.kind == kind]
+        wanted = [stage.key for stage in asked if stage.kind == kind]
+        rest = [stage for stage in own if stage.key not in finished]
+        seconds = [times.of(stage, steps[stage.key]) for stage in rest]
+        costs.append(
+            Cost(
+                kind,
+                asked=len(wanted),
+                stages=len(own),
+                finished=len(own) - len(rest),
+                asked_steps=sum(steps[key] for key in wanted),
+                steps=sum(steps[stage.key] for stage in rest),
+                seconds=None if None in seconds else sum(one for one in seconds if one is not None),
+            )
+        )
+    return costs
+
+
+class _Times:
+    """How long stages and steps took in this store."""
+
+    def __init__(self, store: Store, kinds: set[str]) -> None:
+        self.store = store
+        self.step: dict[str, list[float]] = {}
+        self.stage: dict[str, list[float]] = {}
+        for manifest, log in _finished(store, kinds):
+            identity = manifest["stage"]
+            if log is not None and log["steps"] and "data" in identity["refs"]:
+                training = identity["settings"].get("train") or identity["settings"]["search"]["train"]
+                pace = _pace(training, identity["settings"].get("precision"), identity["refs"])
+                self.step.setdefault(pace, []).append(log["seconds"] / log["steps"])
+            self.stage.setdefault(_like(identity), []).append(manifest["made"]["seconds"])
+
+    def of(self, stage: Stage[Any], steps: int) -> float | None:
+        """Seconds that a stage will take."""
+        if steps and isinstance(stage, Training):
+            return steps * self._step(stage)
+        known = self.stage.get(_like(stage.identity()))
+        return median(known) if known else None
+
+    def _step(self, stage: Training) -> float:
+        trial = _trial(stage)
+        identity = trial.identity()
+        pace = _pace(identity["settings"]["train"], trial.precision, identity["refs"])
+        if pace not in self.step:
+            work(trial, self.store, lambda step, total, figures: None)
+            log = self.store.read(trial).log
+            self.step[pace] = [log.seconds / log.steps]
+        return median(self.step[pace])
+
+
+def _trial(stage: Training) -> Train:
+    """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
+    paced = TrainSettings(**{name: getattr(stage.train, name) for name in PACE})
+    return Train(
+        model=stage.model,
+        data=stage.data[0] if isinstance(stage, Share) else stage.data,
+        train=paced,
+        seed=stage.seed,
+        precision=stage.precision,
+        stop_at=TRIAL_STEPS,
+    )
+
+
+def _finished(store: Store, kinds: set[str]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    for kind in sorted(kinds):
+        for file in (store.root / kind).glob(f"*/{MANIFEST}"):
+            log = file.with_name(LOG)
+            yield json.loads(file.read_text()), json.loads(log.read_text()) if log.is_file() else None
+
+
+def _pace(training: dict[str, Any], precision: str | None, references: dict[str, str]) -> str:
+    paced = {name: value for name, value in training.items() if name in PACE}
+    read = {name: references[name] for name in ("model", "data")}
+    return json.dumps([paced, precision, read], sort_keys=True)
+
+
+def _like(identity: dict[str, Any]) -> str:
+    """What stages of about the same time have in common."""
+    settings = {
+        name: value for name, value in identity["settings"].items() if name in ("attack", "n", "search")
+    }
+    return json.dumps([identity["kind"], settings, identity["refs"]], sort_keys=True)
+
+
+def total_seconds(costs: Sequence[Cost]) -> float:
+    """The time of everything that is known to take some."""
+    return sum(cost.seconds or 0 for cost in costs)

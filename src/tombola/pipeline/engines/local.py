@@ -1,0 +1,64 @@
+"""The local engine: this process, or several on this machine that share its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tombola.foundations.caching import run_cache
+from tombola.foundations.hardware.machine import cores
+from tombola.foundations.settings import Kind
+from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.engines.work import attempt, work
+from tombola.pipeline.watching import Outcome, Watcher
+from tombola.store.stage import Stage
+from tombola.store.store import Store
+
+
+class Local(Kind):
+    """Settings of the local engine."""
+
+    kind: Literal["local"] = "local"
+    workers: int = Field(1, gt=0, description="processes; with one, stages run in this process")
+    threads: int | None = Field(None, gt=0, description="of each worker; by default they share the cores")
+    retries: int = Field(2, ge=0, description="how often a stage goes to another worker when one dies")
+
+    def run(
+        self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher, keep_going: bool = True
+    ) -> Outcome:
+        """Run what is not finished yet.
+
+        Args:
+            stages: All stages, inputs before what needs them.
+            store: Where results go.
+            watcher: Is told what happens.
+            keep_going: Go on with the other stages when one fails; else its error is raised.
+        """
+        schedule = Schedule(stages, store, watcher)
+        if self.workers == 1:
+            _in_process(schedule, store, watcher, keep_going)
+        elif not schedule.over:
+            from tombola.pipeline.engines.pool import Pool
+
+            threads = self.threads or max(1, cores() // self.workers)
+            with Pool(self.workers, threads, store) as pool:
+                pool.run(schedule, self.retries, keep_going)
+        return schedule.outcome
+
+
+def _in_process(schedule: Schedule, store: Store, watcher: Watcher, keep_going: bool) -> None:
+    with run_cache():
+        while stage := schedule.take():
+
+            def progress(
+                step: int, steps: int, figures: Mapping[str, float], stage: Stage[Any] = stage
+            ) -> None:
+                watcher.progressed(stage, step, steps, figures)
+
+            if keep_going:
+                schedule.end(stage, attempt(stage, store, progress, capture=False))
+            else:
+                work(stage, store, progress)
+                schedule.end(stage, None)

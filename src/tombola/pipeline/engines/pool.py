@@ -1,0 +1,145 @@
+"""Worker processes on this machine. One that dies is replaced, and another takes its stage."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Self
+
+from tombola.errors import TombolaError
+from tombola.foundations.caching import run_cache
+from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
+from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.engines.work import attempt
+from tombola.store.stage import Stage
+from tombola.store.store import Store
+
+_SPAWN = multiprocessing.get_context("spawn")  # a forked process inherits threads and locks of torch
+
+
+@dataclass
+class Worker:
+    """A process, the line to it, and the stage that it has."""
+
+    process: BaseProcess
+    line: Connection
+    stage: Stage[Any] | None = None
+
+
+class Pool:
+    """Workers that each have one stage at a time, and a share of the machine's threads and GPUs."""
+
+    def __init__(self, size: int, threads: int, store: Store) -> None:
+        self.size, self.threads, self.address = size, threads, store.address
+        self.workers: list[Worker] = []
+        self.started = 0
+        self.deaths: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.process.terminate()
+        for worker in self.workers:
+            worker.process.join()
+
+    def run(self, schedule: Schedule, retries: int, keep_going: bool) -> None:
+        """Hand out stages until none is left. A stage whose workers died too often has failed."""
+        while not schedule.over:
+            self._hand_out(schedule)
+            for line in wait([worker.line for worker in self.workers]):
+                worker = next(one for one in self.workers if one.line is line)
+                try:
+                    progress, reason = worker.line.recv()
+                except (EOFError, ConnectionResetError):
+                    self._bury(worker, schedule, retries)
+                    continue
+                assert worker.stage is not None, "only a worker with a stage reports"
+                if progress is not None:
+                    schedule.watcher.progressed(worker.stage, *progress)
+                    continue
+                failure = schedule.end(worker.stage, reason)
+                worker.stage = None
+                if failure is not None and not keep_going:
+                    raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+
+    def _hand_out(self, schedule: Schedule) -> None:
+        while True:
+            free = next((worker for worker in self.workers if worker.stage is None), None)
+            if free is None and len(self.workers) == self.size:
+                return
+            if (stage := schedule.take()) is None:
+                return
+            self._give(free or self._start(), stage)
+
+    def _start(self) -> Worker:
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(
+            target=_serve,
+            args=(theirs, self.address, self.threads, _device(self.started), loaded_plugins()),
+            daemon=True,
+        )
+        process.start()
+        theirs.close()
+        self.started += 1
+        self.workers.append(Worker(process, ours))
+        return self.workers[-1]
+
+    def _give(self, worker: Worker, stage: Stage[Any]) -> None:
+        """Send a stage to a worker. If it died while idle, that shows when its line is read."""
+        worker.stage = stage
+        try:
+            worker.line.send(stage)
+        except OSError:
+            pass
+
+    def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> None:
+        """Remove a dead worker, and give its stage, if it had one, to another."""
+        worker.process.join()
+        self.workers.remove(worker)
+        stage = worker.stage
+        if stage is None:
+            return
+        self.deaths[stage.key] = self.deaths.get(stage.key, 0) + 1
+        if self.deaths[stage.key] > retries:
+            code, times = worker.process.exitcode, self.deaths[stage.key]
+            schedule.end(stage, f"its worker died (exit code {code}) in each of {times} attempts")
+        else:
+            self._give(self._start(), stage)
+
+
+def _device(index: int) -> str | None:
+    """The GPU of a worker, if there are any."""
+    import torch
+
+    count = torch.cuda.device_count()
+    return str(index % count) if count else None
+
+
+def _serve(
+    line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
+) -> None:
+    """Run stages as they come down the line, until the other end is gone."""
+    if device is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = device
+    import torch
+
+    torch.set_num_threads(threads)
+    adopt(plugins)
+    store = Store(address)
+
+    def progress(step: int, steps: int, figures: Mapping[str, float]) -> None:
+        line.send(((step, steps, dict(figures)), None))
+
+    with run_cache():
+        while True:
+            try:
+                stage = line.recv()
+            except EOFError:
+                return
+            line.send((None, attempt(stage, store, progress, capture=True)))

@@ -1,0 +1,76 @@
+"""One run on many devices: `accelerate launch -m tombola run …` starts a process (a rank) for each.
+
+All ranks train together. What does not train is done by rank 0 alone while the others wait, and only rank 0 writes.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tombola.store.stage import WORK, Stage
+from tombola.store.store import Store
+
+PATIENCE = timedelta(days=7)
+"""How long ranks wait for each other: rank 0 may have to wait for another process that makes the same stage."""
+
+
+def ranks() -> int:
+    """The number of processes that this run was launched with."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_main() -> bool:
+    """Whether this process writes: the only one, or rank 0."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
+    """Make a stage with all ranks, or with rank 0 alone where nothing is trained; true if it ran now."""
+    if not stage.distributed:
+        return store.make(stage, run) if is_main() else _wait_for(stage, store)
+    if not is_main():
+        return _take_part(stage, store, run)
+
+    def lead(folder: Path) -> None:
+        _shared(str(folder))
+        run(folder)
+
+    ran = store.make(stage, lead)
+    if not ran:
+        _shared(None)
+    return ran
+
+
+def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
+    """Train as rank 0 does, from the same checkpoint, in a folder that is thrown away."""
+    folder = _shared(None)
+    if folder is None:
+        return False
+    with TemporaryDirectory() as scratch:
+        if (Path(folder) / WORK).is_dir():
+            shutil.copytree(Path(folder) / WORK, Path(scratch) / WORK)
+        run(Path(scratch))
+    return _wait_for(stage, store)
+
+
+def _wait_for(stage: Stage[Any], store: Store) -> bool:
+    """Until rank 0 has finished the stage. If it dies, the launcher ends this process too."""
+    while not store.has(stage):
+        time.sleep(0.1)
+    return False
+
+
+def _shared(said: str | None) -> str | None:
+    """What rank 0 says, on all ranks."""
+    import torch
+    from accelerate import PartialState
+    from accelerate.utils import broadcast_object_list
+
+    PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
+    (heard,) = broadcast_object_list([said])
+    return heard

@@ -1,0 +1,106 @@
+"""The engine for many machines: a Ray cluster that is there already, or one of this machine alone.
+
+Workers reach the store by its address, so it must be a folder that all machines share, or a URL.
+"""
+
+import logging
+import pickle
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tombola.errors import TombolaError
+from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
+from tombola.foundations.settings import Kind, Settings
+from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.engines.work import attempt
+from tombola.pipeline.watching import Outcome, Watcher
+from tombola.store.stage import Stage
+from tombola.store.stage import stages as stage_kinds
+from tombola.store.store import Store
+
+
+class Resources(Settings):
+    """What a stage takes of a machine."""
+
+    cpus: float = Field(1, ge=0, description="processors")
+    gpus: float = Field(0, ge=0, description="GPUs, or a share of one")
+
+
+class Ray(Kind):
+    """Settings of the Ray engine."""
+
+    kind: Literal["ray"] = "ray"
+    address: str | None = Field(None, description="of a cluster, or auto; else one is started here")
+    workers: int | None = Field(None, gt=0, description="processors of a cluster that is started here")
+    retries: int = Field(3, ge=0, description="how often a stage is begun anew when its worker is lost")
+    resources: Resources = Field(Resources(), description="of a stage of any kind")
+    by_kind: dict[str, Resources] = Field({}, description="of stages of some kinds, e.g. train: {gpus: 1}")
+
+    def run(
+        self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher, keep_going: bool = True
+    ) -> Outcome:
+        """Run what is not finished yet. A lost worker's stage goes on elsewhere from its last checkpoint."""
+        for kind in self.by_kind:
+            stage_kinds[kind]
+        schedule = Schedule(stages, store, watcher)
+        if schedule.over:
+            return schedule.outcome
+        ray, started = self._connect()
+        try:
+            self._run(ray, schedule, store, keep_going)
+        finally:
+            if started:
+                ray.shutdown()
+        return schedule.outcome
+
+    def _connect(self) -> tuple[Any, bool]:
+        """Ray itself, and whether this engine has connected to it and so must let go of it."""
+        try:
+            import ray
+        except ImportError:
+            raise TombolaError("the engine ray is not installed: pip install 'tombola[ray]'") from None
+        if ray.is_initialized():
+            return ray, False
+        local: dict[str, Any] = {}
+        if self.address is None:
+            local = {"num_cpus": self.workers, "include_dashboard": False}
+        try:
+            ray.init(
+                address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
+            )
+        except ConnectionError as error:
+            raise TombolaError(
+                f"engine.address: no Ray cluster at {self.address!r} ({error}); start one with `ray start --head`"
+            ) from None
+        return ray, True
+
+    def _run(self, ray: Any, schedule: Schedule, store: Store, keep_going: bool) -> None:
+        remote = ray.remote(_attempt)
+        running: dict[Any, Stage[Any]] = {}
+        plugins = loaded_plugins()
+        while not schedule.over:
+            while stage := schedule.take():
+                needs = self.by_kind.get(stage.kind, self.resources)
+                options = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "max_retries": self.retries}
+                task = remote.options(name=stage.label, **options).remote(
+                    pickle.dumps(stage), store.address, plugins
+                )
+                running[task] = stage
+            (done,), _ = ray.wait(list(running))
+            failure = schedule.end(running.pop(done), _reason(ray, done))
+            if failure is not None and not keep_going:
+                raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+
+
+def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin]) -> str | None:
+    adopt(plugins)
+    return attempt(pickle.loads(stage), Store(address), lambda step, steps, figures: None, capture=True)
+
+
+def _reason(ray: Any, done: Any) -> str | None:
+    try:
+        return ray.get(done)
+    except ray.exceptions.RayError as error:
+        return f"Ray lost it: {str(error).strip().splitlines()[0]}"

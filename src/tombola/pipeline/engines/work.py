@@ -1,0 +1,65 @@
+"""One stage, run to its end by whichever process has taken it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from tombola.errors import TombolaError
+from tombola.pipeline.engines.ranks import make_on_all_ranks, ranks
+from tombola.store.stage import Progress, Stage, Workspace
+from tombola.store.store import Store
+
+
+def work(stage: Stage[Any], store: Store, progress: Progress) -> bool:
+    """Run a stage unless it is finished; true if it ran now. Under `accelerate launch`, on all ranks together."""
+
+    def run(folder: Path) -> None:
+        stage.run(Workspace(folder, store, progress))
+
+    return make_on_all_ranks(stage, store, run) if ranks() > 1 else store.make(stage, run)
+
+
+def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) -> str | None:
+    """Run a stage; if it fails, return why in a sentence. The traceback goes to the stage's log.
+
+    With `capture`, for a process of its own, all that the stage prints goes there too.
+    """
+    log = store.log(stage)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _captured(log) if capture else nullcontext():
+        try:
+            work(stage, store, progress)
+        except Exception as error:
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(f"{stage.name} ({stage.label})\n{traceback.format_exc()}\n")
+            if isinstance(error, TombolaError):
+                return str(error)
+            lines = str(error).strip().splitlines()
+            return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return None
+
+
+@contextmanager
+def _captured(log: Path) -> Iterator[None]:
+    """Send all that this process prints, libraries in C included, to a file."""
+    streams = (sys.stdout, sys.stderr)
+    saved = [os.dup(descriptor) for descriptor in (1, 2)]
+    with open(log, "ab", buffering=0) as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        try:
+            yield
+        finally:
+            for stream in streams:
+                stream.flush()
+            for descriptor, before in zip((1, 2), saved, strict=True):
+                os.dup2(before, descriptor)
+                os.close(before)
+    if not os.path.getsize(log):
+        log.unlink(missing_ok=True)

@@ -1,0 +1,126 @@
+"""From the cells of a recipe to the stages that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from tombola.foundations.hardware import Precision, resolve_precision
+from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.stages.attack import Attack
+from tombola.pipeline.stages.base import MaskStage, ModelStage
+from tombola.pipeline.stages.evaluate import EvaluateStage
+from tombola.pipeline.stages.measure import Measure
+from tombola.pipeline.stages.share import Share
+from tombola.pipeline.stages.train import Train
+from tombola.recipe.grid import Cell
+from tombola.recipe.sections import RetrainSettings
+from tombola.search import Found, searches
+from tombola.store.stage import Stage, topological_order
+from tombola.tasks.targets import all_targets
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """What one cell of a grid needs: its final model, its mask, and everything that is asked about them."""
+
+    cell: Cell
+    precision: Precision
+    model: ModelStage[Any] | Share
+    mask: MaskStage | None
+    evaluations: dict[str, EvaluateStage]
+    attacks: dict[str, Attack] = field(default_factory=dict)
+    curves: dict[str, list[Attack]] = field(default_factory=dict)
+    """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
+    measured: Measure | None = None
+
+    def stages(self) -> list[Stage[Any]]:
+        """Every stage of the cell, each once, in an order in which they can run."""
+        return topological_order(self.ends())
+
+    def ends(self) -> Iterator[Stage[Any]]:
+        """The model, and what is asked about it: everything that the other stages are there for."""
+        yield self.model
+        if self.mask is not None:
+            yield self.mask
+        yield from self.evaluations.values()
+        yield from self.attacks.values()
+        yield from chain.from_iterable(self.curves.values())
+        if self.measured is not None:
+            yield self.measured
+
+
+def plan_cell(cell: Cell) -> CellPlan:
+    """The stages of one cell: search, draw, retrain, evaluate, attack; a dense model where there is no search."""
+    recipe = cell.recipe
+    precision = resolve_precision(recipe.precision)
+    builder = StageBuilder(recipe, precision)
+    curve = recipe.attack is not None and recipe.attack.every_epoch
+    found: Found | None = None
+    if recipe.search is None:
+        model, trained = builder.train(keep_epochs=curve), recipe.train
+    else:
+        found = plan_search(cell, builder)
+        model = _retrain(builder, found, recipe.retrain, keep_epochs=curve)
+        trained = recipe.retrain or recipe.train
+    mask = found.mask if found else None
+    unapplied = mask if recipe.retrain is None else None
+    attacks = recipe.attack.chosen() if recipe.attack else {}
+    epochs = range(1, int(trained.epochs) + 1) if curve else ()
+    return CellPlan(
+        cell,
+        precision,
+        model,
+        mask,
+        evaluations={
+            on: builder.evaluate(on, model, unapplied) for on in all_targets(recipe.evaluate.on, recipe.task)
+        },
+        attacks={name: builder.attack(attack, model, unapplied) for name, attack in attacks.items()},
+        curves={
+            name: [builder.attack(attack, model, unapplied, epoch) for epoch in epochs]
+            for name, attack in attacks.items()
+            if curve
+        },
+        measured=builder.measure(model, mask) if recipe.measure else None,
+    )
+
+
+def plan_search(cell: Cell, builder: StageBuilder) -> Found:
+    """What the search leads to: on the recipe's own task, or on another whose mask is transferred."""
+    recipe = cell.recipe
+    assert recipe.search is not None
+    searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
+    found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
+    mask = builder.perturb(found.mask, recipe.draw.perturb) if recipe.draw.perturb else found.mask
+    if cell.source is not None:  # only the mask is transferred: weights and head are those of another task
+        return Found(mask)
+    return Found(mask, found.start, found.head, found.trained)
+
+
+def _retrain(
+    builder: StageBuilder, found: Found, settings: RetrainSettings | None, keep_epochs: bool
+) -> ModelStage[Any]:
+    """The final training under the mask, or the weights that the mask was found on."""
+    if settings is None:
+        search = builder.recipe.search
+        assert search is not None
+        if isinstance(found.trained, Train):
+            return replace(found.trained, keep_epochs=keep_epochs)
+        return found.trained or builder.train(stop_at=search.starts_at, keep_epochs=keep_epochs)
+    start, head = found.start, found.head
+    if settings.start == "pretrained":
+        start = head = None
+    elif settings.start == "finetuned":
+        start, head = builder.train(), None
+    elif settings.start == "last_round":
+        start, head = found.trained or builder.train(), None
+    return builder.train(
+        mask=found.mask,
+        start=start,
+        head=head,
+        settings=settings,
+        control=settings.control,
+        keep_epochs=keep_epochs,
+    )

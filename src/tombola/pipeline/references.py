@@ -1,0 +1,147 @@
+"""What stages read from outside the store: pre-trained models, data and users' files, with their fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from tombola.errors import DataError, RecipeError
+from tombola.foundations.caching import cached_in_run
+from tombola.models.finding import find_model
+from tombola.store.stage import Reference
+from tombola.tasks import HOLDOUT, Split, Task
+from tombola.tasks.mixing import Mixed, mix_in
+from tombola.tasks.synthetic import SyntheticBias, biased
+from tombola.tasks.targets import find_target
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Pooler = Literal["own", "new"]
+
+
+@dataclass(frozen=True)
+class ModelSource(Reference):
+    """A pre-trained model in a folder, with its own pooler or a new one."""
+
+    name: str
+    folder: str
+    fingerprint: str
+    pooler: Pooler = "own"
+
+    @classmethod
+    def find(cls, name: str, pooler: Pooler = "own") -> ModelSource:
+        """Find a model by embedded name, folder or hub id."""
+        return _find_model(name, pooler)
+
+    def load(self, task: Task, seed: int) -> PreTrainedModel:
+        """The model with a new head for the task."""
+        from tombola.models.loading import load_model
+
+        return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The model's tokenizer."""
+        from tombola.models.loading import load_tokenizer
+
+        return load_tokenizer(Path(self.folder))
+
+
+@dataclass(frozen=True)
+class DataSource(Reference):
+    """A split of a task, or a random part of it; with a bias put in, or other data mixed in."""
+
+    task: str
+    split: str
+    folder: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    holdout: float | None = None
+    synthetic_bias: SyntheticBias | None = None
+    mix: tuple[Mixed, ...] = ()
+    fingerprint: str = ""
+
+    @classmethod
+    def find(
+        cls,
+        task: str,
+        split: str,
+        folder: str | None = None,
+        limit: int | None = None,
+        seed: int = 0,
+        holdout: float | None = None,
+        synthetic_bias: SyntheticBias | None = None,
+        mix: tuple[Mixed, ...] = (),
+    ) -> DataSource:
+        """Find the data and fingerprint it."""
+        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix)
+        return _fingerprinted(place)
+
+    def load(self) -> Split:
+        """The examples."""
+        return _load(self)
+
+    def unmixed(self) -> Self:
+        """The task's own part of the data, without what was mixed in after it."""
+        return replace(self, mix=(), fingerprint="")
+
+    @property
+    def definition(self) -> Task:
+        """The task that the data belongs to."""
+        return Task.named(self.task)
+
+
+@dataclass(frozen=True)
+class FileSource(Reference):
+    """A user's file."""
+
+    path: str
+    fingerprint: str
+
+    @classmethod
+    def find(cls, path: str | Path, key: str) -> FileSource:
+        """Fingerprint a file; `key` is the recipe key that names it, for the message if it is missing."""
+        file = Path(path).expanduser()
+        if not file.is_file():
+            raise DataError(f"{key}: there is no file {file}")
+        with open(file, "rb") as content:
+            return cls(str(file), hashlib.file_digest(content, "blake2b").hexdigest()[:32])
+
+
+@cached_in_run
+def _find_model(name: str, pooler: Pooler) -> ModelSource:
+    found = find_model(name)
+    suffix = "" if pooler == "own" else f"+{pooler} pooler"
+    return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+
+
+@cached_in_run
+def _fingerprinted(place: DataSource) -> DataSource:
+    return replace(place, fingerprint=_load(place).fingerprint)
+
+
+def _load(place: DataSource) -> Split:
+    return _load_split(replace(place, fingerprint=""))
+
+
+@cached_in_run
+def _load_split(place: DataSource) -> Split:
+    folder = Path(place.folder).expanduser() if place.folder else None
+    name, _, form = place.split.partition("+")
+    task = place.definition
+    if place.holdout:
+        task = task.holding_out(place.holdout)
+    elif name == HOLDOUT and name not in task.split_names():
+        raise RecipeError("the split 'holdout' exists only with data.holdout: set it to a share of train")
+    split = task.load(name, folder=folder, limit=place.limit, seed=place.seed)
+    if place.synthetic_bias:
+        split = biased(split, place.synthetic_bias, form)
+    elif form:
+        raise RecipeError(f"the split {place.split!r} exists only with data.synthetic_bias: set it")
+    for mixed in place.mix:
+        source, part = find_target(mixed.on, place.task)
+        other = Task.named(source).load(part, folder=folder, limit=mixed.limit, seed=place.seed)
+        split = mix_in(split, other, mixed.times)
+    return split

@@ -1,0 +1,42 @@
+"""The runner: takes a plan through an engine, for run, study, share and transfer alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tombola.foundations.caching import run_cache
+from tombola.pipeline.engines import Local, Ray
+from tombola.pipeline.engines.ranks import is_main
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.watching import Outcome, Watcher
+from tombola.store.garbage import register_root
+from tombola.store.store import Store
+
+
+def run_plan(
+    plan: Plan,
+    store: Store,
+    result: Path,
+    *,
+    engine: Local | Ray | None = None,
+    watcher: Watcher | None = None,
+    keep_going: bool = False,
+) -> Outcome:
+    """Run every stage of a plan that is not finished yet.
+
+    Args:
+        plan: What to run.
+        store: Where the stages are kept.
+        result: The file that the result will have. While it exists, the store keeps the stages.
+        engine: Who runs them; by default this process.
+        watcher: Is told what happens.
+        keep_going: Go on when a stage fails, and leave out what needs it. Otherwise its error is raised.
+    """
+    watcher = watcher if watcher is not None and is_main() else Watcher()
+    with run_cache():
+        if is_main():
+            register_root(store, result, plan.stages, finished=False)
+        try:
+            return (engine or Local()).run(plan.stages, store, watcher, keep_going)
+        finally:
+            watcher.closed()

@@ -1,0 +1,103 @@
+"""The stages of a recipe for sharing: a ticket for each task, a training with and one without them, the scores."""
+
+from __future__ import annotations
+
+from tombola.errors import RecipeError
+from tombola.foundations.caching import run_cache
+from tombola.foundations.hardware import Precision, resolve_precision
+from tombola.foundations.settings import checked
+from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.planner import CellPlan, plan_search
+from tombola.pipeline.stages.base import MaskStage
+from tombola.pipeline.stages.share import EvaluateShared, Share
+from tombola.recipe.grid import Cell
+from tombola.recipe.reading import Raw
+from tombola.recipe.share import ShareRecipe
+
+WITHOUT, WITH = "without tickets", "with tickets"
+
+
+def plan_share(raw: Raw) -> Plan:
+    """Plan both trainings for every seed of a recipe for sharing."""
+    if "tasks" not in raw:
+        raise RecipeError(
+            "the recipe names no `tasks` to share tickets: give it two or more, or take super_tickets/mtl_quick; "
+            "a recipe of one task goes to `tombola run`"
+        )
+    recipe: ShareRecipe = checked(ShareRecipe, raw)
+    precision = resolve_precision(recipe.precision)
+    with run_cache():
+        cells = [cell for seed in recipe.seed for cell in _plan_seed(recipe, seed, precision)]
+        plan = Plan(recipe.name, recipe.about, raw, cells)
+        plan.stages  # noqa: B018  computed here, where files are read once
+    return plan
+
+
+def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[CellPlan]:
+    """A cell for each training and task of one seed."""
+    cells = [recipe.for_task(task, seed) for task in recipe.tasks]
+    builders = [StageBuilder(cell.recipe, precision) for cell in cells]
+    masks = tuple(
+        plan_search(cell, builder).mask if cell.recipe.draw.sparsity > 0 else None
+        for cell, builder in zip(cells, builders, strict=True)
+    )
+    search = cells[0].recipe.search
+    assert search is not None, "a recipe for sharing always has a search"
+    without = _train(recipe, seed, precision, builders, (), None)
+    shared = _train(recipe, seed, precision, builders, masks, search.units)
+    return [
+        *(
+            _plan_task(recipe, WITHOUT, cell, builder, without, None)
+            for cell, builder in zip(cells, builders)
+        ),
+        *(
+            _plan_task(recipe, WITH, cell, builder, shared, mask)
+            for cell, builder, mask in zip(cells, builders, masks, strict=True)
+        ),
+    ]
+
+
+def _train(
+    recipe: ShareRecipe,
+    seed: int,
+    precision: Precision,
+    builders: list[StageBuilder],
+    masks: tuple[MaskStage | None, ...],
+    units: str | None,
+) -> Share:
+    return Share(
+        model=builders[0].model,
+        data=tuple(builder.data for builder in builders),
+        train=recipe.train,
+        sampling=recipe.sampling,
+        seed=seed,
+        precision=precision,
+        masks=masks,
+        units=units,
+    )
+
+
+def _plan_task(
+    recipe: ShareRecipe,
+    variant: str,
+    cell: Cell,
+    builder: StageBuilder,
+    model: Share,
+    mask: MaskStage | None,
+) -> CellPlan:
+    task = builder.data.definition.name
+    evaluations = {
+        on: EvaluateShared(
+            model=model,
+            task=task,
+            data=builder.split(on, builder.recipe.data.evaluation),
+            trained=builder.data,
+            max_length=recipe.train.max_length,
+            precision=builder.precision,
+        )
+        for on in recipe.evaluate.on
+    }
+    axes = {"task": task, "seed": cell.recipe.seed}
+    own = cell.model_copy(update={"variant": variant, "axes": axes})
+    return CellPlan(own, builder.precision, model, mask, dict(evaluations))

@@ -1,0 +1,99 @@
+"""Attack a trained model on a sample of a data set. A killed attack goes on after its last finished example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tombola.attacks.base import Attack as AttackSettings
+from tombola.attacks.base import name_of
+from tombola.foundations.hardware import Precision
+from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, read_json
+from tombola.store.stage import Stage, Workspace
+
+
+class Attacked(StageResult):
+    """The figures of an attack; queries are averaged over attacked examples, changes over successes."""
+
+    attack: str
+    n: int
+    clean_accuracy: float
+    accuracy_under_attack: float
+    accuracy_under_attack_interval: tuple[float, float]
+    success_rate: float | None
+    mean_queries: float | None
+    mean_changed_words: float | None
+    mean_changed_share: float | None
+    mean_similarity: float | None
+    seconds: float
+    rows: int
+    similarity_rows: int
+    rows_per_second: float | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Attack(Stage[Attacked]):
+    """One attack on one model, or on the model of one of its epochs."""
+
+    kind: ClassVar = "attack"
+    version: ClassVar = 1
+
+    model: ModelStage
+    data: DataSource
+    trained: DataSource
+    attack: AttackSettings
+    n: int
+    seed: int
+    max_length: int
+    precision: Precision
+    mask: MaskStage | None = None
+    query_budget: int | None = None
+    vectors: FileSource | None = None
+    mlm: ModelSource | None = None
+    epoch: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Which attack, on what."""
+        name = name_of(self.attack)
+        return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
+
+    def run(self, space: Workspace) -> None:
+        """Attack the model, and leave the report with every example."""
+        from tombola.attacks import Resources
+        from tombola.attacks.run import attack
+        from tombola.models.loading import load_tokenizer
+
+        model = self.model.load(space, self.trained.definition, self.epoch)
+        if self.mask is not None:
+            self.mask.load(space).apply(model)
+        finished = 0
+
+        def progress(ended: int) -> None:
+            nonlocal finished
+            finished += ended
+            space.progress(finished, self.n, {})
+
+        report = attack(
+            model,
+            load_tokenizer(space.open(self.model)),
+            self.data.load(),
+            self.attack,
+            n=self.n,
+            seed=self.seed,
+            query_budget=self.query_budget,
+            resources=Resources(
+                vectors=self.vectors.path if self.vectors else None, mlm=self.mlm.folder if self.mlm else None
+            ),
+            max_length=self.max_length,
+            precision=self.precision,
+            resume=space.scratch / "journal.jsonl",
+            progress=progress,
+        )
+        report.save(space.folder)
+
+    def read(self, folder: Path) -> Attacked:
+        """The figures of the attack."""
+        return Attacked.model_validate(read_json(folder / "report.json")["summary"])

@@ -1,0 +1,133 @@
+"""What several kinds of stage have in common: they leave a model, a mask, or scores of units."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tombola.store.stage import Stage, T, Workspace
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Mask, Scores
+    from tombola.tasks import Task
+
+DRAW = "draw.json"
+SCORES = "scores.safetensors"
+LOG = "log.json"
+
+
+class StageResult(BaseModel):
+    """The typed result of a stage: refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Any:
+        """Read the result from a JSON file of a finished stage."""
+        return cls.model_validate_json(path.read_bytes())
+
+
+class Drawn(StageResult):
+    """A mask in numbers. Sparsity is of the prunable weights; `total_sparsity` is of all parameters."""
+
+    granularity: str
+    base: str
+    units: int
+    removed: int
+    sparsity: float
+    weight_sparsity: float
+    total_sparsity: float
+    parameter_sparsity: float
+    """The share of the encoder's parameters, embeddings included, that the mask removes."""
+    weights: int
+    parameters: int
+    by_layer: dict[str, float]
+    by_kind: dict[str, float]
+    emptied: list[str] = []
+    """Matrices of which nothing is left, so that no signal passes through them."""
+
+    @classmethod
+    def of(cls, mask: Mask, parameters: int) -> Drawn:
+        """Describe a mask of a model with so many parameters."""
+        return cls(
+            granularity=mask.units.granularity,
+            base=mask.base.fingerprint,
+            units=mask.count,
+            removed=mask.removed,
+            sparsity=mask.sparsity,
+            weight_sparsity=mask.weight_sparsity,
+            total_sparsity=mask.removed_weights / parameters,
+            parameter_sparsity=mask.parameter_sparsity,
+            weights=mask.units.weights,
+            parameters=parameters,
+            by_layer={str(layer): share for layer, share in mask.by_layer().items()},
+            by_kind=mask.by_kind(),
+            emptied=emptied(mask),
+        )
+
+
+def emptied(mask: Mask) -> list[str]:
+    """Matrices of which a mask of single weights leaves nothing. Structured masks may remove a whole layer."""
+    if mask.units.granularity != "weight":
+        return []
+    return [group.name for group in mask.units.groups if not mask.bits[group.name].any()]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelStage(Stage[T]):
+    """A stage that leaves a model folder, which transformers opens, with its tokenizer."""
+
+    def load(self, space: Workspace, task: Task, epoch: int | None = None) -> PreTrainedModel:
+        """The finished model with its head for the task, or as it was after an epoch."""
+        from tombola.models.loading import load_model
+
+        folder = space.open(self)
+        return load_model(folder if epoch is None else folder / EPOCHS / str(epoch), task, seed=0)
+
+
+EPOCHS = "epochs"
+"""The folder with the model of every epoch, where a training keeps them."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskStage(Stage[Drawn]):
+    """A stage that leaves a mask and its description."""
+
+    def read(self, folder: Path) -> Drawn:
+        """The mask in numbers."""
+        return Drawn.load(folder / DRAW)
+
+    def load(self, space: Workspace) -> Mask:
+        """The mask itself."""
+        from tombola.masks import MASK, Mask
+
+        return Mask.load(space.open(self) / MASK)
+
+    def save(self, space: Workspace, mask: Mask, parameters: int) -> None:
+        """Keep the mask and describe it."""
+        from tombola.masks import MASK
+
+        mask.save(space.folder / MASK)
+        space.write_json(DRAW, Drawn.of(mask, parameters))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoreStage(Stage["Scores"]):
+    """A stage that leaves a score for every unit, from which masks are drawn at any sparsity."""
+
+    def read(self, folder: Path) -> Scores:
+        """The scores."""
+        from tombola.masks import Scores
+
+        return Scores.load(folder / SCORES)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file of a finished stage."""
+    return json.loads(path.read_bytes())

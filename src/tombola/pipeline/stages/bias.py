@@ -1,0 +1,117 @@
+"""Fit the bias model of a recipe, or take one from a file, and keep its view of the training data. (SRNets, §3)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tombola.bias.settings import BiasFile, BiasModel, LexicalOverlap
+from tombola.errors import DataError
+from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.store.stage import Stage, Workspace
+from tombola.tasks import Split
+from tombola.tasks.labels import outputs_by_label
+from tombola.tasks.synthetic import FORMS
+from tombola.tasks.targets import find_target
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tombola.bias.fitting import Fit
+
+DESCRIPTION = "bias.json"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bias(Stage["Tensor"]):
+    """A bias model's log-probabilities for training data."""
+
+    kind: ClassVar = "bias"
+    version: ClassVar = 1
+
+    data: DataSource
+    bias: BiasModel
+    seed: int
+    vectors: ModelSource | None = None
+    file: FileSource | None = None
+
+    @classmethod
+    def of(cls, settings: BiasModel, data: DataSource, seed: int) -> Bias:
+        """The stage for a recipe's bias model, with what it reads besides the data."""
+        match settings:
+            case LexicalOverlap(vectors=name):
+                return cls(data=data, bias=settings, seed=seed, vectors=ModelSource.find(name))
+            case BiasFile(path=path):
+                return cls(data=data, bias=settings, seed=seed, file=FileSource.find(path, "bias.path"))
+        return cls(data=data, bias=settings, seed=seed)
+
+    @property
+    def label(self) -> str:
+        """What is done."""
+        return "fit the bias model"
+
+    def run(self, space: Workspace) -> None:
+        """Write the training data's log-probabilities, and how good the bias model is where it should not be.
+
+        What was mixed into the training data carries no such bias: there, all labels are equally likely.
+        """
+        import numpy as np
+
+        from tombola.bias.files import read_log_probs, write
+        from tombola.bias.fitting import fit
+        from tombola.evaluation.metrics import accuracy
+
+        own, whole = self.data.unmixed().load(), self.data.load()
+        others: dict[str, Any] = {}
+        if isinstance(self.bias, BiasFile):
+            assert self.file is not None
+            train = read_log_probs(Path(self.file.path), own)
+        else:
+            vectors = Path(self.vectors.folder) if self.vectors else None
+            fitted = fit(self.bias, own, self.seed, vectors)
+            train, others = fitted.train, _elsewhere(fitted, self.data)
+        labels = own.task.num_labels
+        mixed = np.full((len(whole) - len(own), labels), -np.log(labels), dtype=np.float32)
+        write(space.folder, np.concatenate([train, mixed]), whole)
+        scores = {"train": accuracy(train, np.asarray(own.labels)).as_dict(), **others}
+        described = {"settings": self.bias.canonical(), "mixed": len(mixed), "accuracy": scores}
+        space.write_json(DESCRIPTION, described)
+
+    def read(self, folder: Path) -> Tensor:
+        """The log-probabilities, (examples, labels), in the training data's order."""
+        from tombola.bias.files import read
+
+        return read(folder)
+
+
+def _elsewhere(fitted: Fit, data: DataSource) -> dict[str, Any]:
+    """Accuracy on the task's other data, for information: data that is missing is said to be."""
+    task = fitted.task
+    forms = ["", *(f"+{form}" for form in FORMS)] if data.synthetic_bias else [""]
+    held_out = [f"validation{form}" for form in forms if "validation" in task.split_names()]
+    found: dict[str, Any] = {}
+    for on in [*held_out, *task.companions.ood]:
+        name, split = find_target(on, data.task)
+        place = replace(data.unmixed(), task=name, split=split, limit=None)
+        if on not in held_out:
+            place = replace(place, synthetic_bias=None)
+        try:
+            found[on] = _accuracy(fitted, place.load())
+        except DataError as error:
+            found[on] = {"missing": str(error)}
+    return found
+
+
+def _accuracy(fitted: Fit, split: Split) -> dict[str, Any]:
+    """Accuracy on another task's labels; probabilities of labels that it merges add up."""
+    import numpy as np
+
+    from tombola.evaluation.metrics import accuracy
+
+    places = outputs_by_label(fitted.task.labels or [], split.task)
+    if places is None:
+        raise DataError(f"{split.task.name} has other labels than {fitted.task.name}.")
+    log_probs = fitted.log_probs(split)
+    merged = np.stack([np.logaddexp.reduce(log_probs[:, group], axis=1) for group in places], axis=1)
+    return accuracy(merged, np.asarray(split.labels)).as_dict()

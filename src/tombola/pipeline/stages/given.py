@@ -1,0 +1,56 @@
+"""Bring masks from files into the store, combined if there are several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from tombola.errors import TombolaError
+from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.pipeline.stages.base import MaskStage
+from tombola.store.stage import Workspace
+
+Combine = Literal["union", "intersection"]
+
+
+def find_mask(source: str) -> FileSource:
+    """A mask file, or the mask in a ticket's folder."""
+    from tombola.masks import MASK
+
+    path = Path(source).expanduser()
+    path = path / MASK if path.is_dir() else path
+    if not path.is_file():
+        raise TombolaError(f"there is no mask at {path}: name a ticket's folder or a {MASK} file")
+    return FileSource.find(path, "search.masks")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Given(MaskStage):
+    """A mask that was made elsewhere."""
+
+    kind: ClassVar = "given"
+    version: ClassVar = 1
+
+    model: ModelSource
+    data: DataSource
+    masks: tuple[FileSource, ...]
+    combine: Combine
+
+    @property
+    def label(self) -> str:
+        """What is done."""
+        return "load the mask"
+
+    def run(self, space: Workspace) -> None:
+        """Load, check, combine and describe the masks."""
+        from tombola.masks import Mask
+
+        origin = self.model.load(self.data.definition, seed=0)
+        masks = [Mask.load(Path(file.path)) for file in self.masks]
+        for mask in masks:
+            mask.check(origin)
+        combined = reduce(and_ if self.combine == "intersection" else or_, masks)
+        self.save(space, combined, origin.num_parameters())

@@ -1,0 +1,70 @@
+"""Score the units of a model once, for every ticket that is drawn from the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage
+from tombola.search import Evidence, SearchSettings, searches
+from tombola.store.stage import Workspace
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Scores
+    from tombola.pipeline.stages.draw import Draw
+
+BATCH = 32
+"""Examples in a batch of the data that scorers read."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score(ScoreStage):
+    """The scores of all units."""
+
+    kind: ClassVar = "score"
+    version: ClassVar = 1
+
+    model: ModelSource
+    data: DataSource
+    search: SearchSettings
+    seed: int
+    max_length: int | None = None
+    of: ModelStage | None = None
+    """The model whose units are scored; else the pre-trained one."""
+
+    @property
+    def label(self) -> str:
+        """What is done."""
+        return "score the units"
+
+    def run(self, space: Workspace) -> None:
+        """Keep the scores."""
+        origin = self.model.load(self.data.definition, self.seed)
+        score_units(self, space, origin).save(space.folder / SCORES)
+
+
+def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
+    """What the search's scorer makes of each unit of the model that it starts from."""
+    from tombola.tasks import collate_of, encode, fitting_length
+    from tombola.training.batches import ordered_batches
+
+    task = stage.data.definition
+    units = stage.search.units_of(origin)
+    model = stage.of.load(space, task) if stage.of else origin
+
+    def batches(count: int | None) -> Iterator[dict[str, Any]]:
+        tokenizer = stage.model.tokenizer()
+        length = fitting_length(stage.max_length or 128, model.config)
+        data = encode(stage.data.load(), tokenizer, length)
+        collate = collate_of(task, tokenizer, stage.seed)
+        if model.config.pad_token_id is None:
+            model.config.pad_token_id = collate.pad_id
+        return ordered_batches(data, collate, size=BATCH, seed=stage.seed, count=count)
+
+    scorer = searches[stage.search.method].scorer
+    assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
+    return scorer(stage.search, model, units, Evidence(stage.seed, batches))

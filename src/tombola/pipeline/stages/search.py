@@ -1,0 +1,95 @@
+"""Learn the scores of gates on the task: masks are drawn from them at any sparsity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tombola.foundations.hardware import Precision
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
+from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.teacher import Teacher
+from tombola.search.learned import Learned
+from tombola.store.stage import Workspace
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from tombola.masks import Scope
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Search(ScoreStage):
+    """One search by gradient descent on gates, with the weights under them as they are."""
+
+    kind: ClassVar = "search"
+    version: ClassVar = 1
+    distributed: ClassVar = True
+
+    model: ModelSource
+    data: DataSource
+    search: Learned
+    seed: int
+    precision: Precision
+    start: ModelStage | None = None
+    """The weights under the gates; else the pre-trained ones."""
+    bias: Bias | None = None
+    teacher: Teacher | None = None
+    sparsity: float | None = None
+    """What the budget is held to, where it knows the sparsity."""
+    scope: Scope | None = None
+
+    @property
+    def label(self) -> str:
+        """What is done."""
+        return "search"
+
+    @property
+    def train(self) -> TrainSettings:
+        """How the scores are trained."""
+        return self.search.train
+
+    def training_steps(self) -> int:
+        """Optimizer steps of this search."""
+        from tombola.pipeline.stages.train import whole_schedule
+
+        return whole_schedule(self.train, self.data)
+
+    def run(self, space: Workspace) -> None:
+        """Train the gates, and leave their scores with the fingerprint of the pre-trained model."""
+        from tombola.gates import Gating
+        from tombola.masks import fingerprint
+        from tombola.models.heads import copy_base, copy_head
+        from tombola.pipeline.stages.train import training_data
+        from tombola.tasks import collate_of
+        from tombola.training.gated import train_gates
+
+        task = self.data.definition
+        model = self.model.load(task, self.seed)
+        base = fingerprint(model)
+        if self.start is not None:
+            start = self.start.load(space, task)
+            copy_base(start, model)
+            copy_head(start, model)
+        gating = Gating(
+            self.search.units_of(model, base),
+            model,
+            self.search.gate,
+            self.search.effective_budget,
+            seed=self.seed,
+            sparsity=self.sparsity or 0.0,
+            scope=self.scope or "global",
+        )
+        log = train_gates(
+            model,
+            training_data(self, space, model),
+            self.train,
+            gating,
+            collate=collate_of(task, self.model.tokenizer(), self.seed),
+            seed=self.seed,
+            precision=self.precision,
+            folder=space.scratch,
+            progress=space.progress,
+        )
+        gating.learned().save(space.folder / SCORES)
+        space.write_json(LOG, log)

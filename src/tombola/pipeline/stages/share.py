@@ -1,0 +1,124 @@
+"""Train several tasks on one encoder, each under its own mask or all without; score one task of the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tombola.foundations.hardware import Precision
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import LOG, MaskStage
+from tombola.pipeline.stages.evaluate import EvaluateStage, metrics_of
+from tombola.recipe.share import Sampling
+from tombola.store.stage import Stage, Workspace
+from tombola.training.log import TrainLog
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from tombola.masks import Mask
+    from tombola.training.multitask.model import SharedModel
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Share(Stage[TrainLog]):
+    """One training of several tasks on one encoder."""
+
+    kind: ClassVar = "share"
+    version: ClassVar = 1
+
+    model: ModelSource
+    data: tuple[DataSource, ...]
+    """The training data of every task."""
+    train: TrainSettings
+    sampling: Sampling
+    seed: int
+    precision: Precision
+    masks: tuple[MaskStage | None, ...] = ()
+    """A mask for every task, None for one that keeps everything; empty: all tasks share everything."""
+    units: str | None = None
+    """What the masks remove."""
+
+    @property
+    def label(self) -> str:
+        """How many tasks, and how."""
+        return f"train {len(self.data)} tasks {'with' if self.masks else 'without'} tickets"
+
+    def training_steps(self) -> int:
+        """Optimizer steps of the whole training."""
+        from tombola.training.schedule import total_steps
+
+        batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
+        return total_steps(self.train, batches)
+
+    def run(self, space: Workspace) -> None:
+        """Train, and leave the encoder's folder with every task's head and mask in it."""
+        from tombola.tasks import encode, fitting_length
+        from tombola.training.multitask.batches import MixedCollate
+        from tombola.training.multitask.model import SharedModel, save_shared
+        from tombola.training.multitask.training import train_shared
+
+        tasks, tokenizer = [data.definition for data in self.data], self.model.tokenizer()
+        model = SharedModel([self.model.load(task, self.seed) for task in tasks])
+        masks = self._load_masks(space, model) if self.masks else None
+        length = fitting_length(self.train.max_length, model.config)
+        log = train_shared(
+            model,
+            [encode(data.load(), tokenizer, length) for data in self.data],
+            self.train,
+            collate=MixedCollate(tasks, tokenizer),
+            seed=self.seed,
+            precision=self.precision,
+            folder=space.scratch,
+            sampling=self.sampling,
+            masks=masks,
+            progress=space.progress,
+        )
+        save_shared(model, [task.name for task in tasks], tokenizer, space.folder, masks)
+        space.write_json(LOG, log)
+
+    def _load_masks(self, space: Workspace, model: SharedModel) -> list[Mask]:
+        """Every task's mask; a task without one keeps everything."""
+        from tombola.masks import Mask, Units, fingerprint
+
+        assert self.units is not None
+        classifier = model.models[0]
+        base = fingerprint(classifier)
+        full = Mask.full(Units.of(classifier, self.units, base))
+        masks = [mask.load(space) if mask else full for mask in self.masks]
+        for mask in masks:
+            mask.check(classifier, base=base)
+        return masks
+
+    def read(self, folder: Path) -> TrainLog:
+        """The course of the training."""
+        return TrainLog.model_validate_json((folder / LOG).read_bytes())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluateShared(EvaluateStage):
+    """The scores of one task of a shared model, under the task's mask if it has one."""
+
+    kind: ClassVar = "evaluate_shared"
+    version: ClassVar = 1
+
+    model: Share
+    task: str
+
+    @property
+    def label(self) -> str:
+        """Which task, on what."""
+        return f"evaluate {self.task} on {self.data.split}"
+
+    def plugged(self) -> list[Any]:
+        """The metrics of the task, which a plugin may define."""
+        return metrics_of(self.data)
+
+    def run(self, space: Workspace) -> None:
+        """Evaluate one task's model."""
+        from tombola.models.loading import load_tokenizer
+        from tombola.training.multitask.model import open_task
+
+        folder = space.open(self.model)
+        self.score(space, open_task(folder, self.task), load_tokenizer(folder))

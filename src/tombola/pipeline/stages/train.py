@@ -1,0 +1,183 @@
+"""Train a model on the task, under a mask or without: fine-tuning, a round of IMP, retraining a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
+from tombola.models.controls import Control
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult
+from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.teacher import Teacher
+from tombola.store.stage import Workspace
+from tombola.training.log import TrainLog
+from tombola.training.selective.freezing import FREEZING, Freezing
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.tasks import Encoded
+
+
+class Frozen(StageResult):
+    """How often selective training left each tensor as it was, by `layer/kind`."""
+
+    steps: int
+    tensors: dict[str, float]
+
+
+class Trained(StageResult):
+    """What a training left besides the weights."""
+
+    log: TrainLog
+    frozen: Frozen | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Train(ModelStage[Trained]):
+    """One training run."""
+
+    kind: ClassVar = "train"
+    version: ClassVar = 1
+    distributed: ClassVar = True
+
+    model: ModelSource
+    data: DataSource
+    train: TrainSettings
+    seed: int
+    precision: Precision
+    mask: MaskStage | None = None
+    start: ModelStage | None = None
+    """The model whose weights, head included, training starts from; else the pre-trained one."""
+    head: ModelStage | None = None
+    """The model whose head it starts from, where that is another."""
+    bias: Bias | None = None
+    teacher: Teacher | None = None
+    fresh_head: bool = False
+    """Draw the head anew, whatever `start` brings."""
+    stop_at: float | None = None
+    """End after so many steps of the whole schedule, or after a share of them if below 1."""
+    control: Control | None = None
+    keep_epochs: bool = False
+
+    @property
+    def label(self) -> str:
+        """What is trained."""
+        return "fine-tune" if self.mask is None else "train the ticket"
+
+    def training_steps(self) -> int:
+        """Optimizer steps of this training."""
+        whole = whole_schedule(self.train, self.data)
+        if self.stop_at is None:
+            return whole
+        return min(whole, int(self.stop_at) if self.stop_at >= 1 else ceil(self.stop_at * whole))
+
+    def run(self, space: Workspace) -> None:
+        """Train, and leave an ordinary model folder with the mask beside it."""
+        from tombola.masks import MASK
+        from tombola.tasks import collate_of
+        from tombola.training.run import train
+
+        task, tokenizer = self.data.definition, self.model.tokenizer()
+        model = prepare(self, space)
+        mask = self.mask.load(space) if self.mask else None
+        log = train(
+            model,
+            training_data(self, space, model),
+            self.train,
+            collate=collate_of(task, tokenizer, self.seed),
+            seed=self.seed,
+            precision=self.precision,
+            folder=space.scratch,
+            mask=mask,
+            stop_at=self.stop_at,
+            progress=space.progress,
+            on_epoch=_keep_epochs(space) if self.keep_epochs else None,
+        )
+        if self.keep_epochs:
+            (space.scratch / EPOCHS).rename(space.folder / EPOCHS)
+        if self.train.select is not None:
+            (space.scratch / FREEZING).rename(space.folder / FREEZING)
+        with quiet():
+            model.save_pretrained(space.folder)
+            tokenizer.save_pretrained(space.folder)
+        if mask is not None:
+            mask.save(space.folder / MASK)
+        space.write_json(LOG, log)
+
+    def read(self, folder: Path) -> Trained:
+        """The course of the training, and what it froze."""
+        frozen = None
+        if (folder / FREEZING).is_file():
+            found = Freezing.read(folder / FREEZING)
+            frozen = Frozen(steps=found.steps, tensors=found.tensors())
+        return Trained(log=TrainLog.model_validate_json((folder / LOG).read_bytes()), frozen=frozen)
+
+
+def whole_schedule(settings: TrainSettings, data: DataSource) -> int:
+    """Optimizer steps of a whole training on the data."""
+    from tombola.training.schedule import total_steps
+
+    return total_steps(settings, ceil(len(data.load()) / settings.batch_size))
+
+
+def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
+    """The model as it is before its first step: rewound to where this training starts, and masked.
+
+    Everything is read from disk anew, so no tensor of an earlier round can be mistaken for the rewind point.
+    """
+    from tombola.masks import fingerprint
+    from tombola.models.controls import apply_control
+    from tombola.models.heads import copy_base, copy_head
+
+    task = stage.data.definition
+    model = stage.model.load(task, stage.seed)
+    base = fingerprint(model)
+    if stage.start is not None:
+        start = stage.start.load(space, task)
+        copy_base(start, model)
+        if not stage.fresh_head:
+            copy_head(start, model)
+    if stage.head is not None:
+        copy_head(stage.head.load(space, task), model)
+    if stage.control is not None:
+        apply_control(stage.control, model, stage.seed)
+    if stage.mask is not None:
+        mask = stage.mask.load(space)
+        mask.check(model, base=base)
+        mask.apply(model)
+    return model
+
+
+def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
+    """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    from tombola.tasks import encode, fitting_length
+
+    length = fitting_length(stage.train.max_length, model.config)
+    data = encode(stage.data.load(), stage.model.tokenizer(), length)
+    if stage.bias is not None:
+        data = data.with_extra("bias", space.read(stage.bias).numpy())
+    if stage.teacher is not None:
+        data = data.with_extra("teacher", space.read(stage.teacher).numpy())
+    return data
+
+
+def _keep_epochs(space: Workspace) -> Callable[[int, PreTrainedModel], None]:
+    """Keeps the model of every epoch where it survives a kill, for curves over training."""
+
+    def keep(epoch: int, model: PreTrainedModel) -> None:
+        with quiet():
+            model.save_pretrained(space.scratch / EPOCHS / str(epoch))
+
+    return keep
+
+
+if TYPE_CHECKING:
+    from tombola.pipeline.stages.search import Search

@@ -1,0 +1,28 @@
+"""The recipes that come with the package, by name. (Light: the shell asks for them at every press of the tab key.)"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from tombola.errors import RecipeError
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """`quickstart`, `bert_tickets/quick` and so on."""
+    return sorted(str(path.relative_to(RECIPES).with_suffix("")) for path in RECIPES.rglob("*.yaml"))
+
+
+def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
+    """A recipe by path, or by its name among those that come with the package (`bert_tickets/quick`)."""
+    if isinstance(recipe, Mapping):
+        return recipe
+    path = Path(recipe).expanduser()
+    shipped = RECIPES / f"{recipe}.yaml"
+    if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
+        near = get_close_matches(str(recipe), recipe_names(), n=1)
+        offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
+        raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
+    return shipped if not path.is_file() and shipped.is_file() else path

@@ -1,0 +1,64 @@
+"""The recipe of one ticket, typed and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, model_validator
+
+from tombola.bias.settings import BiasModel
+from tombola.foundations.settings import Settings, checked
+from tombola.recipe.sections import (
+    AttackSettings,
+    DataSettings,
+    DrawSettings,
+    EvaluateSettings,
+    MeasureSettings,
+    RetrainSettings,
+    WantedPrecision,
+)
+from tombola.search import SearchSettings, searches
+from tombola.training.settings import TrainSettings
+
+
+def _find_search(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "method" not in value:
+        raise ValueError("needs a method, one of " + ", ".join(searches))
+    return checked(searches[value["method"]].settings, value, "search")
+
+
+class Recipe(Settings):
+    """One ticket: a model, a task, a search, a draw, a retraining and what to evaluate on."""
+
+    name: str = Field("run", description="what to call it in tables and folders")
+    about: str = Field("", description="a sentence for the reader")
+    model: str = Field(description="an embedded model, a local folder or a hub id")
+    pooler: Literal["own", "new"] = Field(
+        "own",
+        description="new: initialised as the head is, for sentence encoders, whose own was never trained",
+    )
+    task: str = Field(description="a task's name, or the path of a task file")
+    seed: int = Field(1, ge=0)
+    precision: WantedPrecision = "auto"
+    data: DataSettings = DataSettings()
+    bias: BiasModel | None = Field(None, description="a model of the data's bias, for losses that counter it")
+    train: TrainSettings = TrainSettings()
+    search: Annotated[SerializeAsAny[SearchSettings] | None, BeforeValidator(_find_search)] = None
+    draw: DrawSettings = DrawSettings()
+    retrain: RetrainSettings | None = RetrainSettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+    attack: AttackSettings | None = None
+    measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
+
+    @model_validator(mode="after")
+    def _debiased_by_something(self) -> Self:
+        searching = getattr(self.search, "train", None)
+        for name, part in (("train", self.train), ("search.train", searching), ("retrain", self.retrain)):
+            if part is not None and part.loss.needs_bias and self.bias is None:
+                raise ValueError(
+                    f"{name}.loss: {part.loss.kind} needs a bias model: add one, "
+                    "e.g. bias: {method: lexical_overlap}"
+                )
+        return self

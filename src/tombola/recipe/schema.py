@@ -1,0 +1,77 @@
+"""The recipe as a JSON schema, so that editors complete and check it while it is typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from tombola.recipe.recipe import Recipe
+from tombola.search import searches
+
+Schema = dict[str, Any]
+REF = "#/$defs/"
+
+
+def recipe_schema() -> Schema:
+    """The schema of a recipe file: one value or a list of them for a grid, `variants`, `per_task`."""
+    settings = [search.settings for _, search in searches.items()]
+    kinds: list[type[BaseModel]] = [Recipe, *settings]
+    named, whole = models_json_schema([(kind, "validation") for kind in kinds])
+    definitions: Schema = whole["$defs"]
+    names = {kind: named[kind, "validation"]["$ref"] for kind in settings}
+    definitions.pop("SearchSettings", None)
+    recipe = definitions.pop(named[Recipe, "validation"]["$ref"].removeprefix(REF))
+    recipe["properties"]["search"] = {
+        "anyOf": [*({"$ref": names[kind]} for kind in settings), {"type": "null"}],
+        "description": "how the ticket is found; without it the model stays dense",
+        "default": None,
+    }
+    for one in (recipe, *definitions.values()):
+        _open_to_grids(one)
+    fields = {**recipe["properties"]}
+    part = {"type": "object", "properties": fields, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Tombola recipe",
+        "type": "object",
+        "properties": {
+            **fields,
+            "variants": {
+                "type": "object",
+                "description": "alternatives that share the rest: a name, and what differs",
+                "default": {},
+                "additionalProperties": {"anyOf": [{"$ref": f"{REF}Part"}, {"type": "null"}]},
+            },
+            "per_task": {
+                "type": "object",
+                "description": "what differs for single tasks of a grid over tasks",
+                "default": {},
+                "additionalProperties": {"$ref": f"{REF}Part"},
+            },
+        },
+        "required": ["model", "task"],
+        "additionalProperties": False,
+        "$defs": {**definitions, "Part": part},
+    }
+
+
+def _open_to_grids(kind: Schema) -> None:
+    """Every value may be a list of values, and settings may be partial: a variant says only what differs."""
+    required = [name for name in kind.pop("required", []) if name == "method"]
+    if required:
+        kind["required"] = required
+    for name, field in kind.get("properties", {}).items():
+        about = {key: field[key] for key in ("description", "default") if key in field}
+        value = {key: what for key, what in field.items() if key not in ("description", "default", "title")}
+        if name not in ("method", "kind", "name", "about") and _is_one_value(value):
+            kind["properties"][name] = {
+                "anyOf": [value, {"type": "array", "items": value, "minItems": 1}],
+                **about,
+            }
+
+
+def _is_one_value(schema: Schema) -> bool:
+    options = schema.get("anyOf", [schema])
+    return all(option.get("type") in ("string", "integer", "number", "boolean", "null") for option in options)

@@ -1,0 +1,98 @@
+"""The parts of a recipe: what a user may say about data, drawing, retraining, judging and measuring."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from tombola.attacks import Attack, attacks
+from tombola.errors import UnknownName
+from tombola.foundations.settings import Settings
+from tombola.models.controls import Control
+from tombola.tasks.mixing import Mixed
+from tombola.tasks.synthetic import SyntheticBias
+from tombola.training.settings import TrainSettings
+
+WantedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
+
+
+class DataSettings(Settings):
+    """Where the data lies and how much of it is used."""
+
+    folder: str | None = Field(
+        None, description="root of the local data folders; else TOMBOLA_DATA, else the hub"
+    )
+    train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
+    holdout: float | None = Field(
+        None, gt=0, lt=1, description="share of the training data kept for evaluation, as the split `holdout`"
+    )
+    evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
+    seed: int = Field(0, description="which random subset")
+    synthetic_bias: SyntheticBias | None = Field(
+        None, description="a word that gives the label away in training and misleads at test"
+    )
+    mix: tuple[Mixed, ...] = Field((), description="other data added to all training, e.g. {on: hans/train}")
+
+
+class DrawSettings(Settings):
+    """How many units go, and how they are ranked against each other."""
+
+    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
+    scope: Literal["global", "local"] = Field(
+        "global", description="one ranking over all, or one in each matrix"
+    )
+    perturb: float = Field(
+        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
+    )
+
+
+class RetrainSettings(TrainSettings):
+    """The training of the drawn ticket. What is not said here is as in `train`."""
+
+    start: Literal["rewind", "pretrained", "finetuned", "last_round"] = Field(
+        "rewind",
+        description="the weights under the mask: where the search rewinds to (the pre-trained ones, unless it says "
+        "otherwise), the pre-trained or the fine-tuned ones, or those that the mask was found on",
+    )
+    control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
+
+
+class EvaluateSettings(Settings):
+    """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
+
+    on: tuple[str, ...] = ("validation",)
+
+
+class AttackSettings(Settings):
+    """Which attacks the result must withstand."""
+
+    recipes: tuple[str, ...] = Field(("textfooler",), min_length=1, description="attacks, by name")
+    on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
+    n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
+    seed: int = Field(0, ge=0, description="which sample")
+    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
+    vectors: str | None = Field(
+        None, description="a file of word vectors for synonyms; else the embedded ones"
+    )
+    mlm: str | None = Field(None, description="masked language model, for bert_attack")
+    every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
+
+    def chosen(self) -> dict[str, Attack]:
+        """The attacks, by what they are called in results."""
+        return {name: attacks[name]() for name in self.recipes}
+
+    @field_validator("recipes")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in attacks:
+                raise ValueError(str(UnknownName("attack", name, attacks)))
+        return names
+
+
+class MeasureSettings(Settings):
+    """On what the size and the speed of the result are measured, beside the dense model's."""
+
+    batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
+    length: int = Field(128, gt=0, description="tokens of a text")

@@ -1,0 +1,125 @@
+"""What a user may say about tasks that share an encoder: the recipe of `tombola share`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from tombola.errors import RecipeError, UnknownName
+from tombola.foundations.settings import Settings
+from tombola.recipe.grid import Cell, expand
+from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
+from tombola.tasks import Task
+from tombola.training.settings import TrainSettings
+
+KINDS = ("classification", "regression")
+"""The kinds of task whose heads can stand on one encoder in one batch schedule."""
+
+
+class Sampling(Settings):
+    """How often each task's turn comes."""
+
+    kind: Literal["proportional", "annealed", "uniform"] = Field(
+        "proportional", description="by size, by a power of it, or all alike"
+    )
+    alpha: float = Field(0.5, ge=0, le=1, description="annealed: the power of its size that a task is given")
+
+
+PROPORTIONAL = Sampling()
+
+
+class OneTask(Settings):
+    """What is said of one task alone, laid over what is said of all."""
+
+    sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
+    data: DataSettings = DataSettings()
+    single: TrainSettings = TrainSettings()
+
+
+class ShareRecipe(Settings):
+    """Several tasks, a ticket for each drawn from its own fine-tuning, and one training of all of them."""
+
+    name: str = Field("share", description="what to call it in tables and folders")
+    about: str = Field("", description="a sentence for the reader")
+    model: str = Field(description="an embedded model, a local folder or a hub id")
+    tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
+    seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
+        Field([1], min_length=1, description="one seed, or a list: everything is done for each")
+    )
+    precision: WantedPrecision = "auto"
+    data: DataSettings = DataSettings()
+    train: TrainSettings = Field(TrainSettings(), description="the training of all tasks at once")
+    single: TrainSettings = Field(
+        TrainSettings(), description="the fine-tuning that a task's ticket is drawn from; else as `train`"
+    )
+    search: dict[str, Any] = Field(
+        {"method": "importance"}, description="how each ticket is found, as in a recipe of `tombola run`"
+    )
+    sparsity: float = Field(0.1, ge=0, lt=1, description="of every task's ticket")
+    per_task: dict[str, OneTask] = Field({}, description="what is different for a task, by its name")
+    sampling: Sampling = PROPORTIONAL
+    evaluate: EvaluateSettings = EvaluateSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit(cls, raw: Any) -> Any:
+        train, single = raw.get("train") or {}, raw.get("single") or {}
+        if isinstance(train, dict) and isinstance(single, dict):
+            return {**raw, "single": {**train, **single}}
+        return raw
+
+    @field_validator("tasks")
+    @classmethod
+    def _distinct(cls, names: list[str]) -> list[str]:
+        tasks = [Task.named(name) for name in names]
+        if len({task.name for task in tasks}) < len(tasks):
+            raise ValueError("each task may stand there once")
+        for task in tasks:
+            if task.kind not in KINDS:
+                raise ValueError(
+                    f"{task.name} is a {task.kind} task; only {' and '.join(KINDS)} can be shared"
+                )
+        return names
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for name in self.per_task:
+            if name not in self.tasks:
+                raise ValueError(str(UnknownName("task", name, self.tasks, where="per_task")))
+        if self.train.loss.needs_bias:
+            raise ValueError(
+                f"train.loss: {self.train.loss.kind} belongs to one task, so it cannot be shared"
+            )
+        if self.train.select is not None:
+            raise ValueError("train.select: is for one task; the masks say what each batch may change")
+        return self
+
+    def sparsity_of(self, task: str) -> float:
+        """How much of the encoder a task does without."""
+        own = self.per_task[task].sparsity if task in self.per_task else None
+        return self.sparsity if own is None else own
+
+    def for_task(self, task: str, seed: int) -> Cell:
+        """The recipe of one task on its own, which its ticket is drawn by."""
+        own = self.per_task.get(task, OneTask())
+        raw = {
+            "name": self.name,
+            "model": self.model,
+            "task": task,
+            "seed": seed,
+            "precision": self.precision,
+            "data": {**_said(self.data), **_said(own.data)},
+            "train": {**_said(self.single), **_said(own.single)},
+            "search": self.search,
+            "draw": {"sparsity": self.sparsity_of(task)},
+            "retrain": None,
+        }
+        cells = expand(raw)
+        if len(cells) > 1:
+            raise RecipeError(f"{', '.join(cells[0].axes)}: takes one value here; only `seed` may be a list")
+        return cells[0]
+
+
+def _said(settings: Settings) -> dict[str, Any]:
+    return settings.model_dump(mode="json", exclude_unset=True)

@@ -1,0 +1,166 @@
+"""From finished stages to a result: what came out of every cell, and its ticket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tombola.evaluation.scores import Score
+from tombola.foundations.hardware import describe_machine
+from tombola.foundations.versions import versions
+from tombola.pipeline.engines.ranks import is_main
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.planner import CellPlan
+from tombola.pipeline.stages.attack import Attacked
+from tombola.pipeline.stages.share import Share
+from tombola.pipeline.stages.train import Train
+from tombola.pipeline.watching import Outcome
+from tombola.results.record import CellResult, CellStages, FailureRecord, RunRecord, StageCounts
+from tombola.store.store import Store
+from tombola.tickets.multitask import write_multi_task_ticket
+from tombola.tickets.ticket import write_ticket
+
+UNDER_ATTACK = "under attack"
+"""The metric of a score that an attack left."""
+
+
+def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets: bool) -> RunRecord:
+    """The record of a run.
+
+    Args:
+        plan: What was run.
+        outcome: How it ended. Cells that need a failed stage are left out.
+        store: Where the stages are.
+        folder: The folder of the result, which tickets are written below.
+        tickets: Whether to write tickets.
+    """
+    missing = outcome.unfinished
+    whole = [cell for cell in plan.cells if not missing or not _needs(cell, missing)]
+    cells = [_collect_cell(cell, store) for cell in whole]
+    if tickets and is_main():
+        cells = _write_tickets(plan, whole, cells, store, folder)
+    return RunRecord(
+        name=plan.name,
+        about=plan.about,
+        recipe=plan.recipe,
+        versions=versions(),
+        machine=describe_machine(),
+        stages=StageCounts(all=len(plan.stages), run_now=len(outcome.ran)),
+        cells=cells,
+        failures=_failures(plan, outcome),
+    )
+
+
+def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
+    """What came out of one cell."""
+    attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
+    scores = {on: store.read(stage).scores for on, stage in plan.evaluations.items()}
+    scores |= {name: {UNDER_ATTACK: _as_score(attacked)} for name, attacked in attacks.items()}
+    return CellResult(
+        variant=plan.cell.variant,
+        axes=plan.cell.axes,
+        seed=plan.cell.recipe.seed,
+        label=plan.cell.label,
+        precision=plan.precision,
+        recipe=plan.cell.raw(),
+        scores=scores,
+        attacks=attacks,
+        curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
+        mask=store.read(plan.mask) if plan.mask else None,
+        frozen=store.read(plan.model).frozen if isinstance(plan.model, Train) else None,
+        measured=store.read(plan.measured) if plan.measured else None,
+        stages=CellStages(
+            model=plan.model.name,
+            mask=plan.mask.name if plan.mask else None,
+            evaluations={on: stage.name for on, stage in plan.evaluations.items()},
+            attacks={name: stage.name for name, stage in plan.attacks.items()},
+            measured=plan.measured.name if plan.measured else None,
+        ),
+        seconds=sum(store.seconds(stage) for stage in plan.stages()),
+    )
+
+
+def _as_score(attacked: Attacked) -> Score:
+    """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
+    share, n = attacked.accuracy_under_attack, attacked.n
+    return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
+
+
+def _needs(cell: CellPlan, missing: set[str]) -> bool:
+    return any(stage.key in missing for stage in cell.stages())
+
+
+def _failures(plan: Plan, outcome: Outcome) -> list[FailureRecord]:
+    if not outcome.failures:
+        return []
+    keys = [(cell.cell.label, {stage.key for stage in cell.stages()}) for cell in plan.cells]
+    return [
+        FailureRecord(
+            stage=failure.stage.name,
+            label=failure.stage.label,
+            reason=failure.reason,
+            log=str(failure.log),
+            cells=[label for label, needed in keys if failure.stage.key in needed],
+        )
+        for failure in outcome.failures
+    ]
+
+
+def _write_tickets(
+    plan: Plan, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: Path
+) -> list[CellResult]:
+    """Write a ticket for every cell with a mask, and for every shared training with masks."""
+    written: set[str] = set()
+    placed = []
+    for cell_plan, cell in zip(planned, cells, strict=True):
+        place: str | None = None
+        if isinstance(cell_plan.model, Share):
+            if cell_plan.model.masks:
+                place = f"tickets/seed-{cell.seed}"
+                if place not in written:
+                    _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
+        elif cell_plan.mask is not None:
+            place = f"tickets/{cell.label}"
+            _write_one(cell_plan, cell, store, folder / place)
+        if place is not None:
+            written.add(place)
+        placed.append(cell.model_copy(update={"ticket": place}))
+    return placed
+
+
+def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
+    assert plan.mask is not None and cell.mask is not None
+    info = {
+        "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
+        "mask": cell.mask.model_dump(mode="json"),
+        "metrics": _metrics(cell),
+        "precision": plan.precision,
+        "recipe": cell.recipe,
+        "provenance": {stage.key: stage.identity() for stage in plan.model.with_inputs()},
+    }
+    write_ticket(folder, store.open(plan.model), store.open(plan.mask), info)
+
+
+def _write_shared(
+    plan: Plan, model: Share, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: Path
+) -> None:
+    own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
+    first = own[0][0].cell.recipe
+    info = {
+        "base": {"name": first.model, "fingerprint": next(cell.mask.base for _, cell in own if cell.mask)},
+        "tasks": {
+            cell.axes["task"]: {
+                "task": one.cell.recipe.task,
+                "mask": cell.mask.model_dump(mode="json") if cell.mask else None,
+                "metrics": _metrics(cell),
+            }
+            for one, cell in own
+        },
+        "precision": own[0][0].precision,
+        "recipe": {**plan.recipe, "seed": first.seed},
+        "provenance": {stage.key: stage.identity() for stage in model.with_inputs()},
+    }
+    write_multi_task_ticket(folder, store.open(model), info)
+
+
+def _metrics(cell: CellResult) -> dict[str, dict[str, dict[str, object]]]:
+    return {on: {name: score.as_dict() for name, score in found.items()} for on, found in cell.scores.items()}

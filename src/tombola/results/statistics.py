@@ -1,0 +1,78 @@
+"""The statistics of a study: intervals over seeds, paired tests, and what no other point beats."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+RESAMPLES = 2000
+EXACT = 12
+"""Seeds up to which all flips of signs are tried; beyond, so many random ones as `RESAMPLES` says."""
+
+
+def spread(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean, standard deviation and 95 % bootstrap interval over seeds; of one seed, the interval of its score."""
+    values = np.array([score["value"] for score in scores])
+    if len(values) == 1:
+        from tombola.evaluation.scores import Score
+
+        low, high = Score.from_dict(scores[0]).interval()
+        return {"seeds": 1, "mean": float(values[0]), "std": None, "low": low, "high": high}
+    draws = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
+    return {
+        "seeds": len(values),
+        "mean": float(values.mean()),
+        "std": float(values.std(ddof=1)),
+        "low": float(low),
+        "high": float(high),
+    }
+
+
+def paired_t(change: np.ndarray) -> float | None:
+    """Two-sided p of the t test that the mean of paired differences is zero."""
+    if len(change) < 2:
+        return None
+    if np.allclose(change, change[0], rtol=0, atol=1e-12):
+        return 1.0 if abs(change[0]) < 1e-12 else 0.0
+    return float(stats.ttest_1samp(change, 0.0).pvalue)
+
+
+def sign_flips(change: np.ndarray) -> float | None:
+    """Two-sided p: how often the mean is as far from zero when the sign of each difference is drawn by a coin."""
+    n = len(change)
+    if n < 2:
+        return None
+    if n <= EXACT:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
+    else:
+        signs = np.random.default_rng(0).choice((1.0, -1.0), size=(RESAMPLES, n))
+        signs[0] = 1.0
+    means = np.abs(signs @ change) / n
+    return float(np.mean(means >= abs(change.mean()) - 1e-12))
+
+
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Two-sided exact p that two models err equally often, from which examples each got right."""
+    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
+    if only_first + only_second == 0:
+        return 1.0
+    return float(stats.binomtest(only_first, only_first + only_second).pvalue)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """p values corrected for their number: the smallest counts n times, the next n − 1 times, never less than it."""
+    corrected, highest = [0.0] * len(values), 0.0
+    for rank, index in enumerate(np.argsort(values, kind="stable")):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def pareto(points: np.ndarray) -> np.ndarray:
+    """Which rows no other row beats: at least as high in every column and higher in one."""
+    at_least = (points[:, None, :] >= points[None, :, :]).all(axis=2)
+    higher = (points[:, None, :] > points[None, :, :]).any(axis=2)
+    return np.logical_not((at_least & higher).any(axis=0))

@@ -1,0 +1,203 @@
+"""Stages: the steps of a plan, each identified by everything that decides its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from tombola.foundations.plugins import loaded_plugins, plugins_of
+from tombola.foundations.registry import Registry
+from tombola.foundations.settings import Settings
+
+if TYPE_CHECKING:
+    from tombola.store.store import Store
+
+T = TypeVar("T")
+
+Progress = Callable[[int, int, Mapping[str, float]], None]
+"""Called with the steps done, the steps in all, and the newest figures (a loss, a score), if there are any."""
+
+WORK = "work"
+"""The folder inside an unfinished stage that survives a kill, for checkpoints; removed when the stage ends."""
+
+_canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+
+
+class Reference(ABC):
+    """Something outside the store that a stage reads.
+
+    Only its fingerprint is part of the stage's identity: the same data in another place is the same data.
+    """
+
+    fingerprint: str
+
+
+stages: Registry[type[Stage[Any]]] = Registry("stage")
+"""Every kind of stage. A class registers itself when it is defined."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stage(ABC, Generic[T]):
+    """One step of a plan: a pure function of its settings, its inputs and its references.
+
+    A kind of stage is a frozen, keyword-only dataclass. A field that holds a stage is an input, one that holds a
+    `Reference` is a reference, and everything else is a setting; tuples of stages or references count as well.
+    Settings at their default leave no trace in the key, so a new setting renames no stored stage.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int]
+    """Raise it when the result changes for equal settings."""
+    distributed: ClassVar[bool] = False
+    """Whether all processes of a launcher take part. Where false, the first one works and the others wait."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            stages(cls.kind)(cls)
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What the person at the terminal reads while the stage runs."""
+
+    @abstractmethod
+    def run(self, space: Workspace) -> None:
+        """Do the work, and leave the result in the workspace's folder."""
+
+    @abstractmethod
+    def read(self, folder: Path) -> T:
+        """The result, from the folder of the finished stage."""
+
+    @cached_property
+    def key(self) -> str:
+        """The name of this stage's folder: a hash of its identity."""
+        return hashlib.blake2b(_canonical_json(self.identity()).encode(), digest_size=12).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The kind and the key, which find the stage in any store."""
+        return f"{self.kind}/{self.key}"
+
+    @cached_property
+    def inputs(self) -> dict[str, Stage[Any]]:
+        """The stages whose results this one reads, by field."""
+        return {name: value for name, value in self._values() if isinstance(value, Stage)}
+
+    @cached_property
+    def references(self) -> dict[str, Reference]:
+        """What this stage reads from outside the store, by field."""
+        return {name: value for name, value in self._values() if isinstance(value, Reference)}
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides what the stage produces."""
+        identity = {
+            "kind": self.kind,
+            "version": self.version,
+            "settings": self._settings(),
+            "inputs": {name: stage.key for name, stage in self.inputs.items()},
+            "refs": {name: reference.fingerprint for name, reference in self.references.items()},
+        }
+        if not loaded_plugins():
+            return identity
+        plugins = plugins_of([getattr(self, field.name) for field in fields(self)], *self.plugged())
+        return {**identity, "plugins": plugins} if plugins else identity
+
+    def plugged(self) -> Iterable[object]:
+        """Further objects whose code decides the result, where a plugin may have defined them."""
+        return ()
+
+    def training_steps(self) -> int:
+        """Optimizer steps of the stage, for estimates; none where it does not train."""
+        return 0
+
+    def with_inputs(self) -> list[Stage[Any]]:
+        """This stage and all that it needs, each once, in an order in which they can run."""
+        return topological_order([self])
+
+    def _values(self) -> Iterator[tuple[str, Any]]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, tuple):
+                yield from ((f"{field.name}.{index}", item) for index, item in enumerate(value))
+            else:
+                yield field.name, value
+
+    def _settings(self) -> dict[str, Any]:
+        found = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if _is_link(value) or (field.default is not MISSING and value == field.default):
+                continue
+            found[field.name] = _plain(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where a stage works: the folder for its result, the store with its inputs, and who watches."""
+
+    folder: Path
+    store: Store
+    progress: Progress
+
+    @property
+    def scratch(self) -> Path:
+        """A folder that survives a kill and is removed when the stage ends."""
+        folder = self.folder / WORK
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def open(self, stage: Stage[Any]) -> Path:
+        """The folder of a finished input."""
+        return self.store.open(stage)
+
+    def read(self, stage: Stage[T]) -> T:
+        """The result of a finished input."""
+        return self.store.read(stage)
+
+    def write_json(self, name: str, content: BaseModel | Mapping[str, Any]) -> None:
+        """Keep a part of the result as JSON."""
+        plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+        (self.folder / name).write_text(json.dumps(plain, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
+    """These stages and all that they need, each once, in an order in which they can run."""
+    seen: dict[str, Stage[Any]] = {}
+
+    def visit(stage: Stage[Any]) -> None:
+        if stage.key not in seen:
+            for needed in stage.inputs.values():
+                visit(needed)
+            seen[stage.key] = stage
+
+    for stage in ends:
+        visit(stage)
+    return list(seen.values())
+
+
+def _is_link(value: object) -> bool:
+    """Whether a field holds inputs or references and no setting."""
+    if isinstance(value, tuple) and value:
+        return any(isinstance(item, Stage | Reference) for item in value)
+    return isinstance(value, Stage | Reference)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON, without what is at its default."""
+    if isinstance(value, Settings):
+        return value.canonical()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

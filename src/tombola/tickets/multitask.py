@@ -1,0 +1,146 @@
+"""The multi-task ticket: one encoder, and for each task its head, its mask and its scores.
+
+The folder opens with `AutoModel` as the encoder that all tasks share; `MultiTaskTicket` gives one task's model.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+from tombola.foundations.quiet import quiet
+from tombola.foundations.versions import versions
+from tombola.masks import MASK, Mask
+from tombola.models.finding import find_folder
+from tombola.models.loading import load_tokenizer
+from tombola.store.manifest import MANIFEST
+from tombola.tickets.card import card, figures
+from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
+from tombola.training.multitask.model import open_task, task_folder
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SHARE = "share.json"
+
+
+@dataclass(frozen=True)
+class MultiTaskTicket:
+    """Tasks that share an encoder, in a folder."""
+
+    folder: Path
+    info: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
+        """Open a multi-task ticket from a local folder or the hub."""
+        folder = find_folder(str(source))
+        return cls(folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket"))
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks."""
+        return list(self.info["tasks"])
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The scores of each task under its mask, by data set and metric."""
+        return {name: own["metrics"] for name, own in self.info["tasks"].items()}
+
+    def mask(self, task: str) -> Mask:
+        """Which units a task keeps."""
+        return Mask.load(task_folder(self.folder, task) / MASK)
+
+    def model(self, task: str) -> PreTrainedModel:
+        """One task as an ordinary classifier: the encoder under the task's mask, and the task's head."""
+        return open_task(self.folder, task)
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer that belongs to the encoder."""
+        return load_tokenizer(self.folder)
+
+    def cut(self, task: str, folder: str | Path) -> Ticket:
+        """Write one task as an ordinary ticket, which can be evaluated, attacked, shrunk and exported."""
+        folder, model = Path(folder), self.model(task)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise TombolaError(f"{folder} exists already: choose another folder, or remove it first")
+        own = self.info["tasks"][task]
+        info = {
+            "base": self.info["base"],
+            "mask": own["mask"],
+            "metrics": own["metrics"],
+            "precision": self.info["precision"],
+            "recipe": {**self.info["recipe"], "task": own["task"]},
+            "provenance": self.info["provenance"],
+        }
+        with TemporaryDirectory() as temporary, quiet():
+            model.save_pretrained(temporary)
+            self.tokenizer().save_pretrained(temporary)
+            shutil.copyfile(task_folder(self.folder, task) / MASK, Path(temporary) / MASK)
+            return write_ticket(folder, Path(temporary), Path(temporary), info)
+
+
+@contextmanager
+def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
+    """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket."""
+    shared = (folder / SHARE).is_file()
+    if task is None:
+        if shared:
+            tasks = ", ".join(MultiTaskTicket.from_pretrained(folder).tasks)
+            raise TombolaError(f"{folder} is a ticket of several tasks: say which with --task ({tasks})")
+        if not (folder / MASK).is_file():
+            raise TombolaError(
+                f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
+            )
+        yield folder
+        return
+    with TemporaryDirectory() as temporary:
+        yield MultiTaskTicket.from_pretrained(folder).cut(task, Path(temporary) / "ticket").folder
+
+
+def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
+    """Assemble the folder from a finished shared training and what is known about it."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    for path in (folder, partial):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(model, partial, ignore=shutil.ignore_patterns(MANIFEST, "log.json"))
+    full = {"format": FORMAT, **info, "versions": versions()}
+    (partial / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False))
+    (partial / "README.md").write_text(shared_card(full))
+    partial.rename(folder)
+    return MultiTaskTicket(folder, full)
+
+
+def shared_card(info: Mapping[str, Any]) -> str:
+    """The model card of a multi-task ticket."""
+    first = next(iter(info["tasks"]))
+    return card(
+        info,
+        title=f"{len(info['tasks'])} tasks on one {info['base']['name']}",
+        about="One encoder that several tasks share, trained by Tombola. Every task has a head and a mask of its own, "
+        "and was trained and scored with nothing but what its mask keeps.",
+        tag="multi-task",
+        table=[
+            ["task", "evaluated on", "metric", "score", "standard error", "examples", "weights removed"],
+            *(
+                [name, on, metric, *figures(score), f"{own['mask']['weight_sparsity']:.1%}"]
+                for name, own in info["tasks"].items()
+                for on, scores in own["metrics"].items()
+                for metric, score in scores.items()
+            ),
+        ],
+        use=[
+            "from tombola import MultiTaskTicket",
+            "",
+            'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
+            f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
+            f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
+        ],
+    )

@@ -1,0 +1,133 @@
+"""What `tombola shrink` does with a ticket's folder: shrink or pack it, check it, and say what it gained."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from tombola.errors import ModelError
+from tombola.masks import MASK, Mask
+from tombola.shrink.folders import INDEX, copy_companions, load_model, require_safetensors, written_whole
+from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
+from tombola.shrink.measuring import Row, Sizes, compare, measure
+from tombola.shrink.packing import pack, unpack
+from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
+from tombola.tickets.ticket import TICKET
+
+REPORT = "shrinkage.json"
+TOLERANCE = 1e-5
+LENGTH = 128
+
+
+class Shrinkage(BaseModel):
+    """A shrunk ticket: what was removed, its sizes before and after, and how exactly it computes the same."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: Path
+    units: str
+    removed: int
+    of: int
+    before: Sizes
+    after: Sizes
+    max_difference: float
+
+    @property
+    def rows(self) -> list[Row]:
+        """The table to print."""
+        return compare(self.before, self.after)
+
+
+class Packing(BaseModel):
+    """A packed ticket: bytes of the whole file and of the prunable matrices alone, dense and packed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Path
+    weight_sparsity: float
+    dense: int
+    packed: int
+    dense_matrices: int
+    packed_matrices: int
+
+    @property
+    def rows(self) -> list[Row]:
+        """The table to print."""
+        return [
+            Row(what="the whole file", before=self.dense, after=self.packed, unit="B"),
+            Row(
+                what="its prunable matrices", before=self.dense_matrices, after=self.packed_matrices, unit="B"
+            ),
+        ]
+
+
+def shrink_ticket(
+    folder: str | Path,
+    output: str | Path,
+    *,
+    multiple: int = MULTIPLE,
+    batch_sizes: Sequence[int] = (1, 32),
+    length: int = LENGTH,
+) -> Shrinkage:
+    """Shrink the model of a ticket's folder into another folder, tokenizer and report included.
+
+    Nothing is written unless the shrunk folder, loaded again, computes what the masked model does.
+    """
+    folder, output = Path(folder), Path(output)
+    mask = Mask.load(folder / MASK)
+    require_structure(mask)
+    masked = load_model(folder)
+    mask.apply(masked)
+    with written_whole(output) as partial:
+        shrink(masked, mask, multiple).save_pretrained(partial)
+        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        shrunk = load_model(partial)
+        length = min(length, longest_input(masked.config))
+        before, after = measure(masked, shrunk, batch_sizes=batch_sizes, length=length)
+        inputs = random_inputs(masked, 8, length, padded=True)
+        expected = outputs_of(masked.float(), inputs)
+        difference = largest_difference(expected, outputs_of(shrunk.float(), inputs))
+        if not difference <= TOLERANCE * max(1.0, *(float(value.abs().max()) for value in expected.values())):
+            raise ModelError(
+                f"the shrunk {masked.config.model_type} model differs from the masked one by {difference:.2g}, so it "
+                f"was not written: its family's file does not name all that depends on the number of heads."
+            )
+        shrinkage = Shrinkage(
+            folder=output,
+            units=mask.units.granularity,
+            removed=mask.removed,
+            of=mask.count,
+            before=before.model_copy(update={"bytes": _bytes(folder)}),
+            after=after.model_copy(update={"bytes": _bytes(partial)}),
+            max_difference=difference,
+        )
+        (partial / REPORT).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+    return shrinkage
+
+
+def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
+    """Pack the model of a ticket's folder into one file, and say how much smaller it is."""
+    folder, path = Path(folder), Path(path)
+    mask = Mask.load(folder / MASK)
+    model = load_model(folder)
+    mask.apply(model)
+    pack(model, mask, path)
+    packed = unpack(path).state_dict()
+    if any(not tensor.equal(packed[name]) for name, tensor in model.state_dict().items()):
+        raise ModelError(
+            f"{path} does not unpack to the masked model again: report this, and keep the ticket."
+        )
+    matrices = mask.units.prunable * model.dtype.itemsize
+    outside = _bytes(folder) - matrices
+    return Packing(
+        path=path,
+        weight_sparsity=mask.weight_sparsity,
+        dense=_bytes(folder),
+        packed=path.stat().st_size,
+        dense_matrices=matrices,
+        packed_matrices=path.stat().st_size - outside,
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in require_safetensors(folder))

@@ -1,0 +1,170 @@
+"""The ticket: a mask, the weights under it, and everything needed to trust and to repeat it.
+
+Its folder is an ordinary transformers model folder, so `AutoModelFor….from_pretrained` and `pipeline` open it;
+the mask, the recipe, the scores and the provenance lie beside the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+from tombola.foundations.quiet import quiet
+from tombola.foundations.versions import versions
+from tombola.masks import MASK, Mask
+from tombola.models.finding import find_folder
+from tombola.models.loading import load_tokenizer, open_model
+from tombola.tickets.card import card, figures
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+TICKET = "ticket.json"
+FORMAT = 1
+"""Of what is known about a ticket."""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A subnetwork with its weights, in a folder."""
+
+    folder: Path
+    info: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> Ticket:
+        """Open a ticket from a local folder or the hub."""
+        folder = find_folder(str(source))
+        return cls(folder, read_info(folder / TICKET, f"{source} is a model but not a ticket"))
+
+    @cached_property
+    def mask(self) -> Mask:
+        """Which units are kept."""
+        return Mask.load(self.folder / MASK)
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """The scores that were measured when the ticket was made, by data set and metric."""
+        return self.info["metrics"]
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe that draws this ticket again."""
+        return self.info["recipe"]
+
+    def model(self, **options: Any) -> PreTrainedModel:
+        """The ticket as an ordinary transformers model; removed weights are zero."""
+        return open_model(self.folder, **options)
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer that belongs to the model."""
+        return load_tokenizer(self.folder)
+
+    def shrink(self) -> PreTrainedModel:
+        """The model with the removed heads, neurons, FFNs and layers cut out: smaller and faster, the same outputs."""
+        from tombola.shrink import shrink
+
+        return shrink(self.model(), self.mask)
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Copy the ticket to another folder."""
+        folder = Path(folder)
+        if folder.resolve() != self.folder.resolve():
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return folder
+
+    def push_to_hub(self, repo_id: str, private: bool | None = None, token: str | None = None) -> str:
+        """Publish the folder, model card included; the address of the commit."""
+        from huggingface_hub import HfApi
+
+        api = HfApi(token=token)
+        api.create_repo(repo_id, private=private, exist_ok=True)
+        return str(
+            api.upload_folder(repo_id=repo_id, folder_path=self.folder, commit_message="Upload the ticket")
+        )
+
+
+def read_info(path: Path, otherwise: str) -> dict[str, Any]:
+    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there."""
+    if not path.is_file():
+        raise TombolaError(f"{otherwise}: it has no {path.name}")
+    try:
+        info = json.loads(path.read_text())
+    except ValueError as error:
+        raise TombolaError(f"{path} is not valid JSON: {error}") from None
+    if info.get("format") != FORMAT:
+        raise TombolaError(
+            f"{path} has format {info.get('format')!r}; this version of tombola reads {FORMAT}"
+        )
+    return info
+
+
+def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
+    """Assemble a ticket's folder from a finished training, its mask and what is known about them.
+
+    Where the mask was not trained under (no retraining), it is applied to the weights here.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    keep = [
+        path
+        for path in model.iterdir()
+        if path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja")
+    ]
+    partial.mkdir()
+    for path in keep:
+        if path.name not in ("manifest.json", "log.json", MASK):
+            shutil.copyfile(path, partial / path.name)
+    shutil.copyfile(mask / MASK, partial / MASK)
+    if not (model / MASK).is_file():
+        _mask_weights(partial)
+    full = {"format": FORMAT, **info, "versions": versions()}
+    (partial / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False))
+    (partial / "README.md").write_text(ticket_card(full))
+    partial.rename(folder)
+    return Ticket(folder, full)
+
+
+def _mask_weights(folder: Path) -> None:
+    ticket = Ticket(folder, {})
+    model = ticket.model()
+    ticket.mask.apply(model)
+    with quiet():
+        model.save_pretrained(folder)
+
+
+def ticket_card(info: Mapping[str, Any]) -> str:
+    """The model card of a ticket."""
+    recipe, mask = info["recipe"], info["mask"]
+    return card(
+        info,
+        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
+        about=f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
+        f"{mask['units']:,} units ({mask['granularity']}) are removed, which is {mask['weight_sparsity']:.1%} of the "
+        f"prunable weights and {mask['total_sparsity']:.1%} of all parameters.",
+        tag=f"{mask['granularity']}-sparsity",
+        table=[
+            ["evaluated on", "metric", "score", "standard error", "examples"],
+            *(
+                [on, metric, *figures(score)]
+                for on, scores in info["metrics"].items()
+                for metric, score in scores.items()
+            ),
+        ],
+        use=[
+            "import tombola",
+            "",
+            'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
+            "model, tokenizer = ticket.model(), ticket.tokenizer()",
+        ],
+        after_use="The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, "
+        "and in a `pipeline`.",
+    )

@@ -1,0 +1,111 @@
+"""Which task's batch comes next: every batch is of one task, all tasks' batches are shuffled."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count as count_up
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from tombola.recipe.share import Sampling
+from tombola.tasks import Collate, Encoded, Task, collate_of
+from tombola.training.batches import ShuffledBatches
+
+TASK = "task"
+"""The column of a batch that says whose it is."""
+
+
+class Mixture:
+    """The data of several tasks behind each other; every example says whose it is."""
+
+    def __init__(self, parts: Sequence[Encoded]) -> None:
+        self.parts = [part.with_extra(TASK, np.full(len(part), task)) for task, part in enumerate(parts)]
+        self.starts = np.cumsum([0, *map(len, parts)])
+        self.lengths = np.concatenate([part.lengths for part in parts])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        task = int(np.searchsorted(self.starts, index, side="right")) - 1
+        return self.parts[task][index - int(self.starts[task])]
+
+
+class MixedCollate(Collate):
+    """Pads each batch as its task does."""
+
+    def __init__(self, tasks: Sequence[Task], tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(tokenizer)
+        self.each = [collate_of(task, tokenizer) for task in tasks]
+
+    def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        """A batch of one task."""
+        return self.each[examples[0][TASK]](examples)
+
+
+class MixedBatches(ShuffledBatches):
+    """Batches of one task each, the tasks taking turns at random; the batches of one optimizer step share their task.
+
+    Each task's examples come in whole passes, one after the other, that go on from epoch to epoch: where sampling
+    gives a small task more than its size, it is repeated, and where it gives a large one less, nothing of it is
+    left out for ever.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[np.ndarray],
+        batch_size: int,
+        seed: int,
+        *,
+        sampling: Sampling,
+        accumulate: int = 1,
+        group_by_length: bool = True,
+    ) -> None:
+        super().__init__(np.concatenate(lengths), batch_size, seed, group_by_length)
+        self.parts = [ShuffledBatches(own, batch_size, seed, group_by_length) for own in lengths]
+        self.starts = np.cumsum([0, *map(len, lengths)])
+        self.accumulate = accumulate
+        self.steps = steps_of(
+            sampling, [len(own) for own in lengths], [-(-len(part) // accumulate) for part in self.parts]
+        )
+
+    def __len__(self) -> int:
+        return sum(self.steps) * self.accumulate
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng((self.seed, self.epoch, 1))
+        turns = rng.permutation(np.repeat(np.arange(len(self.steps)), self.steps))
+        streams = [self._stream(task) for task in range(len(self.steps))]
+        for task in turns:
+            for batch in islice(streams[task], self.accumulate):
+                yield [int(self.starts[task]) + index for index in batch]
+
+    def _stream(self, task: int) -> Iterator[list[int]]:
+        """The task's batches from where the epochs before this one have left off."""
+        part = self.parts[task]
+        passes, taken = divmod(self.epoch * self.steps[task] * self.accumulate, len(part))
+
+        def from_here() -> Iterator[list[int]]:
+            for number in count_up(passes):
+                part.set_epoch(number)
+                yield from part
+
+        return islice(from_here(), taken, None)
+
+
+def steps_of(sampling: Sampling, sizes: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """Steps that each task gets in an epoch, of as many as one pass over all data takes.
+
+    `whole` are the steps of a pass over each task, which is what proportional sampling gives. Else a task's share
+    is its size to the power `alpha` (0 if uniform), to the nearest step, and no task goes without.
+    """
+    if sampling.kind == "proportional":
+        return list(whole)
+    weights = np.asarray(sizes, dtype=float) ** (sampling.alpha if sampling.kind == "annealed" else 0.0)
+    ideal = sum(whole) * weights / weights.sum()
+    steps = np.maximum(1, np.floor(ideal)).astype(int)
+    rest = max(0, sum(whole) - int(steps.sum()))
+    steps[np.argsort(steps - ideal, kind="stable")[:rest]] += 1
+    return steps.tolist()

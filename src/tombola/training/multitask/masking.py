@@ -1,0 +1,108 @@
+"""One mask at a time on weights that several tasks share: worn for a step, and taken off without a trace."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from tombola.masks import Mask
+from tombola.training.multitask.model import SharedModel
+
+State = Mapping[nn.Parameter, Mapping[str, Any]]
+
+
+class TaskMasks(TrainerCallback):
+    """Lets every step see and change only what the mask of its task keeps.
+
+    What the mask removes is zero from the step's first forward pass on and gets no gradient, so that clipping
+    sees only what is kept. After the optimizer's step its values and moments are put back as they were: neither
+    momentum nor weight decay of one task moves the units of another. Nothing is added to the forward pass.
+    """
+
+    def __init__(self, model: SharedModel, masks: Sequence[Mask]) -> None:
+        self.model = model
+        self.masks = masks
+        self._removed: list[dict[nn.Parameter, Tensor]] = []
+        self._hooks: list[RemovableHandle] = []
+        self._worn: dict[nn.Parameter, tuple[Tensor, Tensor]] = {}
+        self._moments: dict[nn.Parameter, dict[str, Tensor]] = {}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Find what each mask removes of the shared weights, where they are now."""
+        weights = dict(self.model.encoder.named_parameters())
+        self._removed = [
+            {weights[name]: ~kept for name, kept in mask.tensors(self.model.models[0]).items()}
+            for mask in self.masks
+        ]
+        self._hooks = [
+            weight.register_post_accumulate_grad_hook(self._mask_gradient)
+            for weight in dict.fromkeys(weight for one in self._removed for weight in one)
+        ]
+
+    @torch.no_grad()
+    def wear(self, task: int) -> None:
+        """Zero what the task's mask removes, until the step is over; its further batches find it so."""
+        if self._worn:
+            return
+        for weight, removed in self._removed[task].items():
+            self._worn[weight] = removed, weight.detach().clone()
+            weight.masked_fill_(removed, 0.0)
+
+    def _mask_gradient(self, weight: nn.Parameter) -> None:
+        if weight in self._worn:
+            assert weight.grad is not None
+            weight.grad.masked_fill_(self._worn[weight][0], 0.0)
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Remember the moments of what is removed; what has none yet starts from zero."""
+        found: State = kwargs["optimizer"].state
+        self._moments = {
+            weight: {name: value.clone() for name, value in _moments(found, weight).items()}
+            for weight in self._worn
+        }
+
+    @torch.no_grad()
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Put weights and moments of what is removed back."""
+        found: State = kwargs["optimizer"].state
+        for weight, (removed, _) in self._worn.items():
+            for name, moment in _moments(found, weight).items():
+                before = self._moments[weight].get(name, torch.zeros_like(moment))
+                _restore(moment, removed, before)
+        self.take_off()
+
+    @torch.no_grad()
+    def take_off(self) -> None:
+        """Give the removed weights their values again."""
+        for weight, (removed, whole) in self._worn.items():
+            _restore(weight, removed, whole)
+        self._worn, self._moments = {}, {}
+
+    def release(self) -> None:
+        """Let go of the model, whole."""
+        self.take_off()
+        for hook in self._hooks:
+            hook.remove()
+        self._removed, self._hooks = [], []
+
+
+def _moments(state: State, weight: nn.Parameter) -> dict[str, Tensor]:
+    """What the optimizer remembers of every entry of a weight."""
+    return {
+        name: value
+        for name, value in state.get(weight, {}).items()
+        if isinstance(value, Tensor) and value.shape == weight.shape
+    }
+
+
+def _restore(tensor: Tensor, removed: Tensor, before: Tensor) -> None:
+    torch.where(removed, before, tensor, out=tensor)

@@ -1,0 +1,106 @@
+"""One encoder with a head for each task, in memory and on disk.
+
+On disk it is the encoder's own folder, which `AutoModel` opens, with `tasks/NAME/` beside the weights: the config
+of the task's classifier, its head, and the task's mask if it has one.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from tombola.errors import UnknownName
+from tombola.foundations.quiet import quiet
+from tombola.masks import MASK, Mask
+from tombola.models.heads import head_of
+
+TASKS = "tasks"
+HEAD = "head.safetensors"
+
+
+class SharedModel(nn.Module):
+    """Classifiers and regressors over one encoder: that of the first. It answers for one `task` at a time."""
+
+    def __init__(self, models: Sequence[PreTrainedModel]) -> None:
+        super().__init__()
+        self.models: Sequence[PreTrainedModel]
+        for model in models[1:]:
+            setattr(model, model.base_model_prefix, models[0].base_model)
+        self.models = nn.ModuleList(models)  # type: ignore[assignment]
+        self.task = 0
+
+    @property
+    def config(self) -> PreTrainedConfig:
+        """The config of the first task's model; in all but the labels it is that of every task."""
+        return self.models[0].config
+
+    @property
+    def encoder(self) -> PreTrainedModel:
+        """What all tasks share."""
+        return self.models[0].base_model
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings, which adversarial objectives perturb."""
+        return self.models[0].get_input_embeddings()
+
+    def forward(self, **inputs: Any) -> Any:
+        """The output of the current task's head."""
+        return self.models[self.task](**inputs)
+
+    def pad_with(self, token: int) -> None:
+        """Let every task's model know the padding token, which decoders look for."""
+        for model in self.models:
+            if model.config.pad_token_id is None:
+                model.config.pad_token_id = token
+
+
+def save_shared(
+    model: SharedModel,
+    names: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    masks: Sequence[Mask] | None = None,
+) -> None:
+    """Write the encoder once, and what is a task's own into a folder of the task's name."""
+    with quiet():
+        for index, (name, one) in enumerate(zip(names, model.models, strict=True)):
+            place = folder / TASKS / name
+            place.mkdir(parents=True)
+            one.config.save_pretrained(place)
+            head = {key: tensor.detach().cpu().contiguous() for key, tensor in head_of(one).items()}
+            save_file(head, place / HEAD)
+            if masks is not None:
+                masks[index].save(place / MASK)
+        model.encoder.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+
+def task_folder(folder: Path, name: str) -> Path:
+    """Where a task's own part lies."""
+    place = folder / TASKS / name
+    if not (place / HEAD).is_file():
+        raise UnknownName("task", name, sorted(path.parent.name for path in folder.glob(f"{TASKS}/*/{HEAD}")))
+    return place
+
+
+def open_task(folder: Path, name: str) -> PreTrainedModel:
+    """One task's model out of the shared one, as an ordinary classifier under the task's mask."""
+    place = task_folder(folder, name)
+    with quiet(), torch.random.fork_rng(devices=[]):
+        model = AutoModelForSequenceClassification.from_pretrained(
+            folder, config=AutoConfig.from_pretrained(place), use_safetensors=True, dtype=torch.float32
+        )
+    model.load_state_dict(load_file(place / HEAD), strict=False)
+    if (place / MASK).is_file():
+        Mask.load(place / MASK).apply(model)
+    return model

@@ -1,0 +1,101 @@
+"""One training of several tasks on one encoder, under their masks if they have some."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accelerate import PartialState
+from torch import Tensor, nn
+
+from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
+from tombola.masks import Mask
+from tombola.objectives import Batch, Objective
+from tombola.objectives.building import objective_of
+from tombola.recipe.share import PROPORTIONAL, Sampling
+from tombola.tasks import Encoded
+from tombola.training.course import Progress
+from tombola.training.log import TrainLog
+from tombola.training.multitask.batches import TASK, MixedBatches, MixedCollate, Mixture
+from tombola.training.multitask.masking import TaskMasks
+from tombola.training.multitask.model import SharedModel
+from tombola.training.run import train
+from tombola.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class InTurn(Objective):
+    """An objective on the batch's own task: its head answers, and its mask is worn."""
+
+    inner: Objective
+    model: SharedModel
+    masks: TaskMasks | None
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The inner objective's loss."""
+        self._turn_to(batch)
+        return self.inner.loss(model, batch)
+
+    def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
+        """The inner objective's step."""
+        self._turn_to(batch)
+        return self.inner.step(model, batch, backward)
+
+    def at(self, share: float) -> None:
+        """Pass on how much of the training is done."""
+        self.inner.at(share)
+
+    def _turn_to(self, batch: Batch) -> None:
+        self.model.task = int(batch[TASK][0])
+        if self.masks is not None:
+            self.masks.wear(self.model.task)
+
+
+def train_shared(
+    model: SharedModel,
+    data: Sequence[Encoded],
+    settings: TrainSettings,
+    *,
+    collate: MixedCollate,
+    seed: int,
+    precision: Precision,
+    folder: Path,
+    sampling: Sampling = PROPORTIONAL,
+    masks: Sequence[Mask] | None = None,
+    progress: Progress | None = None,
+) -> TrainLog:
+    """Train all tasks at once, in place, going on from the last checkpoint in `folder`.
+
+    There is one count of steps for one schedule; the released code counts them for each tensor, which keeps the
+    head of a small task in its warm-up. Without masks it is plain multi-task training, the baseline.
+    """
+    if PartialState().num_processes > 1:
+        raise TombolaError("tasks are shared in one process: start the command without a launcher")
+    model.pad_with(collate.pad_id)
+    batches = MixedBatches(
+        [part.lengths for part in data],
+        settings.batch_size,
+        seed,
+        sampling=sampling,
+        accumulate=settings.accumulate,
+        group_by_length=settings.group_by_length,
+    )
+    worn = TaskMasks(model, masks) if masks is not None else None
+    inner = objective_of(settings.loss, settings.adversary, settings.r_drop)
+    try:
+        return train(
+            model,
+            Mixture(data),  # type: ignore[arg-type]  # it has all that a training asks of its data
+            settings,
+            collate=collate,
+            seed=seed,
+            precision=precision,
+            folder=folder,
+            objective=InTurn(inner, model, worn),
+            callbacks=[worn] if worn is not None else [],
+            batches=batches,
+            progress=progress,
+        )
+    finally:
+        if worn is not None:
+            worn.release()

@@ -1,0 +1,60 @@
+"""The same study on a Ray cluster, one of whose workers is killed in the middle, ends as it does locally."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+
+from tombola.pipeline.engines import Local, Ray, Watcher
+from tombola.pipeline.studying import study
+
+pytest.importorskip("ray")
+
+WORKER = "ray::"
+
+
+class Killer(Watcher):
+    """Kills the first worker that is seen training."""
+
+    def __init__(self):
+        self.killed = threading.Event()
+        threading.Thread(target=self._hunt, daemon=True).start()
+
+    def _hunt(self):
+        while not self.killed.is_set():
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    at_work = WORKER + "fine-tune" in " ".join(process.cmdline())
+                    if at_work and process.cpu_times().user > 0:
+                        time.sleep(0.5)
+                        os.kill(process.pid, signal.SIGKILL)
+                        self.killed.set()
+                        return
+                except psutil.NoSuchProcess:
+                    continue
+            time.sleep(0.02)
+
+
+def scores(found):
+    return json.dumps([(cell["label"], cell["scores"], cell["mask"]) for cell in found.cells], sort_keys=True)
+
+
+@pytest.mark.slow
+def test_a_study_survives_the_loss_of_a_worker(world, tmp_path):
+    raw = world.recipe(
+        search={"method": "magnitude", "start": "finetuned"},
+        draw={"sparsity": 0.5},
+        seed=[1, 2],
+        variants={"dense": {"search": None}, "omp": {}},
+    )
+    local = study(raw, engine=Local(), store=tmp_path / "local", output=tmp_path / "a")
+    killer = Killer()
+    far = study(raw, engine=Ray(workers=2), store=tmp_path / "far", output=tmp_path / "b", watcher=killer)
+    assert killer.killed.is_set()
+    assert far.failures == []
+    assert scores(far) == scores(local)
+    assert len(far.cells) == 4

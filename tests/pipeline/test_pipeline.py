@@ -1,0 +1,347 @@
+"""From a recipe to finished stages: what is shared, what is exact, what survives a kill."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import tombola
+from tombola.masks import Mask
+from tombola.models.finding import find_model
+from tombola.models.loading import load_model
+from tombola.pipeline.planner import execute, plan, unique
+from tombola.pipeline.stages import Job
+from tombola.pipeline.stages.train import prepare
+from tombola.recipe.grid import expand
+from tombola.store.store import Store
+from tombola.tasks import Task
+
+IMP = {"method": "iterative", "step": 0.25}
+
+
+def plans(world, **changes):
+    return [plan(cell) for cell in expand(world.recipe(**changes))]
+
+
+def stages(world, **changes):
+    return unique(stage for one in plans(world, **changes) for stage in one.stages())
+
+
+def job(store, stage):
+    return Job(stage, Path(), {name: store.open(one) for name, one in stage.inputs.items()}, lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def finished(world, tmp_path_factory):
+    """A store in which IMP at 50 % has been run."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    (one,) = plans(world, search=IMP, draw={"sparsity": 0.5})
+    execute(one.stages(), store)
+    return one, store
+
+
+def test_imp_at_a_lower_sparsity_is_a_prefix_of_imp_at_a_higher_one(world):
+    short = {stage.key for stage in stages(world, search=IMP, draw={"sparsity": 0.25})}
+    long = {stage.key for stage in stages(world, search=IMP, draw={"sparsity": 0.75})}
+    dense = {stage.key for stage in stages(world)}
+    assert (
+        len(long - short) == 5
+    )  # two more rounds of train and draw, less the ticket that round 2 trains, + evaluate
+    (only,) = dense - long
+    assert only == plans(world)[0].evaluations["validation"].key  # the dense model is trained for IMP anyway
+
+
+def test_a_retrained_ticket_is_the_training_of_the_next_round(world):
+    (quarter,) = plans(world, search=IMP, draw={"sparsity": 0.25})
+    half = stages(world, search=IMP, draw={"sparsity": 0.5})
+    assert quarter.model.key in {stage.key for stage in half}
+
+
+def test_what_does_not_change_the_result_does_not_change_the_key(world):
+    (one,) = plans(world)
+    (same,) = plans(world, about="other words", train={**world.recipe()["train"], "checkpoint_minutes": 1})
+    (other,) = plans(world, train={**world.recipe()["train"], "weight_decay": 0.1})
+    assert one.model.key == same.model.key != other.model.key
+
+
+def test_a_new_pooler_is_trained_rewound_and_ranked_like_the_encoder(world, tmp_path):
+    (one,) = plans(world, pooler="new", search=IMP, draw={"sparsity": 0.25})
+    (own,) = plans(world, search=IMP, draw={"sparsity": 0.25})
+    assert not {stage.key for stage in one.stages()} & {stage.key for stage in own.stages()}
+    store = Store(tmp_path)
+    execute(one.stages(), store)
+    start = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), 1, new_pooler=True)
+    rewound, mask = prepare(job(store, one.model)), Mask.load(store.open(one.mask) / "mask.safetensors")
+    kept = mask["pooler.dense"]
+    pooler, first = (model.base_model.get_parameter("pooler.dense.weight") for model in (rewound, start))
+    assert pooler[kept].equal(first[kept])
+    assert not pooler[~kept].any()
+
+
+def test_changed_data_changes_the_key(world, tmp_path):
+    (one,) = plans(world)
+    copy = tmp_path / "task.yaml"
+    copy.write_text(world.task.read_text())
+    for split in ("train", "validation", "other"):
+        (tmp_path / f"{split}.tsv").write_text(world.task.with_name(f"{split}.tsv").read_text())
+    (moved,) = plans(world, task=str(copy))
+    assert moved.model.key == one.model.key
+    with open(tmp_path / "train.tsv", "a") as file:
+        file.write("the film was fine\tpositive\n")
+    (changed,) = plans(world, task=str(copy))
+    assert changed.model.key != one.model.key
+
+
+def test_masks_of_imp_are_nested_and_exact(finished):
+    one, store = finished
+    final = Mask.load(store.open(one.mask) / "mask.safetensors")
+    first = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
+    assert first.removed == first.count // 4
+    assert final.removed == final.count // 2
+    assert first.contains(final)
+
+
+def test_imp_removes_the_smallest_of_the_trained_weights_that_were_left(finished):
+    one, store = finished
+    final = Mask.load(store.open(one.mask) / "mask.safetensors")
+    before = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
+    trained = load_file(store.open(one.mask.inputs["of"]) / "model.safetensors")
+    left, gone = [], []
+    for name, kept in final.items():
+        weights = trained[f"bert.{name}.weight"].abs()
+        left.append(weights[kept])
+        gone.append(weights[before.bools(name) & ~kept])
+    assert torch.cat(gone).max() <= torch.cat(left).min()
+
+
+def test_after_a_rewind_every_kept_encoder_weight_is_the_pretrained_one_bit_for_bit(world, finished):
+    one, store = finished
+    rewound = prepare(job(store, one.model))
+    original = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    kept = mask.tensors(rewound)
+    for name, tensor in rewound.base_model.state_dict().items():
+        pretrained = original.base_model.state_dict()[name]
+        expected = pretrained * kept[name] if name in kept else pretrained
+        assert torch.equal(tensor, expected), name
+    for name, tensor in rewound.state_dict().items():
+        if not name.startswith("bert."):
+            assert torch.equal(tensor, original.state_dict()[name]), name
+
+
+def test_training_moves_what_is_kept_and_nothing_that_is_removed(finished):
+    one, store = finished
+    folder = store.open(one.model)
+    weights, mask = load_file(folder / "model.safetensors"), Mask.load(folder / "mask.safetensors")
+    for name, kept in mask.items():
+        tensor = weights[f"bert.{name}.weight"]
+        assert (tensor[~kept] == 0).all()
+        assert (tensor[kept] != 0).all()
+
+
+def test_late_rewinding_goes_back_to_the_step_and_not_to_the_start(world, tmp_path):
+    store = Store(tmp_path)
+    (one,) = plans(world, search={**IMP, "rewind_step": 3}, draw={"sparsity": 0.5})
+    execute(one.stages(), store)
+    second = one.mask.inputs["of"]
+    point = second.inputs["start"]
+    assert point.settings["stop_at"] == 3
+    assert json.loads((store.open(point) / "log.json").read_text())["steps"] == 3
+    rewound = prepare(job(store, second)).state_dict()
+    checkpoint = load_file(store.open(point) / "model.safetensors")
+    mask = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
+    for name, kept in mask.items():
+        assert torch.equal(rewound[f"bert.{name}.weight"], checkpoint[f"bert.{name}.weight"] * kept)
+    assert torch.equal(rewound["classifier.weight"], checkpoint["classifier.weight"])
+
+
+def test_a_carried_head_is_the_last_rounds_and_a_fresh_one_is_new(world, tmp_path):
+    store = Store(tmp_path)
+    (one,) = plans(world, search={**IMP, "head": "carried"}, draw={"sparsity": 0.5})
+    execute(one.mask.road(), store)
+    second = one.mask.inputs["of"]
+    trained = load_file(store.open(second.inputs["head"]) / "model.safetensors")
+    assert torch.equal(prepare(job(store, second)).classifier.weight, trained["classifier.weight"])
+
+
+def test_without_rewinding_a_round_goes_on_from_the_trained_weights(world, tmp_path):
+    store = Store(tmp_path)
+    (one,) = plans(world, search={**IMP, "rewind": False}, draw={"sparsity": 0.5})
+    execute(one.mask.road(), store)
+    second = one.mask.inputs["of"]
+    trained = load_file(store.open(second.inputs["start"]) / "model.safetensors")
+    assert torch.equal(prepare(job(store, second)).classifier.weight, trained["classifier.weight"])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "target", "expected"),
+    [
+        ("linear", 0.1, 0.9, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+        ("linear", 0.1, 0.25, [0.1, 0.2, 0.25]),
+        ("geometric", 0.2, 0.5, [0.2, 0.36, 0.488, 0.5]),
+        ("linear", 0.5, 0.3, [0.3]),
+    ],
+)
+def test_rounds(schedule, step, target, expected):
+    from tombola.search.iterative import rounds
+
+    assert rounds(target, step, schedule) == pytest.approx(expected)
+
+
+def test_a_mask_without_retraining_is_applied_when_it_is_evaluated(world, tmp_path):
+    store = Store(tmp_path)
+    search = {"method": "magnitude", "start": "finetuned"}
+    one, most = plans(world, search=search, retrain=None, draw={"sparsity": [0.1, 0.99]})
+    assert one.model.key == plans(world)[0].model.key
+    execute(one.stages() + most.stages(), store)
+    scores = [
+        load_file(store.open(p.evaluations["validation"]) / "predictions.safetensors")["predictions"]
+        for p in (one, most)
+    ]
+    assert not torch.equal(*scores)
+
+
+def test_run_gives_scores_tickets_and_the_same_again_for_nothing(world, tmp_path):
+    arguments = {"output": tmp_path / "out", "store": tmp_path / "store"}
+    recipe = world.recipe(
+        seed=[1, 2], search={"method": "magnitude"}, evaluate={"on": ["validation", "other"]}
+    )
+    first = tombola.run(recipe, **arguments)
+    again = tombola.run(recipe, **arguments)
+    assert first.content["stages"]["run_now"] == first.content["stages"]["all"] == 2 * 4
+    assert again.content["stages"]["run_now"] == 0
+    assert again.cells == first.cells
+    assert set(first.cells[0]["scores"]) == {"validation", "other"}
+    ticket = tombola.Ticket.from_pretrained(tmp_path / "out" / first.cells[0]["ticket"])
+    assert ticket.mask.sparsity == 0.5
+    assert tombola.evaluate(ticket)["validation"]["accuracy"].value == pytest.approx(
+        first.cells[0]["scores"]["validation"]["accuracy"]["value"]
+    )
+
+
+def test_equal_seeds_give_equal_bits_and_other_seeds_others(world, tmp_path):
+    def bits(folder, seed):
+        store = Store(folder)
+        (one,) = plans(world, search={"method": "magnitude", "start": "finetuned"}, seed=seed)
+        execute(one.stages(), store)
+        return hashlib.sha256((store.path(one.mask) / "mask.safetensors").read_bytes()).hexdigest()
+
+    assert bits(tmp_path / "a", 1) == bits(tmp_path / "b", 1) != bits(tmp_path / "c", 2)
+
+
+def contents(store: Path) -> dict[str, str]:
+    """Every file of every finished stage but what tells the time."""
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(store.rglob("*"))
+        if path.is_file() and path.name not in ("manifest.json", "log.json") and path.suffix != ".lock"
+        if "roots" not in path.relative_to(store).parts
+    }
+
+
+def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(world, tmp_path):
+    train = {**world.recipe()["train"], "epochs": 3, "checkpoint_minutes": 0}
+    recipe = world.recipe(search=IMP, draw={"sparsity": 0.5}, train=train)
+    (tmp_path / "recipe.yaml").write_text(json.dumps(recipe))
+    reference = tombola.run(recipe, output=tmp_path / "ref", store=tmp_path / "reference")
+    command = [sys.executable, "-m", "tombola", "run", str(tmp_path / "recipe.yaml"), "--no-report"]
+    command += ["--store", str(tmp_path / "killed"), "-o", str(tmp_path / "out")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    finished_before: set[Path] = set()
+    for finished_stages in (0, 2):
+        process = subprocess.Popen(
+            command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            manifests = list((tmp_path / "killed").glob("*/*/manifest.json"))
+            busy = list((tmp_path / "killed").glob("*/*.partial/work/checkpoints/step-*"))
+            if len(manifests) >= finished_stages and busy:
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        now = {path.parent for path in (tmp_path / "killed").glob("*/*/manifest.json")}
+        assert finished_before <= now
+        finished_before = now
+    stamps = {path: (path / "manifest.json").stat().st_mtime_ns for path in finished_before}
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert all((path / "manifest.json").stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    assert contents(tmp_path / "killed") == contents(tmp_path / "reference")
+    result = tombola.Result.load(tmp_path / "out")
+    assert [cell["scores"] for cell in result.cells] == [cell["scores"] for cell in reference.cells]
+
+
+def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
+    recipe = world.recipe(
+        search={"method": "magnitude"},
+        train={**world.recipe()["train"], "epochs": 2},
+        attack={"recipes": ["deepwordbug"], "n": 12, "query_budget": 40, "every_epoch": True},
+    )
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    (cell,) = result.cells
+    found = cell["attacks"]["deepwordbug"]
+    assert found["n"] == 12
+    assert found["accuracy_under_attack"] <= found["clean_accuracy"]
+    assert cell["scores"]["deepwordbug"]["under attack"]["value"] == found["accuracy_under_attack"]
+    curve = cell["curves"]["deepwordbug"]
+    assert len(curve) == 2
+    assert curve[-1]["accuracy_under_attack"] == found["accuracy_under_attack"]
+
+
+def test_an_unknown_attack_offers_the_nearest(world):
+    with pytest.raises(tombola.TombolaError, match=r"unknown attack 'textfoler'\. Did you mean 'textfooler'"):
+        expand(world.recipe(attack={"recipes": ["textfoler"]}))
+
+
+def test_a_run_reads_each_split_once_however_many_cells_ask_for_it(world, tmp_path, monkeypatch):
+    loads = []
+    load = Task.load
+    monkeypatch.setattr(
+        Task, "load", lambda task, split, **options: loads.append(split) or load(task, split, **options)
+    )
+    recipe = world.recipe(
+        seed=[1, 2], search={"method": "random"}, draw={"sparsity": [0.2, 0.4]}, retrain=None
+    )
+    tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    assert sorted(loads) == ["train", "validation"]
+
+
+def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(world, tmp_path):
+    store = Store(tmp_path)
+    search = {"method": "magnitude", "start": "finetuned", "start_step": 2}
+    (one,) = plans(world, search=search)
+    execute(one.mask.road(), store)
+    early = one.mask.inputs["of"]
+    assert json.loads((store.open(early) / "log.json").read_text())["steps"] == 2
+    weights = load_file(store.open(early) / "model.safetensors")
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    kept = torch.cat([weights[f"bert.{name}.weight"][bits].abs() for name, bits in mask.items()])
+    gone = torch.cat([weights[f"bert.{name}.weight"][~bits].abs() for name, bits in mask.items()])
+    assert gone.max() <= kept.min()
+    with pytest.raises(tombola.TombolaError, match="start_step: needs start: finetuned"):
+        expand(world.recipe(search={"method": "magnitude", "start_step": 2}))
+
+
+def test_every_round_of_imp_trains_fully_before_it_prunes_and_its_schedule_ends_within_it(finished):
+    """Regressions: released code decays over all rounds together, and prunes for MLM before any training."""
+    one, store = finished
+    trainings = [stage for stage in one.model.road() if stage.kind == "train"]
+    assert len(trainings) == 3  # dense, under 25 %, under 50 %
+    assert "mask" not in trainings[0].inputs
+    for stage in trainings:
+        log = json.loads((store.open(stage) / "log.json").read_text())
+        assert log["steps"] == 72  # 6 epochs of 12 batches
+        rates = [rate for _, _, rate in log["curve"]]
+        assert rates[0] == pytest.approx(3e-3, rel=0.05)
+        assert rates[-1] < 3e-3 / 50
+    draws = [stage for stage in one.model.road() if stage.kind == "draw"]
+    assert all(stage.inputs["of"].kind == "train" for stage in draws)

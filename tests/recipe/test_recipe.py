@@ -1,0 +1,213 @@
+"""Recipes: grids, variants, overrides, and the sentence that every mistake gets."""
+
+import pytest
+
+from tombola.errors import TombolaError
+from tombola.recipe.grid import expand
+from tombola.recipe.reading import load_recipe, merge
+
+BASE = {"name": "r", "model": "minilm", "task": "reviews"}
+IMP = {"method": "iterative"}
+
+
+def refused(**changes):
+    with pytest.raises(TombolaError) as caught:
+        expand({**BASE, **changes})
+    return str(caught.value)
+
+
+def test_a_plain_recipe_is_one_dense_cell():
+    (cell,) = expand(BASE)
+    assert cell.recipe.search is None
+    assert cell.axes == {}
+    assert cell.label == "r"
+
+
+def test_lists_make_a_grid_with_seeds_innermost():
+    cells = expand({**BASE, "seed": [1, 2], "search": IMP, "draw": {"sparsity": [0.3, 0.5]}})
+    assert [(c.recipe.draw.sparsity, c.recipe.seed) for c in cells] == [
+        (0.3, 1),
+        (0.3, 2),
+        (0.5, 1),
+        (0.5, 2),
+    ]
+    assert cells[0].axes == {"draw.sparsity": 0.3, "seed": 1}
+    assert len({cell.label for cell in cells}) == 4
+
+
+def test_a_setting_that_is_a_list_by_nature_is_no_grid():
+    (cell,) = expand({**BASE, "evaluate": {"on": ["validation", "test"]}, "train": {"betas": [0.9, 0.98]}})
+    assert cell.recipe.evaluate.on == (
+        "validation",
+        "test",
+    )
+    assert cell.recipe.train.betas == (0.9, 0.98)
+
+
+def test_a_grid_over_whole_searches():
+    cells = expand({**BASE, "search": [IMP, {"method": "random"}]})
+    assert [cell.recipe.search.method for cell in cells] == ["iterative", "random"]
+
+
+def test_a_dense_variant_has_no_sparsities():
+    cells = expand(
+        {
+            **BASE,
+            "draw": {"sparsity": [0.3, 0.5]},
+            "variants": {"dense": {"search": None}, "imp": {"search": IMP}},
+        }
+    )
+    assert [(cell.variant, cell.axes) for cell in cells] == [
+        ("dense", {}),
+        ("imp", {"draw.sparsity": 0.3}),
+        ("imp", {"draw.sparsity": 0.5}),
+    ]
+
+
+def test_retrain_is_as_train_unless_it_says_otherwise():
+    (cell,) = expand({**BASE, "train": {"epochs": 7, "learning_rate": 1e-4}, "retrain": {"epochs": 2}})
+    assert (cell.recipe.retrain.epochs, cell.recipe.retrain.learning_rate) == (2, 1e-4)
+
+
+def test_a_grid_over_training_is_one_axis_for_train_and_retrain():
+    cells = expand({**BASE, "train": {"learning_rate": [1e-5, 2e-5]}})
+    assert [(c.recipe.train.learning_rate, c.recipe.retrain.learning_rate) for c in cells] == [
+        (1e-5, 1e-5),
+        (2e-5, 2e-5),
+    ]
+
+
+def test_retrain_null_means_no_retraining():
+    (cell,) = expand({**BASE, "search": IMP, "retrain": None})
+    assert cell.recipe.retrain is None
+
+
+def test_per_task_settings_follow_the_task_and_the_source_of_the_mask():
+    cells = expand(
+        {
+            **BASE,
+            "task": ["rte", "sst2"],
+            "train": {"epochs": 3},
+            "per_task": {"rte": {"train": {"epochs": 10}}, "mrpc": {"train": {"epochs": 5}}},
+            "search": {**IMP, "task": "mrpc"},
+        }
+    )
+    assert [(c.recipe.task, c.recipe.train.epochs, c.recipe.retrain.epochs) for c in cells] == [
+        ("rte", 10, 10),
+        ("sst2", 3, 3),
+    ]
+    assert [(c.source.task, c.source.train.epochs) for c in cells] == [("mrpc", 5), ("mrpc", 5)]
+
+
+def test_a_mask_of_the_own_task_has_no_other_source():
+    (cell,) = expand({**BASE, "search": {**IMP, "task": "reviews"}})
+    assert cell.source is None
+
+
+def test_overrides_reach_into_the_recipe(tmp_path):
+    file = tmp_path / "recipe.yaml"
+    file.write_text("model: minilm\ntask: reviews\ntrain: {epochs: 3}\n")
+    raw = load_recipe(file, ["train.epochs=5", "seed=[1, 2]", "train.learning_rate=1e-4"], model="other")
+    cells = expand(raw)
+    assert [cell.recipe.seed for cell in cells] == [1, 2]
+    assert cells[0].recipe.train.epochs == 5
+    assert cells[0].recipe.train.learning_rate == 1e-4
+    assert cells[0].recipe.model == "other"
+
+
+def test_merging_replaces_another_methods_settings():
+    base = {"search": {"method": "iterative", "step": 0.2}}
+    assert merge(base, {"search": {"method": "random"}}) == {"search": {"method": "random"}}
+    assert merge(base, {"search": {"schedule": "geometric"}})["search"]["step"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"modle": "x"}, "unknown key 'modle'. Did you mean 'model'"),
+        ({"train": {"epoch": 3}}, "train: unknown key 'epoch'. Did you mean 'epochs'"),
+        ({"train": {"epochs": "many"}}, "train.epochs: takes a valid number"),
+        ({"train": {"epochs": -1}}, "train.epochs: takes greater than or equal to 0, not -1"),
+        ({"train": 3}, "train: takes"),
+        ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
+        ({"search": {"step": 0.1}}, "search: needs a method"),
+        ({"search": {"method": "iterative", "stepp": 1}}, "search: unknown key 'stepp'. Did you mean 'step'"),
+        ({"search": IMP, "draw": {"sparsity": 70}}, "draw.sparsity: takes less than 1, not 70"),
+        ({"search": IMP, "draw": {"sparsity": []}}, "draw.sparsity: an empty list makes an empty grid"),
+        ({"variants": {"a": {"draw": {"scop": "x"}, "search": IMP}}}, "variants.a.draw: unknown key 'scop'"),
+        ({"variants": ["a"]}, "variants: takes a mapping"),
+        ({"retrain": {"control": {"kind": "shufle"}}}, "retrain.control"),
+        ({"precision": "fp16"}, "precision: takes 'auto', 'fp32' or 'bf16', not 'fp16'"),
+    ],
+)
+def test_mistakes_get_one_sentence_with_the_path(changes, sentence):
+    message = refused(**changes)
+    assert sentence in message
+    assert "\n" not in message
+
+
+def test_a_missing_model_is_named():
+    with pytest.raises(TombolaError, match="model: is required"):
+        expand({"task": "reviews"})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("model: [", "line 1: not valid YAML"),
+        ("- a\n- b\n", "a recipe is a mapping of settings"),
+        ("", "is empty; a recipe says at least model and task"),
+    ],
+)
+def test_a_file_that_is_no_recipe(tmp_path, text, sentence):
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(TombolaError, match=sentence):
+        load_recipe(tmp_path / "bad.yaml")
+
+
+def test_a_recipe_that_is_not_there_offers_its_neighbours(tmp_path):
+    (tmp_path / "quick.yaml").write_text("{}")
+    with pytest.raises(TombolaError, match=r"quick\.yaml"):
+        load_recipe(tmp_path / "quik.yaml")
+
+
+def test_an_override_without_equals_is_explained():
+    with pytest.raises(TombolaError, match="key=value"):
+        load_recipe(BASE, ["epochs"])
+
+
+def test_yaml_cannot_make_objects(tmp_path):
+    (tmp_path / "evil.yaml").write_text("model: !!python/object/apply:os.system ['true']\n")
+    with pytest.raises(TombolaError, match="not valid YAML"):
+        load_recipe(tmp_path / "evil.yaml")
+
+
+def test_yaml_words_and_numbers_are_what_they_look_like(tmp_path):
+    (tmp_path / "r.yaml").write_text("evaluate: {on: [validation]}\nname: no\ntrain: {learning_rate: 2e-5}\n")
+    raw = load_recipe(tmp_path / "r.yaml")
+    assert raw == {"evaluate": {"on": ["validation"]}, "name": "no", "train": {"learning_rate": 2e-5}}
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    (tmp_path / "r.yaml").write_text("seed: 1\nmodel: a\nseed: 2\n")
+    with pytest.raises(TombolaError, match="line 3: not valid YAML: 'seed' is given twice"):
+        load_recipe(tmp_path / "r.yaml")
+
+
+def test_a_cell_can_be_written_down_and_read_again():
+    raw = {
+        **BASE,
+        "task": ["rte", "sst2"],
+        "seed": [1, 2],
+        "train": {"epochs": 2},
+        "per_task": {
+            "rte": {"pooler": "new", "train": {"epochs": 10}},
+            "mrpc": {"train": {"epochs": 5}},
+        },
+        "search": {**IMP, "step": 0.2, "task": "mrpc"},
+    }
+    for cell in expand(raw):
+        (again,) = expand(cell.raw())
+        assert again.recipe == cell.recipe
+        for name in ("pooler", "train", "data"):
+            assert getattr(again.source, name) == getattr(cell.source, name)

@@ -1,0 +1,90 @@
+"""Statistics against scipy, closed forms and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tombola.results.statistics import holm, mcnemar, paired_t, pareto, sign_flips, spread
+
+shares = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def test_paired_t_is_scipys():
+    first, second = np.array([0.8, 0.82, 0.79, 0.85]), np.array([0.78, 0.8, 0.8, 0.81])
+    assert paired_t(first - second) == pytest.approx(stats.ttest_rel(first, second).pvalue)
+
+
+def test_differences_that_do_not_vary_need_no_test():
+    assert paired_t(np.zeros(3)) == 1.0
+    assert paired_t(np.full(3, 0.1)) == 0.0
+    assert paired_t(np.array([0.1])) is None
+
+
+def test_sign_flips_are_exact_for_few_seeds():
+    assert sign_flips(np.array([1.0, 2.0, 3.0])) == 2 / 8  # all plus and all minus
+    assert sign_flips(np.array([3.0, -1.0, 1.0])) == pytest.approx(6 / 8)
+    assert sign_flips(np.zeros(3)) == 1.0
+
+
+def test_sign_flips_by_chance_agree_with_scipy():
+    change = np.random.default_rng(1).normal(0.4, 1, size=20)
+    exact = stats.permutation_test((change,), np.mean, permutation_type="samples", n_resamples=9999, rng=2)
+    assert sign_flips(change) == pytest.approx(exact.pvalue, abs=0.03)
+
+
+def test_mcnemar_counts_only_where_models_differ():
+    first = np.array([True] * 8 + [False] * 1 + [True] * 100)
+    second = np.array([False] * 8 + [True] * 1 + [True] * 100)
+    assert mcnemar(first, second) == pytest.approx(2 * (1 + 9) / 2**9)
+    assert mcnemar(first, first) == 1.0
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@given(shares)
+def test_holm_never_lowers_p_and_keeps_the_order(values):
+    corrected = holm(values)
+    assert all(new >= old for new, old in zip(corrected, values, strict=True))
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(np.array(corrected)[order]) >= 0).all()
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=20))
+def test_the_frontier_is_what_no_other_point_beats(points):
+    kept = pareto(np.array(points))
+    for index, one in enumerate(points):
+        beaten = any(all(a >= b for a, b in zip(o, one, strict=True)) and o != one for o in points)
+        assert kept[index] == (not beaten)
+
+
+def test_the_interval_over_seeds_is_the_bootstraps():
+    values = [0.7, 0.8, 0.9]
+    found = spread([{"value": value, "stderr": 0.01} for value in values])
+    assert (found["seeds"], found["mean"]) == (3, pytest.approx(0.8))
+    assert found["std"] == pytest.approx(0.1)
+    means = [np.mean(draw) for draw in itertools.product(values, repeat=3)]
+    assert (found["low"], found["high"]) == tuple(
+        pytest.approx(np.quantile(means, q, method="inverted_cdf")) for q in (0.025, 0.975)
+    )
+
+
+def test_one_seed_has_wilsons_interval_of_its_examples():
+    found = spread([{"value": 0.05, "stderr": 0.049, "n": 20, "method": "binomial"}])
+    assert found["std"] is None
+    assert (found["low"], found["high"]) == (pytest.approx(0.0089, abs=1e-4), pytest.approx(0.2361, abs=1e-4))
+
+
+def test_one_seed_of_another_metric_has_the_interval_of_its_standard_error():
+    found = spread([{"value": 0.8, "stderr": 0.02, "n": 50, "method": "bootstrap of 500"}])
+    assert (found["low"], found["high"]) == (
+        pytest.approx(0.8 - 1.96 * 0.02, abs=1e-5),
+        pytest.approx(0.8 + 1.96 * 0.02, abs=1e-5),
+    )

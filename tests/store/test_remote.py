@@ -1,0 +1,82 @@
+"""A store at a URL: whole stages only, copied when needed, checked when copied."""
+
+import fsspec
+import pytest
+
+from tombola.errors import DamagedArtefact, TombolaError
+from tombola.store.store import Stage, Store
+
+ONE = Stage("train", 1, {"a": 1})
+
+
+def write(text):
+    def run(folder):
+        (folder / "deep").mkdir()
+        (folder / "deep" / "result.txt").write_text(text)
+
+    return run
+
+
+@pytest.fixture(params=["file", "memory"])
+def machines(request, tmp_path, monkeypatch):
+    """Opens the same store as another machine would, with a cache of its own."""
+    url = f"file://{tmp_path}/far" if request.param == "file" else f"memory://{tmp_path.name}"
+
+    def machine(name):
+        monkeypatch.setenv("TOMBOLA_CACHE", str(tmp_path / name))
+        return Store(url)
+
+    return machine
+
+
+def test_what_one_machine_made_another_reads(machines):
+    here, there = machines("here"), machines("there")
+    assert not there.has(ONE)
+    assert here.make(ONE, write("made here"))
+    assert there.has(ONE)
+    assert there.finished([ONE, Stage("train", 1, {"a": 2})]) == {ONE.key}
+    assert there.seconds(ONE) >= 0
+    assert not there.make(ONE, write("made twice"))
+    assert (there.open(ONE) / "deep" / "result.txt").read_text() == "made here"
+    assert there.root != here.root
+    assert Store(there.address).address == there.address
+
+
+def test_the_first_of_two_machines_stands(machines):
+    here, there = machines("here"), machines("there")
+    there.make(ONE, lambda folder: (here.make(ONE, write("first")), write("second")(folder)))
+    fresh = machines("fresh")
+    assert (fresh.open(ONE) / "deep" / "result.txt").read_text() == "first"
+
+
+def test_a_failed_upload_is_made_good_without_running_again(machines, monkeypatch):
+    here, there = machines("here"), machines("there")
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(here.remote.files), "put_file", full)
+        with pytest.raises(TombolaError, match="tries again"):
+            here.make(ONE, write("once"))
+    assert not there.has(ONE)
+    assert not here.make(ONE, write("twice"))
+    assert (there.open(ONE) / "deep" / "result.txt").read_text() == "once"
+
+
+def test_damage_on_the_way_is_noticed(machines):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+    files = here.remote.files
+    (path,) = [name for name in files.find(here.remote.root) if name.endswith("result.txt")]
+    files.pipe_file(path, b"holed")
+    there = machines("there")
+    with pytest.raises(DamagedArtefact, match=r"result\.txt"):
+        there.open(ONE)
+    assert list(there.path(ONE).parent.iterdir()) == []
+
+
+def test_a_place_that_fsspec_does_not_know_is_one_sentence():
+    assert "nowhere" not in fsspec.available_protocols()
+    with pytest.raises(TombolaError, match="cannot be reached"):
+        Store("nowhere://x")

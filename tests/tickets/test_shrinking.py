@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from tests.shrink.masks import half
+from tests.tiny import tiny, token_ids
+from tests.words import word_tokenizer
+from tombola.errors import ModelError, TombolaError
+from tombola.masks import Mask
+from tombola.shrink import modules, unpack
+from tombola.tickets.shrinking import Shrinkage, pack_ticket, shrink_ticket
+
+FAST = {"batch_sizes": (1,), "length": 16}
+
+
+@pytest.fixture
+def ticket(tmp_path: Path) -> Path:
+    """A folder with a model, a tokenizer and a mask of heads and FFNs."""
+    folder = tmp_path / "ticket"
+    model = tiny("mpnet")
+    model.save_pretrained(folder)
+    word_tokenizer(["a fine film"]).save_pretrained(folder)
+    (folder / "ticket.json").write_text("{}")
+    half(model, "head+ffn", empty=0).save(folder / "mask.safetensors")
+    return folder
+
+
+def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
+    output = tmp_path / "smaller" / "model"
+    report = shrink_ticket(ticket, output, **FAST)
+    mask = Mask.load(ticket / "mask.safetensors")
+    assert (report.units, report.removed, report.of) == ("head+ffn", mask.removed, 10)
+    assert report.max_difference < 1e-5
+    assert report.after.bytes == (output / "model.safetensors").stat().st_size < report.before.bytes
+    assert report.before.bytes == (ticket / "model.safetensors").stat().st_size
+    assert {row.what.split()[0] for row in report.rows} == {"parameters", "FLOPs", "size", "time"}
+    assert Shrinkage.model_validate_json((output / "shrinkage.json").read_text()) == report
+    json.dumps(report.model_dump(mode="json"))
+
+    masked = tiny("mpnet")
+    mask.apply(masked)
+    shrunk = AutoModelForSequenceClassification.from_pretrained(output)
+    with torch.no_grad():
+        expected, actual = masked(token_ids()).logits, shrunk(token_ids()).logits
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
+    assert AutoTokenizer.from_pretrained(output)("a fine film").input_ids[0] == 2
+    names = {file.name for file in output.iterdir()}
+    assert not names & {"ticket.json", "mask.safetensors"}
+    assert not list(output.parent.glob("*.partial"))
+
+
+def test_an_existing_folder_is_not_overwritten(ticket: Path, tmp_path: Path) -> None:
+    with pytest.raises(TombolaError, match="exists already"):
+        shrink_ticket(ticket, ticket, **FAST)
+    (tmp_path / "empty").mkdir()
+    shrink_ticket(ticket, tmp_path / "empty", **FAST)
+
+
+def test_an_unstructured_ticket_is_packed_instead(ticket: Path, tmp_path: Path) -> None:
+    model = tiny("mpnet")
+    mask = half(model, "weight")
+    mask.save(ticket / "mask.safetensors")
+    with pytest.raises(TombolaError, match="shrink --pack"):
+        shrink_ticket(ticket, tmp_path / "smaller", **FAST)
+    packing = pack_ticket(ticket, tmp_path / "packed.safetensors")
+    assert packing.dense == (ticket / "model.safetensors").stat().st_size
+    assert packing.packed == (tmp_path / "packed.safetensors").stat().st_size
+    assert packing.dense_matrices == 4 * mask.units.prunable
+    assert packing.dense - packing.dense_matrices == packing.packed - packing.packed_matrices
+    mask.apply(model)
+    unpacked = unpack(packing.path).state_dict()
+    assert all(torch.equal(tensor, unpacked[name]) for name, tensor in model.state_dict().items())
+
+
+def test_a_shrunk_model_that_differs_is_not_written(
+    ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny("mpnet")
+    half(model, "head", seed=1).save(ticket / "mask.safetensors")
+    monkeypatch.setattr(
+        modules.KeptHeadsOf, "__call__", lambda self, module, arguments: (*arguments[:2], None)
+    )
+    with pytest.raises(ModelError, match="differs from the masked one"):
+        shrink_ticket(ticket, tmp_path / "smaller", **FAST)
+    assert [path.name for path in tmp_path.iterdir()] == ["ticket"]
