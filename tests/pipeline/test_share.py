@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from tombola.pipeline.share_planner import WITH, WITHOUT, plan
 from tombola.recipe.recipe.share import ShareRecipe
 from tombola.results.result.sharing import ShareResult
 from typer.testing import CliRunner
@@ -22,7 +23,6 @@ from tombola.cli import app, main
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.settings import checked
 from tombola.masks import Mask
-from tombola.pipeline.share_planner import WITH, WITHOUT, plan
 from tombola.recipe.catalogue import check_file
 from tombola.results.result import Result
 from tombola.store.store import Stage, Store

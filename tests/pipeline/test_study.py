@@ -5,6 +5,7 @@ import re
 
 import pytest
 import yaml
+from tombola.pipeline.studying import Study, plan_study
 from typer.testing import CliRunner
 
 import tombola
@@ -13,7 +14,6 @@ from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.pipeline.costs import estimate, steps
 from tombola.pipeline.planner import plan
-from tombola.pipeline.studying import Study, plan_study
 from tombola.recipe.grid import expand
 from tombola.store.store import Store, roads
 
