@@ -131,9 +131,9 @@ BAD = {
     "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line."),
     "unknown label": (
         "sentence\tlabel\nfine\t2\n",
-        ":2: unknown label '2'; expected one of negative, positive.",
+        ":2: unknown label '2'; expected one of negative, positive: correct the row",
     ),
-    "empty text": ("sentence\tlabel\n  \t1\n", ":2: empty text in column 'sentence'."),
+    "empty text": ("sentence\tlabel\n  \t1\n", ":2: empty text in column 'sentence': fill it in or remove the row"),
     "other columns": ("text\tlabel\nfine\t1\n", ":1: no column 'sentence'; the columns are 'text', 'label'."),
     "only a header": ("sentence\tlabel\n", ": there is not a single row."),
     "nothing": ("", "the file is empty."),
@@ -184,7 +184,7 @@ def test_csv_quotes_that_do_not_match_up(tmp_path: Path) -> None:
         ('["Fine", 1]', ":2: not a JSON object."),
         ('{"label": 1}', ":2: no text in column 'text'."),
         ('{"text": 5, "label": 1}', ":2: column 'text' is not text: 5."),
-        ('{"text": "Fine"}', ":2: unknown label None"),
+        ('{"text": "Fine"}', ":2: no label; expected one of"),
     ],
 )
 def test_bad_json_lines(tmp_path: Path, row: str, reason: str) -> None:

@@ -49,8 +49,11 @@ class Material(NamedTuple):
     @classmethod
     def _of_split(cls, split: Split) -> "Material":
         task = split.task
-        if task.labels is None:
-            raise DataError(f"{task.name} is a regression task: an attack needs labels to change.")
+        if task.labels is None or not task.single_label:
+            raise DataError(
+                f"{task.name} is a {task.kind} task: an attack changes the one label of a text, so it needs a "
+                "classification task."
+            )
         return cls(
             split.texts, [int(label) for label in split.labels], task.text, task.labels, task.attackable
         )

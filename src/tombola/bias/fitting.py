@@ -45,6 +45,10 @@ class Fit:
 
 def fit(settings: Fitted, split: Split, seed: int, vectors: Path | None = None) -> Fit:
     """Fit the bias model; `vectors` is the folder of the model that lexical overlap takes its word vectors from."""
+    if not split.task.single_label:
+        raise RecipeError(
+            f"bias: is for tasks with one label per text, and {split.task.name} is a {split.task.kind} task"
+        )
     if isinstance(settings, SyntheticPrefix) and PREFIX not in split.columns:
         raise RecipeError("bias: synthetic models the bias of data.synthetic_bias, which is not set")
     task, inputs = split.task, _inputs(settings, split, vectors)

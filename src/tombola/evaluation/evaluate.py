@@ -1,35 +1,18 @@
-"""A model on a split in one call: tokenise, predict, score."""
+"""A model on a split in one call: tokenise, predict, score; or only predict, on texts without labels."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from tombola.evaluation.labels import label_order, order_doubts
-from tombola.evaluation.metrics import metrics, score
-from tombola.evaluation.predict import predict
-from tombola.evaluation.scores import Score
-from tombola.evaluation.spans import predict_spans
-from tombola.evaluation.tokens import predict_tokens
-from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
+from tombola.evaluation import classes, spans, tags, tokens  # noqa: F401  (they register the evaluators)
+from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
+from tombola.tasks import Split, Task, collate_of, encode, fitting_length, kind_of, unlabelled
+from tombola.tasks.kinds import Row
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Scores by metric, the predictions they come from, and remarks for the reader.
-
-    The headline metric stands there for each of the task's groups too, as `accuracy/lexical_overlap`.
-    Predictions are logits in the task's label order, one row per example; of questions the characters of the
-    context that answer each, from first to after the last; of passages the predicted and the true id of each
-    masked token.
-    """
-
-    scores: dict[str, Score]
-    predictions: np.ndarray
-    notes: list[str] = field(default_factory=list)
+__all__ = ["Evaluation", "Prediction", "evaluate_split", "predict_split", "predict_texts"]
 
 
 def evaluate_split(
@@ -40,35 +23,53 @@ def evaluate_split(
     precision: Literal["fp32", "bf16"] = "fp32",
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
-    task = split.task
+    evaluator = evaluators[kind_of(split.task).evaluator]()
+    return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision))
+
+
+def predict_texts(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    rows: Path | str | Iterable[Row],
+    task: Task,
+    max_length: int = 128,
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> list[Prediction]:
+    """What a model says of texts without labels.
+
+    Args:
+        model: A model with a head for the task.
+        tokenizer: Its tokenizer.
+        rows: A file in one of the task's layouts, its labels not needed; or texts, pairs of texts, mappings of the
+            task's text columns, or lists of words for token classification.
+        task: The task that the model has learned.
+        max_length: Tokens that inputs are cut at.
+        precision: Of the computation.
+
+    Returns:
+        A label with its probabilities for each row, in order.
+    """
+    return predict_split(model, tokenizer, unlabelled(task, rows), max_length, precision)
+
+
+def predict_split(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    split: Split,
+    max_length: int = 128,
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> list[Prediction]:
+    """The same for a split, whose labels are not looked at."""
+    evaluator = evaluators[kind_of(split.task).evaluator]()
+    return evaluator.label(_inputs(model, tokenizer, split, max_length, precision))
+
+
+def _inputs(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    split: Split,
+    max_length: int,
+    precision: Literal["fp32", "bf16"],
+) -> Inputs:
     data = encode(split, tokenizer, fitting_length(max_length, model.config))
-    collate = collate_of(task, tokenizer)
-    if isinstance(data, Windows):
-        spans = predict_spans(model, data, collate, unanswerable=task.unanswerable, precision=precision)
-        texts = [context[a:b] for (_, context), (a, b) in zip(split.texts, spans.tolist(), strict=True)]
-        return Evaluation(score(task, texts, split.labels), spans)
-    if isinstance(data, Blocks):
-        tokens = predict_tokens(model, data, collate, precision=precision)
-        return Evaluation(score(task, *tokens.T), tokens)
-    order = label_order(model.config, task)
-    logits = order.arrange(predict(model, data, collate, precision=precision))
-    scores = score(task, logits, split.labels) | group_scores(split, logits)
-    doubts = [] if order.named else order_doubts(task, logits, np.asarray(split.labels))
-    return Evaluation(scores, logits, order.notes + doubts)
-
-
-def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
-    """The headline metric in each of the task's groups that the data has, as `accuracy/lexical_overlap`."""
-    task, labels = split.task, np.asarray(split.labels)
-    found: dict[str, Score] = {}
-    if task.labels is None:
-        return found
-    columns = {"label": [task.labels[label] for label in split.labels], **split.columns}
-    for group in task.grouped:
-        if not set(group) <= set(columns):
-            continue
-        values = ["/".join(map(str, row)) for row in zip(*(columns[name] for name in group), strict=True)]
-        for value in dict.fromkeys(values):
-            members = np.array([one == value for one in values])
-            found[f"{task.headline}/{value}"] = metrics[task.headline](logits[members], labels[members])
-    return found
+    return Inputs(model, split, data, collate_of(split.task, tokenizer), precision)

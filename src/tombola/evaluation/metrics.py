@@ -21,14 +21,15 @@ Metric = Callable[[Any, Any], Score]
 metrics: Registry[Metric] = Registry("metric")
 
 
-def score(task: Task, predictions: np.ndarray | list[str], labels: Any) -> dict[str, Score]:
+def score(task: Task, predictions: np.ndarray | list[Any], labels: Any) -> dict[str, Score]:
     """Every metric of the task, the headline first.
 
-    Predictions are logits; of questions the texts of the answers, of masked tokens their ids.
+    Predictions are logits; of questions the texts of the answers, of masked tokens their ids, of tagged sentences
+    the tags.
     """
     if len(predictions) != len(labels) or len(labels) == 0:
         raise DataError(f"{len(predictions)} predictions for {len(labels)} labels cannot be scored.")
-    if task.kind != "question-answering":
+    if not isinstance(predictions, list):
         predictions, labels = np.asarray(predictions), np.asarray(labels)
         broken = int((~np.isfinite(predictions).reshape(len(labels), -1).all(axis=1)).sum())
         if broken:
@@ -98,7 +99,15 @@ def _mcc(confusion: np.ndarray) -> np.ndarray:
 
 
 metrics("f1")(_from_confusion(_f1))
-metrics("macro_f1")(_from_confusion(_macro_f1))
+_macro_f1_of_classes = _from_confusion(_macro_f1)
+
+
+@metrics("macro_f1")
+def macro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
+    """Unweighted mean of the F1 of the classes or labels that occur in the data or among the predictions."""
+    return (_macro_f1_of_classes if labels.ndim == 1 else label_sets.macro_f1)(logits, labels)
+
+
 metrics("weighted_f1")(_from_confusion(_weighted_f1))
 metrics("mcc")(_from_confusion(_mcc))
 
@@ -130,4 +139,4 @@ def _correlation(
     return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, "Fisher z")
 
 
-from tombola.evaluation import answers, tokens  # noqa: E402, F401  (they register their metrics)
+from tombola.evaluation import answers, entities, label_sets, tokens  # noqa: E402, F401  (they register their metrics)

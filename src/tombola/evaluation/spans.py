@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
+from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
 from tombola.tasks import Collate, Windows
 
@@ -82,3 +84,33 @@ def predict_spans(
     if unanswerable:
         best.spans[best.silence > best.scores] = 0
     return best.spans
+
+
+@evaluators("spans")
+class Spans(Evaluator):
+    """Of every question the characters of its context that answer it."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the texts of the answers."""
+        spans = self._spans(inputs)
+        return Evaluation(score(inputs.split.task, _texts(inputs, spans), inputs.split.labels), spans)
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The texts of the answers; empty where there is none."""
+        return [Prediction(text) for text in _texts(inputs, self._spans(inputs))]
+
+    @staticmethod
+    def _spans(inputs: Inputs) -> np.ndarray:
+        assert isinstance(inputs.data, Windows)
+        return predict_spans(
+            inputs.model,
+            inputs.data,
+            inputs.collate,
+            unanswerable=inputs.split.task.unanswerable,
+            precision=inputs.precision,
+        )
+
+
+def _texts(inputs: Inputs, spans: np.ndarray) -> list[str]:
+    pairs = zip(inputs.split.texts, spans.tolist(), strict=True)
+    return [context[first:end] for (_, context), (first, end) in pairs]

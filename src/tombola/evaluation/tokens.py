@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from tombola.evaluation.metrics import metrics
+from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, evaluators
+from tombola.evaluation.metrics import metrics, score
 from tombola.evaluation.predict import each_batch, require_finite
 from tombola.evaluation.scores import Score
 from tombola.tasks import Blocks, Collate
-from tombola.tasks.blocks import IGNORED
+from tombola.tasks.encoding import IGNORED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,3 +53,14 @@ def masked_accuracy(predicted: np.ndarray, labels: np.ndarray) -> Score:
     n = int(asked.sum())
     share = float((predicted[asked] == labels[asked]).mean())
     return Score(share, sqrt(share * (1 - share) / n), n, "binomial")
+
+
+@evaluators("masked tokens")
+class MaskedTokens(Evaluator):
+    """Of every masked token the word that the model puts in its place."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the predicted ids."""
+        assert isinstance(inputs.data, Blocks)
+        tokens = predict_tokens(inputs.model, inputs.data, inputs.collate, precision=inputs.precision)
+        return Evaluation(score(inputs.split.task, *tokens.T), tokens)

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CLASSES = {
-    "classification": "AutoModelForSequenceClassification",
-    "regression": "AutoModelForSequenceClassification",
-    "question-answering": "AutoModelForQuestionAnswering",
-    "masked-lm": "AutoModelForMaskedLM",
-}
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
 
 
@@ -67,24 +61,26 @@ def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = Fals
     import torch
     import transformers
 
-    kind = getattr(transformers, _CLASSES[task.kind])
+    from tombola.tasks import kind_of
+
+    kind = kind_of(task)
     with quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model, loading = kind.from_pretrained(
+            model, loading = getattr(transformers, kind.model).from_pretrained(
                 folder,
                 use_safetensors=True,
                 dtype=torch.float32,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
-                **_head_config(task),
+                **kind.head(task),
             )
         except ValueError as error:
             raise _not_served(error, folder, task) from None
-    if task.kind == "masked-lm" and loading["missing_keys"]:
+    if kind.pretrained_head and loading["missing_keys"]:
         _warn_once(
-            f"{folder} has no head of a masked language model: it gets a new one, tied to its embeddings, "
-            "and will know no word before it is trained"
+            f"{folder} has no head of {kind.pretrained_head}: it gets a new one, and will know nothing before it is "
+            "trained"
         )
     new = {name for name, *_ in loading["mismatched_keys"]}
     if new - head_of(model).keys():
@@ -157,14 +153,3 @@ def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
 def _warn_once(text: str) -> None:
     """However many stages load the same model."""
     logger.warning("%s", text)
-
-
-def _head_config(task: "Task") -> dict[str, Any]:
-    if task.kind == "masked-lm":
-        return {}
-    if task.kind == "question-answering":
-        return {"num_labels": 2}  # the logits of an answer's start and end
-    if task.labels is None:
-        return {"num_labels": 1, "problem_type": "regression"}
-    names = dict(enumerate(task.labels))
-    return {"id2label": names, "label2id": {name: index for index, name in names.items()}}

@@ -20,8 +20,21 @@ def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     return 0.5 * ((p.exp() - q.exp()) * (p - q)).sum(-1).mean()
 
 
+def is_multi_label(labels: Tensor) -> bool:
+    """Whether a batch's labels are rows with the 0 or 1 of every label."""
+    return labels.is_floating_point() and labels.dim() == 2
+
+
+def symmetric_binary_kl(first: Tensor, second: Tensor) -> Tensor:
+    """The same of the probabilities of each label alone: ½·(p − q)(logit p − logit q), as a mean over all labels."""
+    first, second = first.float(), second.float()
+    return 0.5 * ((first.sigmoid() - second.sigmoid()) * (first - second)).mean()
+
+
 def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
     """How far two passes are apart: symmetric KL over the items, mean squared difference for regression."""
+    if is_multi_label(labels):
+        return symmetric_binary_kl(first, second)
     if labels.is_floating_point():
         return F.mse_loss(first.float(), second.float())
     items = labels.ne(-100)

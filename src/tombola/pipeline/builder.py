@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.settings import CrossEntropyLoss
@@ -58,6 +59,7 @@ class StageBuilder:
             holdout=data.holdout if own else None,
             synthetic_bias=data.synthetic_bias if own else None,
             mix=tuple(mix),
+            task_settings=data.task_settings,
         )
 
     def train(
@@ -94,6 +96,12 @@ class StageBuilder:
         """The bias model's predictions, where the loss reads them."""
         if not settings.loss.needs_bias:
             return None
+        task = data.definition
+        if not task.single_label:
+            raise RecipeError(
+                f"loss: {settings.loss.kind} is for tasks with one label per text, and {task.name} is a {task.kind} "
+                "task; use loss: {kind: cross_entropy}"
+            )
         assert self.recipe.bias is not None, "the recipe was checked to have a bias model"
         return Bias.of(self.recipe.bias, data, self.recipe.seed)
 
@@ -171,13 +179,20 @@ class StageBuilder:
         """The mask with a share of its units swapped."""
         return Perturb(mask=mask, share=share, seed=self.recipe.seed)
 
-    def evaluate(self, on: str, model: ModelStage[Any], mask: MaskStage | None) -> Evaluate:
-        """The model's scores on one data set."""
+    def evaluate(
+        self,
+        on: str,
+        model: ModelStage[Any],
+        mask: MaskStage | None,
+        also_trained: tuple[DataSource, ...] = (),
+    ) -> Evaluate:
+        """The model's scores on one data set; `also_trained` is what its mask was found on besides."""
         return Evaluate(
             model=model,
             mask=mask,
             data=self.split(on, self.recipe.data.evaluation),
             trained=self.data,
+            also_trained=also_trained,
             max_length=self.recipe.train.max_length,
             precision=self.precision,
         )
@@ -190,8 +205,13 @@ class StageBuilder:
         epoch: int | None = None,
     ) -> Attack:
         """One attack on the model, or on what it was after an epoch."""
-        settings = self.recipe.attack
+        settings, task = self.recipe.attack, self.data.definition
         assert settings is not None
+        if not task.single_label:
+            raise RecipeError(
+                f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
+                "leave `attack` out"
+            )
         return Attack(
             model=model,
             mask=mask,

@@ -9,10 +9,14 @@ from typing import Any
 
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.evaluate import EvaluateStage
+from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.measure import Measure
+from tombola.pipeline.stages.score import Score
+from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import Cell
@@ -67,6 +71,7 @@ def plan_cell(cell: Cell) -> CellPlan:
         trained = recipe.retrain or recipe.train
     mask = found.mask if found else None
     unapplied = mask if recipe.retrain is None else None
+    besides = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
     attacks = recipe.attack.chosen() if recipe.attack else {}
     epochs = range(1, int(trained.epochs) + 1) if curve else ()
     return CellPlan(
@@ -75,7 +80,8 @@ def plan_cell(cell: Cell) -> CellPlan:
         model,
         mask,
         evaluations={
-            on: builder.evaluate(on, model, unapplied) for on in all_targets(recipe.evaluate.on, recipe.task)
+            on: builder.evaluate(on, model, unapplied, besides)
+            for on in all_targets(recipe.evaluate.on, recipe.task)
         },
         attacks={name: builder.attack(attack, model, unapplied) for name, attack in attacks.items()},
         curves={
@@ -85,6 +91,16 @@ def plan_cell(cell: Cell) -> CellPlan:
         },
         measured=builder.measure(model, mask) if recipe.measure else None,
     )
+
+
+def training_data(stage: Stage[Any]) -> list[DataSource]:
+    """All data that a stage and what it needs have seen: of trainings, of searches, and of scorers that read data."""
+    seen = [
+        one.data
+        for one in stage.with_inputs()
+        if isinstance(one, Train | Search) or (isinstance(one, Score | Draw) and one.search.reads_data)
+    ]
+    return list({data.fingerprint: data for data in seen}.values())
 
 
 def plan_search(cell: Cell, builder: StageBuilder) -> Found:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tombola.errors import DataError, RecipeError
 from tombola.foundations.caching import cached_in_run
@@ -61,6 +62,8 @@ class DataSource(Reference):
     holdout: float | None = None
     synthetic_bias: SyntheticBias | None = None
     mix: tuple[Mixed, ...] = ()
+    task_settings: tuple[tuple[str, Any], ...] = ()
+    """Settings of the task's kind that the recipe changes; the fingerprint covers them."""
     fingerprint: str = ""
 
     @classmethod
@@ -74,9 +77,11 @@ class DataSource(Reference):
         holdout: float | None = None,
         synthetic_bias: SyntheticBias | None = None,
         mix: tuple[Mixed, ...] = (),
+        task_settings: Mapping[str, Any] | None = None,
     ) -> DataSource:
         """Find the data and fingerprint it."""
-        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix)
+        settings = tuple(sorted((task_settings or {}).items()))
+        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix, settings)
         return _fingerprinted(place)
 
     def load(self) -> Split:
@@ -89,8 +94,8 @@ class DataSource(Reference):
 
     @property
     def definition(self) -> Task:
-        """The task that the data belongs to."""
-        return Task.named(self.task)
+        """The task that the data belongs to, with the recipe's settings."""
+        return Task.named(self.task).with_settings(dict(self.task_settings))
 
 
 @dataclass(frozen=True)

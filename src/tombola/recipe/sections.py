@@ -33,6 +33,9 @@ class DataSettings(Settings):
         None, description="a word that gives the label away in training and misleads at test"
     )
     mix: tuple[Mixed, ...] = Field((), description="other data added to all training, e.g. {on: hans/train}")
+    task_settings: dict[str, bool | int | float | str | None] = Field(
+        {}, description="settings of the kind of task, laid over the task file's, e.g. {doc_stride: 64}"
+    )
 
 
 class DrawSettings(Settings):

@@ -135,13 +135,20 @@ def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
     inputs = random_inputs(model, TEXTS, min(32, longest_input(model.config)), padded=True)
     expected, actual = outputs_of(model, inputs), _run(_session(target), inputs)
     first = next(iter(expected))
-    same = expected[first].argmax(dim=-1) == actual[first].argmax(dim=-1)
+    same = _decisions(model, expected[first]) == _decisions(model, actual[first])
     return Int8(
         path=target,
         bytes=sum(file.stat().st_size for file in path.parent.glob(f"{target.name}*")),
         max_difference=largest_difference(expected, actual),
         agreement=float(same.float().mean()),
     )
+
+
+def _decisions(model: PreTrainedModel, outputs: Tensor) -> Tensor:
+    """What the model decides on: a label for each text, token or end of an answer, or yes or no for every label."""
+    if model.config.problem_type == "multi_label_classification":
+        return outputs > 0
+    return outputs.argmax(dim=-1)
 
 
 def _session(path: Path) -> Any:

@@ -3,14 +3,15 @@
 from typing import TYPE_CHECKING
 
 from tombola.foundations.lazy import lazily
+from tombola.tasks.kinds import collate_of, encode, kind_of, task_kinds
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
-from tombola.tasks.task import HOLDOUT, Task, task_names, validate
+from tombola.tasks.task import HOLDOUT, Task, task_names, unlabelled, validate
 
 if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens
     from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
-    from tombola.tasks.kinds import collate_of, encode
+    from tombola.tasks.tagged import Tagged
     from tombola.tasks.windows import Windows
 
 _HOME = {
@@ -18,9 +19,8 @@ _HOME = {
     "Collate": "encoding",
     "Encoded": "encoding",
     "MaskTokens": "blocks",
+    "Tagged": "tagged",
     "Windows": "windows",
-    "collate_of": "kinds",
-    "encode": "kinds",
     "fitting_length": "encoding",
     "position_limit": "encoding",
 }
@@ -33,13 +33,17 @@ __all__ = [
     "Encoded",
     "MaskTokens",
     "Split",
+    "Tagged",
     "Task",
     "Windows",
     "collate_of",
     "encode",
     "fitting_length",
+    "kind_of",
     "position_limit",
+    "task_kinds",
     "task_names",
+    "unlabelled",
     "validate",
 ]
 

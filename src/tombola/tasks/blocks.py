@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import DataError
-from tombola.tasks.encoding import CHUNK, Collate, Encoded
+from tombola.tasks.encoding import CHUNK, IGNORED, Collate, TokenEncoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.split import Split
 
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 RATE = 0.15  # of the tokens are to be predicted: of these 80 % are masked, 10 % another word, 10 % left
-IGNORED = -100
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks(Encoded):
+class Blocks(TokenEncoded):
     """Packed text. `labels` has an entry per token: its id where it may be asked for, −100 at special tokens."""
 
-    def label(self, index: int) -> Any:
-        """The labels of the block's tokens."""
-        return self.labels[self.offsets[index] : self.offsets[index + 1]].tolist()
 
+def encode_passages(
+    split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int, block_size: int | None = None
+) -> Blocks:
+    """All passages one after another, cut into blocks of tokens with special tokens around each.
 
-def encode_passages(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Blocks:
-    """All passages one after another, cut into blocks of `max_length` tokens with special tokens around each.
-
-    Nothing is left out: the last block may be shorter.
+    A block has `block_size` tokens, or `max_length`. Nothing is left out: the last block may be shorter.
     """
     frame = Frame(tokenizer, texts=1)
-    room = min(max_length, tokenizer.model_max_length) - frame.size
+    longest = min(max_length, tokenizer.model_max_length)
+    if block_size is not None and block_size > longest:
+        raise DataError(
+            f"{split.task.name}: block_size is {block_size}, but inputs end after {longest} tokens: lower it, or raise "
+            "max_length if the model has positions for more."
+        )
+    size = block_size or longest
+    room = size - frame.size
     if room < 1:
-        raise DataError(f"Blocks of {max_length} tokens have no room beside their special tokens.")
+        raise DataError(f"Blocks of {size} tokens have no room beside their special tokens.")
     texts = [text for (text,) in split.texts]
     pieces = [
         ids for at in range(0, len(texts), CHUNK) for ids in token_ids(tokenizer, texts[at : at + CHUNK])
@@ -53,21 +57,21 @@ def encode_passages(split: Split, tokenizer: "PreTrainedTokenizerBase", max_leng
 
 
 class MaskTokens(Collate):
-    """Pads blocks and hides tokens of them: 15 %, and at least one of each block. (Devlin et al. 2019, §3.1)
+    """Pads blocks and hides tokens of them, at least one of each block: 15 % by default. (Devlin et al. 2019, §3.1)
 
     What is hidden is a pure function of seed, epoch and block. So an evaluation always asks for the same
     tokens, however it is batched, and a resumed training for those that it would have asked for.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", seed: int = 0) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", seed: int = 0, rate: float = RATE) -> None:
+        super().__init__(tokenizer, token_labels=True)
         if tokenizer.mask_token_id is None:
             raise DataError("The tokenizer has no mask token: masked language modelling needs one.")
         self.mask_id: int = tokenizer.mask_token_id
         self.vocabulary = len(tokenizer)
         self.seed = seed
+        self.rate = rate
         self.epoch = 0
-        self._padding["labels"] = IGNORED
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch: in each other tokens are hidden."""
@@ -82,7 +86,7 @@ class MaskTokens(Collate):
         content = int.from_bytes(blake2b(ids.tobytes(), digest_size=8).digest())
         rng = np.random.default_rng((self.seed, self.epoch, content))
         luck = np.where(labels == IGNORED, np.inf, rng.random(len(ids)))
-        asked = (luck < RATE) | (np.isfinite(luck) & (luck == luck.min()))
+        asked = (luck < self.rate) | (np.isfinite(luck) & (luck == luck.min()))
         fate, words = rng.random(len(ids)), rng.integers(self.vocabulary, size=len(ids))
         hidden = np.where(fate < 0.8, self.mask_id, np.where(fate < 0.9, words, ids))
         return {

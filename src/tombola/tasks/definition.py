@@ -1,11 +1,11 @@
 """What a task's YAML file may say: where the data is, how its files are laid out, what to do with them."""
 
+import codecs
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-Kind = Literal["classification", "regression", "question-answering", "masked-lm"]
 MetricName = Literal[
     "accuracy",
     "f1",
@@ -17,20 +17,21 @@ MetricName = Literal[
     "exact_match",
     "squad_f1",
     "masked_accuracy",
+    "micro_f1",
+    "subset_accuracy",
+    "entity_f1",
+    "entity_precision",
+    "entity_recall",
+    "token_accuracy",
 ]
-METRICS: dict[Kind, set[MetricName]] = {
+METRICS: dict[str, set[MetricName]] = {
     "classification": {"accuracy", "f1", "macro_f1", "weighted_f1", "mcc"},
     "regression": {"pearson", "spearman"},
     "question-answering": {"exact_match", "squad_f1"},
     "masked-lm": {"masked_accuracy"},
+    "multi-label": {"micro_f1", "macro_f1", "subset_accuracy"},
+    "token-classification": {"entity_f1", "entity_precision", "entity_recall", "token_accuracy"},
 }
-COLUMNS: dict[Kind, list[int]] = {
-    "classification": [1, 2],
-    "regression": [1, 2],
-    "question-answering": [2],  # the question and its context
-    "masked-lm": [1],
-}
-"""How many columns of text a task of each kind may have."""
 
 
 def _inside(path: str) -> str:
@@ -38,6 +39,13 @@ def _inside(path: str) -> str:
     if parts.is_absolute() or ".." in parts.parts or ":" in path:
         raise ValueError(f"{path!r} leaves its folder; give a path below it, without '..'")
     return path
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ValueError(f"{name!r} is no encoding that Python knows; e.g. utf-8, utf-16, cp1252") from None
 
 
 def _listed(value: object) -> object:
@@ -59,7 +67,8 @@ class Layout(Definition):
 
     `files` gives each split's file, or several names it is known by (`*` allowed; `.gz` is tried too). The reader
     goes by the ending: .tsv and .txt (tabs, no quoting), .csv, .jsonl, .json, or a folder of one sub-folder per label.
-    Passages of a masked-lm task may also be the lines of a text file of any other name, and of .txt.
+    Passages of a masked-lm task may also be the lines of a text file of any other name and of .txt, or a folder of
+    .txt files; the sentences of a token-classification task may be in CoNLL's form.
     """
 
     files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = {}
@@ -69,6 +78,11 @@ class Layout(Definition):
     numbered: bool = False  # examples are called by their place: the release's own ids repeat
     values: dict[str, str] = {}  # the file's label -> ours, where it is neither a label's name nor its number
     quoted: bool | None = None  # quotes enclose fields; by default in .csv only
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None  # else by ending and first lines
+    encoding: Annotated[str, AfterValidator(_known_encoding)] | None = None  # else UTF-8, or as its first bytes say
+    separator: Annotated[str, Field(min_length=1)] = ","  # between several labels of a text in one field
+    tag_scheme: Literal["iob2", "iob1", "bioes"] = "iob2"  # how the tags of entities are written
+    skip_labels: list[str] = []  # rows with these labels are no examples: SNLI's `-` where annotators disagree
     drop_malformed: bool = False  # leave rows out that do not parse, count them, and warn
 
 
@@ -79,6 +93,7 @@ class Source(Layout):
     folder: RelativePath | None = None  # below the data folder (argument or TOMBOLA_DATA)
     hub: str | None = None
     config: str | None = None
+    hub_map: dict[str, Names] = {}  # our column -> the hub's, where they differ
     alternatives: list[Layout] = []  # other published layouts of the same folder
 
     @property

@@ -13,6 +13,7 @@ from tombola.tasks.split import Split
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+IGNORED = -100  # the label of a token that is not to be predicted
 CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, little memory
 POSITIONS_AFTER_PADDING = {
     "roberta",
@@ -44,7 +45,7 @@ class Encoded:
         return example | {name: values[index].tolist() for name, values in self.extras.items()}
 
     def label(self, index: int) -> Any:
-        """What is to be found for an example: a class, a number, or the first and last token of an answer."""
+        """What is to be found for an example: a class, a number, flags, or the first and last token of an answer."""
         return self.labels[index].tolist()
 
     @property
@@ -62,6 +63,15 @@ class Encoded:
         if len(values) != len(self):
             raise DataError(f"{name!r} has {len(values)} rows for {len(self)} examples.")
         return replace(self, extras={**self.extras, name: np.asarray(values)})
+
+
+@dataclass(frozen=True, eq=False)
+class TokenEncoded(Encoded):
+    """A tokenised split with a label for every token, −100 where none is to be predicted."""
+
+    def label(self, index: int) -> Any:
+        """The labels of the example's tokens."""
+        return self.labels[self.offsets[index] : self.offsets[index + 1]].tolist()
 
 
 def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Encoded:
@@ -93,7 +103,11 @@ class Collate:
     """
 
     def __init__(
-        self, tokenizer: "PreTrainedTokenizerBase", regression: bool = False, padding_side: str | None = None
+        self,
+        tokenizer: "PreTrainedTokenizerBase",
+        regression: bool = False,
+        padding_side: str | None = None,
+        token_labels: bool = False,
     ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if pad is None:
@@ -104,6 +118,8 @@ class Collate:
         self.regression = regression
         self._left = (padding_side or tokenizer.padding_side) == "left"
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
+        if token_labels:
+            self._padding["labels"] = IGNORED
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of what a collator draws anew in each; here nothing is drawn."""

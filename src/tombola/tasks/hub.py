@@ -31,9 +31,15 @@ def hub_table(task: "Task", split: str) -> Table:
     if isinstance(feature, datasets.ClassLabel) and task.labels is not None:
         _check_order(task, feature.names, place)
     columns = ["id" if name == "idx" else name for name in data.column_names]
-    values = [data[name] for name in data.column_names]
+    values = [_named(data.features[name], data[name]) for name in data.column_names]
     rows = ((number, list(row)) for number, row in enumerate(zip(*values, strict=True)))
     return Table(columns, rows, lambda row: f"{place} row {row}")
+
+
+def _named(feature: Any, values: Any) -> Any:
+    """Lists of class numbers as lists of their names; anything else as it is."""
+    names = getattr(getattr(feature, "feature", None), "names", None)
+    return values if names is None else [[names[number] for number in row] for row in values]
 
 
 def _check_order(task: "Task", names: list[str], place: str) -> None:

@@ -25,6 +25,12 @@ def mix_in(split: Split, other: Split, times: int = 1) -> Split:
             f"{other.task.name} cannot be mixed into {split.task.name}: an example has {len(other.task.text)} "
             f"texts in the one and {len(split.task.text)} in the other."
         )
+    for task in (split.task, other.task):
+        if not task.single_label:
+            raise DataError(
+                f"{other.task.name} cannot be mixed into {split.task.name}: {task.name} is a {task.kind} task, and "
+                "only tasks with one label per text can be mixed."
+            )
     numbers = labels_within(other.task, split.task)
     name = f"{other.task.name}/{other.name}"
     return replace(

@@ -1,15 +1,35 @@
 """Plain text, a passage a line: what a language model is trained and judged on."""
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from pathlib import Path
 
-from tombola.tasks.readers import Malformed, Table, numbered_lines
+from tombola.errors import DataError
+from tombola.tasks.readers import Fields, Malformed, Table, numbered_lines
 
 
-def passage_table(path: Path) -> Table:
-    """The lines of a text file."""
-    return Table(
-        ["text"], ((number, [line]) for number, line in numbered_lines(path)), lambda line: f"{path}:{line}"
-    )
+def passage_table(path: Path, column: str = "text", encoding: str | None = None) -> Table:
+    """The lines of a text file, or of all .txt files in a folder and its sub-folders."""
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*.txt*") if file.name.endswith((".txt", ".txt.gz")))
+        if not files:
+            raise DataError(f"{path}: the folder has no .txt file.")
+    starts: list[int] = []  # rows before each file
+
+    def rows() -> Iterator[tuple[int, Fields]]:
+        row = 0
+        for file in files:
+            starts.append(row)
+            for _, line in numbered_lines(file, encoding):
+                row += 1
+                yield row, [line]
+
+    def where(row: int) -> str:
+        at = bisect_left(starts, row) - 1
+        return f"{files[at]}:{row - starts[at]}" if starts else str(path)
+
+    return Table([column], rows(), where)
 
 
 def without_blanks(table: Table) -> Table:

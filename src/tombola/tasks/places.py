@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from tombola.errors import DataError
 from tombola.tasks.definition import Layout
 from tombola.tasks.hub import NotOnHub, hub_table
+from tombola.tasks.kinds import kind_of
 from tombola.tasks.parse import Examples, parse
-from tombola.tasks.passages import passage_table, without_blanks
-from tombola.tasks.questions import question_table
-from tombola.tasks.readers import DoesNotFit, Table, ending_of, open_table
+from tombola.tasks.readers import DoesNotFit
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
@@ -36,8 +35,14 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
         looked.append(f"no local folder, as neither a folder nor {DATA_FOLDER} was given")
     if source.hub is not None:
         try:
-            layout = Layout(drop_malformed=source.drop_malformed)
-            return _examples(task, layout, hub_table(task, split)), f"hub {source.hub}"
+            layout = Layout(
+                drop_malformed=source.drop_malformed,
+                map=source.hub_map,
+                skip_labels=[*source.skip_labels, "-1"] if source.skip_labels else [],
+                separator=source.separator,
+                tag_scheme=source.tag_scheme,
+            )
+            return parse(task, layout, hub_table(task, split)), f"hub {source.hub}"
         except NotOnHub as error:
             looked.append(f"the hub ({error})")
     raise DataError(f"No data for {task.name}/{split}. Looked in: {'; '.join(looked)}.")
@@ -80,25 +85,34 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
             )
         try:
             if files:
-                return _examples(task, layout, _open(task, files[0], layout)), str(files[0])
+                table = kind_of(task).open(task, files[0], layout)
+                return parse(task, layout, table), str(files[0])
         except DoesNotFit as error:
             misfit = misfit or error
     if misfit is not None:
         raise misfit
-    raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).")
+    there = [name for name in task.source.files if any(_matches(place, one, name) for one in task.source.layouts)]
+    others = f" There is {' and '.join(f'{task.name}/{name}' for name in there)}." if there else ""
+    raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).{others}")
 
 
-def _open(task: "Task", file: Path, layout: Layout) -> Table:
-    """The file's rows, in the form that files of this kind of task have."""
-    if task.kind == "question-answering" and ending_of(file) == ".json":
-        return question_table(file)
-    if task.kind == "masked-lm" and ending_of(file) not in (".tsv", ".csv", ".json", ".jsonl"):
-        return passage_table(file)
-    return open_table(file, layout)
+def open_unlabelled(task: "Task", file: Path) -> Examples:
+    """The texts of a file without labels, such as GLUE's test sets, in the first layout of the task that fits.
 
-
-def _examples(task: "Task", layout: Layout, table: Table) -> Examples:
-    return parse(task, layout, without_blanks(table) if task.kind == "masked-lm" else table)
+    Test files may name their columns where the training files do not, so each layout is also tried so.
+    """
+    if not file.exists():
+        raise DataError(f"{file}: there is no such file.")
+    misfit: DoesNotFit | None = None
+    for layout in task.source.layouts:
+        headless = layout.model_copy(update={"header": None})
+        for one in [headless, layout] if layout.header else [layout]:
+            try:
+                return parse(task, one, kind_of(task).open(task, file, one), labelled=False)
+            except DoesNotFit as error:
+                misfit = misfit or error
+    assert misfit is not None
+    raise misfit
 
 
 def _wanted(task: "Task", split: str) -> str:

@@ -1,9 +1,7 @@
 """Rows out of the file formats in which data sets are published: tsv, csv, json lines, json, label folders."""
 
 import csv
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -11,6 +9,10 @@ from typing import Any, NamedTuple
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Layout
+from tombola.tasks.lines import ending_of, numbered_lines, read_text
+
+LONGEST_FIELD = 2**31 - 1  # characters; the csv module's own limit is 131,072, which whole documents exceed
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 class Malformed(NamedTuple):
@@ -47,55 +49,49 @@ def open_table(path: Path, layout: Layout) -> Table:
         raise DataError(
             f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz)."
         )
-    if ending in (".json", ".jsonl"):
-        return json_table(path, _json_lines(path) if ending == ".jsonl" else _json_list(path, layout))
+    if ending == ".jsonl":
+        return json_table(path, _json_lines(path, layout.encoding))
+    if ending == ".json":
+        return json_table(path, _json_list(path, layout))
+    delimiter = layout.delimiter or _delimiter(path, layout, "," if ending == ".csv" else "\t")
     quoted = ending == ".csv" if layout.quoted is None else layout.quoted
-    rows = _quoted_rows(path, "," if ending == ".csv" else "\t") if quoted else _tab_rows(path)
+    rows = (_quoted_rows if quoted else _plain_rows)(path, delimiter, layout.encoding)
     return _delimited_table(path, rows, layout.header)
 
 
-def ending_of(path: Path) -> str:
-    """The file's ending, that of the packed file where it is compressed."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+def _delimiter(path: Path, layout: Layout, usual: str) -> str:
+    """The delimiter of the file's ending, unless the first lines leave no doubt that it is another."""
+    lines = [line for _, (_, line) in zip(range(2), numbered_lines(path, layout.encoding), strict=False)]
+    if not lines or usual in lines[0]:
+        return usual
+    widths = {one: [len(line.split(one)) for line in lines] for one in DELIMITERS}
+    wanted = len(layout.header) if layout.header else None
+    fitting = [
+        one
+        for one, counts in widths.items()
+        if counts[0] > 1 and (counts[0] == wanted if wanted else len(set(counts)) == 1)
+    ]
+    return fitting[0] if len(fitting) == 1 else usual
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their line ends. Blank lines at the end of the file are left out, others are not."""
-    blank: list[int] = []
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if not line.strip():
-                    blank.append(number)
-                    continue
-                yield from ((missed, "") for missed in blank)
-                blank.clear()
-                yield number, line
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}:{number}: not UTF-8 text ({error.reason}); convert the file to UTF-8."
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged gzip file ({error}); fetch it again.") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+def _plain_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split(delimiter)) for number, line in numbered_lines(path, encoding))
 
 
-def _tab_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split("\t")) for number, line in numbered_lines(path))
-
-
-def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line + "\n" for _, line in numbered_lines(path)), delimiter=delimiter, strict=True)
+def _quoted_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(LONGEST_FIELD)
+    lines = (line + "\n" for _, line in numbered_lines(path, encoding))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     start = 1
     try:
         for fields in reader:
             yield start, fields
             start = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}:{start}: the row's quotes do not match up ({error}).") from None
+        raise DataError(
+            f"{path}:{start}: the row's quotes do not match up ({error}): double the quotes inside a quoted field, or "
+            "set `source.quoted: false` in the task file if quotes are text."
+        ) from None
 
 
 def _delimited_table(path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None) -> Table:
@@ -122,24 +118,24 @@ def _expected(fields: list[str], columns: list[str]) -> str:
     return f"{count} where {len(columns)} are expected ({', '.join(columns)})"
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in numbered_lines(path):
+def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
+    for number, line in numbered_lines(path, encoding):
         try:
             yield number, json.loads(line)
         except json.JSONDecodeError as error:
             yield number, Malformed(f"not JSON ({error.msg})" if line else "empty line")
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, encoding: str | None = None) -> Any:
     """The content of a JSON file."""
     try:
-        return json.loads("\n".join(line for _, line in numbered_lines(path)))
+        return json.loads("\n".join(line for _, line in numbered_lines(path, encoding)))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
 
 
 def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:
-    records = read_json(path)
+    records = read_json(path, layout.encoding)
     if layout.records is not None:
         if not isinstance(records, dict) or layout.records not in records:
             raise DataError(f"{path}: expected a JSON object with the key {layout.records!r}.")
@@ -176,8 +172,5 @@ def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:
     """`<split>/<label>/<name>.txt`, one text per file, for the labels in `values` (IMDB has an `unsup` beside them)."""
     files = sorted(file for file in path.glob("*/*.txt") if file.parent.name in layout.values)
     for number, file in enumerate(files, start=1):
-        try:
-            text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{file}: not UTF-8 text ({error.reason}); convert the file to UTF-8.") from None
+        text = read_text(file, layout.encoding)
         yield number, [f"{path.name}/{file.parent.name}/{file.stem}", text, file.parent.name]

@@ -25,7 +25,7 @@ class Split:
     task: "Task"
     name: str
     texts: list[tuple[str, ...]]
-    labels: list[Any]  # of classes, of numbers, of a question's `Answers`; a passage has None
+    labels: list[Any]  # of classes, numbers, flags, tags, a question's `Answers`; a passage has None
     ids: list[str]
     source: str
     columns: dict[str, list[Any]] = field(default_factory=dict)
@@ -36,8 +36,13 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the task's name and version and of every id, text and label, in order."""
-        digest = blake2b(f"{self.task.name}:{self.task.version}\n".encode(), digest_size=16)
+        """Hash of everything that a training reads: the task's name, version, kind, labels and settings, and the rows.
+
+        How scores are counted (metrics, groups) is not part of it: that decides on evaluations alone.
+        """
+        task = self.task
+        head = [task.name, task.version, task.kind, task.labels, task.kind_settings.canonical()]
+        digest = blake2b(json.dumps(head, sort_keys=True).encode(), digest_size=16)
         for identity, texts, label in zip(self.ids, self.texts, self.labels, strict=True):
             digest.update(
                 json.dumps([identity, texts, label], ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -78,7 +83,7 @@ class Split:
 
     def _by_turns(self, order: np.ndarray) -> np.ndarray:
         """`order` rearranged so that the classes take turns, one example each, until they run out."""
-        if self.task.labels is None:
+        if not self.task.single_label:
             raise DataError(
                 f"{self.task.name} is a {self.task.kind} task: it has no classes to balance a sample over."
             )

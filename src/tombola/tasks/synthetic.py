@@ -68,9 +68,10 @@ def _chooser(bias: SyntheticBias, form: str, labels: int) -> Callable[[str, int]
 
 def _words(split: Split, bias: SyntheticBias) -> list[str]:
     labels = split.task.labels
-    if labels is None:
+    if labels is None or not split.task.single_label:
         raise RecipeError(
-            f"data.synthetic_bias: {split.task.name} is a {split.task.kind} task, without labels to tell"
+            f"data.synthetic_bias: is for tasks with one label per text, and {split.task.name} is a "
+            f"{split.task.kind} task"
         )
     words = bias.words or WORDS[: len(labels)]
     if len(words) != len(labels) or len(set(words)) != len(words) or not all(map(str.strip, words)):

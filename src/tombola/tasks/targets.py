@@ -40,4 +40,4 @@ def find_target(on: str, task: str) -> tuple[str, str]:
         )
     if slash:
         return name, split
-    return on, "validation" if "validation" in other.split_names() else other.split_names()[-1]
+    return on, other.default_split

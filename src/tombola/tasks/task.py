@@ -1,6 +1,6 @@
 """A task: columns, labels, metrics and where its data is. One YAML file each; a new task is a new file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
@@ -8,21 +8,20 @@ from typing import Any, Self
 import yaml
 from pydantic import PrivateAttr, model_validator
 
-from tombola.errors import RecipeError, UnknownName
+from tombola.errors import DataError, RecipeError, UnknownName
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.tasks.definition import (
-    COLUMNS,
     METRICS,
     Companions,
     Definition,
     Holdout,
-    Kind,
     MetricName,
     Names,
     Source,
 )
-from tombola.tasks.places import find_examples
+from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
+from tombola.tasks.places import find_examples, open_unlabelled
 from tombola.tasks.split import Split
 
 DEFINITIONS = Path(__file__).parent / "definitions"
@@ -36,11 +35,12 @@ class Task(Definition):
     name: str
     version: int
     about: str = ""  # one line for lists
-    kind: Kind = "classification"
+    kind: str = "classification"  # a name in `task_kinds`
     text: Names
     labels: list[str] | None = None
     unanswerable: bool = False  # some questions have no answer in their context (SQuAD 2.0)
     metrics: list[MetricName]
+    settings: dict[str, Any] = {}  # those of its kind, such as doc_stride; a recipe may change them
     attackable: list[str] = []  # columns an attack may change; all of `text` unless said
     keep: list[str] = []  # further columns to carry along in a split
     groups: list[
@@ -49,6 +49,7 @@ class Task(Definition):
     merge: dict[str, str] = {}  # a label of models that tell more apart -> the one of ours that it is part of
     source: Source
     splits: dict[str, str] = {}  # our split -> the hub's name for it, where they differ
+    reported: str = ""  # the split of published scores, which the task's name alone stands for; else validation
     holdout: dict[str, Holdout] = {}
     companions: Companions = Companions()
     citation: str = ""
@@ -65,21 +66,20 @@ class Task(Definition):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        classes = self.labels or []
-        if len(self.text) not in COLUMNS[self.kind]:
-            raise ValueError(
-                f"text: takes {' or '.join(map(str, COLUMNS[self.kind]))} columns of a {self.kind} task"
-            )
-        if (self.kind == "classification") != (len(classes) >= 2):
-            raise ValueError("labels: a classification task lists two or more, any other none")
+        if self.kind not in task_kinds:
+            raise ValueError(f"kind: {UnknownName('kind of task', self.kind, task_kinds)}")
+        classes, kind = self.labels or [], kind_of(self)
+        kind.check(self)
+        try:
+            checked(kind.settings, self.settings, "settings")
+        except RecipeError as error:
+            raise ValueError(str(error)) from None
         if len({label.casefold() for label in classes}) != len(classes):
-            raise ValueError("labels: each may stand there once")
-        if not self.metrics or not set(self.metrics) <= METRICS[self.kind]:
+            raise ValueError("labels: must be unique")
+        if not self.metrics or not set(self.metrics) <= METRICS.get(self.kind, set(self.metrics)):
             raise ValueError(
                 f"metrics: those of a {self.kind} task are {', '.join(sorted(METRICS[self.kind]))}"
             )
-        if (self.groups or self.merge) and not classes:
-            raise ValueError("groups, merge: are for classification tasks")
         if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
             raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":
@@ -98,6 +98,8 @@ class Task(Definition):
                 )
         if not self.source.files:
             raise ValueError("source.files: name the file of each split")
+        if self.reported and self.reported not in self.split_names():
+            raise ValueError(f"reported: {self.reported!r} is not a split ({', '.join(self.split_names())})")
         return self
 
     @classmethod
@@ -134,6 +136,22 @@ class Task(Definition):
         return len(self.labels) if self.labels is not None else 1
 
     @property
+    def single_label(self) -> bool:
+        """Whether every example has exactly one of the labels."""
+        return kind_of(self).single_label
+
+    @property
+    def kind_settings(self) -> KindSettings:
+        """The settings of its kind, typed."""
+        return kind_of(self).settings.model_validate(self.settings)
+
+    @property
+    def default_split(self) -> str:
+        """What the task's name alone means where a model is evaluated on it: the published split."""
+        names = self.split_names()
+        return self.reported or ("validation" if "validation" in names else names[-1])
+
+    @property
     def grouped(self) -> list[list[str]]:
         """The breakdowns of a score, each by one column or several (`a+b`); `label` is the true label."""
         return [group.split("+") for group in self.groups]
@@ -151,6 +169,17 @@ class Task(Definition):
         """The same task with this share of its training data in a split of its own."""
         held = {HOLDOUT: Holdout(of="train", share=share)}
         return self.model_copy(update={"holdout": {**self.holdout, **held}})
+
+    def with_settings(self, settings: Mapping[str, Any], where: str = "data.task_settings") -> "Task":
+        """The same task with some of its kind's settings changed; `where` names their place for messages."""
+        if not settings:
+            return self
+        known = kind_of(self).settings
+        if not known.model_fields:
+            raise RecipeError(f"{where}: {self.name} is a {self.kind} task, which has no settings")
+        merged = {**self.settings, **settings}
+        checked(known, merged, where)
+        return self.model_copy(update={"settings": merged})
 
     def load(
         self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0
@@ -176,6 +205,26 @@ class Task(Definition):
                 [i for i, text in enumerate(loaded.texts) if _part(text, parts, whole) == split]
             )
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
+
+
+def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabelled") -> Split:
+    """Examples without labels, from a file in one of the task's layouts or from rows; labels are stand-ins.
+
+    Args:
+        task: What to read the rows as.
+        rows: A file, or texts. A row is a text, a pair of texts, a mapping of the task's text columns, or for token
+            classification a list of words.
+        name: What to call the split.
+    """
+    if isinstance(rows, Path | str):
+        found = open_unlabelled(task, Path(rows))
+        return Split(task, name, found.texts, found.labels, found.ids, str(rows))
+    kind = kind_of(task)
+    texts = [kind.given(task, row, number) for number, row in enumerate(rows)]
+    if not texts:
+        raise DataError("There is nothing to predict: no row was given.")
+    labels = [kind.unknown(task, one) for one in texts]
+    return Split(task, name, texts, labels, [str(number) for number in range(len(texts))], "memory")
 
 
 def task_names() -> list[str]:

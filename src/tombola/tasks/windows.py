@@ -37,8 +37,14 @@ class Context(NamedTuple):
     spans: np.ndarray
 
 
-def encode_questions(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Windows:
-    """Tokenise a split of questions. A window begins every 128 tokens, or half a window where that is less.
+def encode_questions(
+    split: Split,
+    tokenizer: "PreTrainedTokenizerBase",
+    max_length: int,
+    stride: int = STRIDE,
+    longest: int = LONGEST_QUESTION,
+) -> Windows:
+    """Tokenise a split of questions. A window begins every `stride` tokens, or half a window where that is less.
 
     The answer's label is in the windows that hold all of it; the others say "no answer here".
     """
@@ -47,7 +53,7 @@ def encode_questions(split: Split, tokenizer: "PreTrainedTokenizerBase", max_len
     if free < 2:
         raise DataError(f"{max_length} tokens have no room for a question and its context.")
     contexts = _contexts(tokenizer, [context for _, context in split.texts])
-    questions = _questions(tokenizer, [question for question, _ in split.texts], free)
+    questions = _questions(tokenizer, [question for question, _ in split.texts], min(longest, free // 2))
     inputs: list[dict[str, np.ndarray]] = []
     spans: list[np.ndarray] = []
     labels: list[tuple[int, int]] = []
@@ -57,7 +63,7 @@ def encode_questions(split: Split, tokenizer: "PreTrainedTokenizerBase", max_len
         assert isinstance(answers, Answers)
         first, last = _answer_tokens(context, answers.span)
         room = free - len(asked)
-        for start in _window_starts(len(context.ids), room):
+        for start in _window_starts(len(context.ids), room, stride):
             part = slice(start, start + room)
             window = frame.around(asked, context.ids[part])
             at = frame.start(1, len(asked), len(context.ids[part]))
@@ -89,14 +95,13 @@ def _contexts(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> dict[st
     return found
 
 
-def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], free: int) -> list[np.ndarray]:
-    longest = min(LONGEST_QUESTION, free // 2)
+def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], longest: int) -> list[np.ndarray]:
     chunks = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK))
     return [ids[:longest] for chunk in chunks for ids in token_ids(tokenizer, chunk)]
 
 
-def _window_starts(length: int, room: int) -> range:
-    step = min(STRIDE, (room + 1) // 2)
+def _window_starts(length: int, room: int, stride: int) -> range:
+    step = min(stride, (room + 1) // 2)
     return range(0, max(length - room, 0) + step, step)
 
 

@@ -38,8 +38,18 @@ class EvaluateStage(Stage[Evaluated]):
 
     data: DataSource
     trained: DataSource
+    also_trained: tuple[DataSource, ...] = ()
+    """Further data that the mask was found on: what a search mixes in, or another task's."""
     max_length: int
     precision: Precision
+
+    def identity(self) -> dict[str, Any]:
+        """How the task counts its scores decides on the result too, and is no part of the data's fingerprint."""
+        identity, task = super().identity(), self.data.definition
+        scoring = {"metrics": task.metrics, "groups": task.groups, "merge": task.merge}
+        if task.settings:
+            scoring["settings"] = task.kind_settings.model_dump(mode="json", exclude_defaults=True)
+        return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def score(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Score a model; keep the scores, the predictions, and which examples were classified rightly."""
@@ -53,13 +63,13 @@ class EvaluateStage(Stage[Evaluated]):
         split = self.data.load()
         result = evaluate_split(model, tokenizer, split, max_length=self.max_length, precision=self.precision)
         kept = {"predictions": torch.from_numpy(np.ascontiguousarray(result.predictions))}
-        if split.task.kind == "classification":
+        if split.task.single_label:
             right = result.predictions.argmax(axis=1) == np.asarray(split.labels)
             kept["correct"] = torch.from_numpy(right)
         save_file(kept, space.folder / PREDICTIONS)
         notes = list(result.notes)
-        if leak := leakage_note(self.trained.load(), split):
-            notes.append(leak)
+        seen = [leakage_note(data.load(), split) for data in (self.trained, *self.also_trained)]
+        notes += dict.fromkeys(note for note in seen if note is not None)
         for note in notes:
             _warn(note)
         space.write_json(SCORES, Evaluated(scores=result.scores, notes=notes, source=split.source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.tasks import Encoded
+
+logger = logging.getLogger(__name__)
 
 
 class Frozen(StageResult):
@@ -158,10 +161,12 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
     """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
-    from tombola.tasks import encode, fitting_length
+    from tombola.tasks import Tagged, encode, fitting_length
 
     length = fitting_length(stage.train.max_length, model.config)
     data = encode(stage.data.load(), stage.model.tokenizer(), length)
+    if isinstance(data, Tagged) and data.cut:
+        logger.warning("%d words of the training data lie behind token %d and are not learned", data.cut, length)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
     if stage.teacher is not None:

@@ -1,0 +1,115 @@
+"""Evaluators of whole texts: one label each, a number each, or any number of labels each."""
+
+from math import log
+
+import numpy as np
+
+from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
+from tombola.evaluation.labels import LabelOrder, label_order, order_doubts
+from tombola.evaluation.metrics import metrics, score
+from tombola.evaluation.predict import predict
+from tombola.evaluation.scores import Score
+from tombola.tasks import Split
+from tombola.tasks.kinds.multi_label import MultiLabelSettings
+from tombola.tasks.task import DEFINITIONS
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities along the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def ordered_logits(inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
+    """The logits of all examples in the task's label order, and what is known about that order."""
+    order = label_order(inputs.model.config, inputs.split.task)
+    logits = predict(inputs.model, inputs.data, inputs.collate, precision=inputs.precision)
+    return order.arrange(logits), order
+
+
+@evaluators("classes")
+class Classes(Evaluator):
+    """One label per text: that of the largest logit."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the logits, also in the task's groups."""
+        split, (logits, order) = inputs.split, ordered_logits(inputs)
+        scores = score(split.task, logits, split.labels) | group_scores(split, logits)
+        doubts = [] if order.named else order_doubts(split.task, logits, np.asarray(split.labels))
+        return Evaluation(scores, logits, order.notes + doubts + _missing_labels(split))
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The label and the probabilities of all."""
+        names = inputs.split.task.labels or []
+        rows = softmax(ordered_logits(inputs)[0])
+        return [
+            Prediction(names[int(row.argmax())], dict(zip(names, row.tolist(), strict=True))) for row in rows
+        ]
+
+
+@evaluators("numbers")
+class Numbers(Evaluator):
+    """A number per text."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the outputs."""
+        outputs, order = ordered_logits(inputs)
+        return Evaluation(score(inputs.split.task, outputs, inputs.split.labels), outputs, order.notes)
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The number."""
+        return [Prediction(float(value)) for (value,) in ordered_logits(inputs)[0]]
+
+
+@evaluators("label sets")
+class LabelSets(Evaluator):
+    """Any number of labels per text: those whose probability exceeds the task's threshold."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the sets; the predictions that are kept are the plain logits."""
+        split, (logits, order) = inputs.split, ordered_logits(inputs)
+        threshold = self._threshold(split)
+        shifted = logits - log(threshold / (1 - threshold))
+        return Evaluation(score(split.task, shifted, split.labels), logits, order.notes)
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The labels, and the probability of each."""
+        names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
+        found = []
+        for row in 1 / (1 + np.exp(-ordered_logits(inputs)[0].astype(np.float64))):
+            by_name = dict(zip(names, row.tolist(), strict=True))
+            found.append(Prediction(tuple(name for name in names if by_name[name] > threshold), by_name))
+        return found
+
+    @staticmethod
+    def _threshold(split: Split) -> float:
+        settings = split.task.kind_settings
+        assert isinstance(settings, MultiLabelSettings)
+        return settings.threshold
+
+
+def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
+    """The headline metric in each of the task's groups that the data has, as `accuracy/lexical_overlap`."""
+    task, labels = split.task, np.asarray(split.labels)
+    found: dict[str, Score] = {}
+    columns = {"label": [(task.labels or ())[label] for label in split.labels], **split.columns}
+    for group in task.grouped:
+        if not set(group) <= set(columns):
+            continue
+        values = ["/".join(map(str, row)) for row in zip(*(columns[name] for name in group), strict=True)]
+        for value in dict.fromkeys(values):
+            members = np.array([one == value for one in values])
+            found[f"{task.headline}/{value}"] = metrics[task.headline](logits[members], labels[members])
+    return found
+
+
+def _missing_labels(split: Split) -> list[str]:
+    """A remark if some of a user's labels never occur. Published sets that lack one, such as Symmetric's, are known."""
+    task, present = split.task, set(split.labels)
+    missing = [name for number, name in enumerate(task.labels or ()) if number not in present]
+    if not missing or task.directory == DEFINITIONS:
+        return []
+    return [
+        f"No example of {task.name}/{split.name} ({len(split)}) has the label {' or '.join(map(repr, missing))}: its "
+        "scores say nothing about it."
+    ]

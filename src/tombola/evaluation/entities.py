@@ -1,0 +1,54 @@
+"""Metrics of tagged sentences, as CoNLL's script and seqeval count them; errors are bootstrapped over sentences.
+
+An entity is found if its type, its first and its last word are right. (Tjong Kim Sang and De Meulder 2003)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tombola.evaluation.metrics import metrics
+from tombola.evaluation.resampling import ratio, score_of_sums
+from tombola.evaluation.scores import Score
+from tombola.tasks.tags import entities
+
+Sentences = Sequence[Sequence[str]]
+
+
+@metrics("entity_f1")
+def entity_f1(predicted: Sentences, true: Sentences) -> Score:
+    """Harmonic mean of precision and recall over the entities of all sentences."""
+    return score_of_sums(
+        _counts(predicted, true), lambda sums: ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+    )
+
+
+@metrics("entity_precision")
+def entity_precision(predicted: Sentences, true: Sentences) -> Score:
+    """Share of the predicted entities that are right; 0 if there are none."""
+    return score_of_sums(_counts(predicted, true), lambda sums: ratio(sums[..., 0], sums[..., 1]))
+
+
+@metrics("entity_recall")
+def entity_recall(predicted: Sentences, true: Sentences) -> Score:
+    """Share of the true entities that are found; 0 if there are none."""
+    return score_of_sums(_counts(predicted, true), lambda sums: ratio(sums[..., 0], sums[..., 2]))
+
+
+@metrics("token_accuracy")
+def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
+    """Share of the words whose tag is right."""
+    rows = [
+        (sum(one == other for one, other in zip(ours, theirs, strict=True)), len(theirs))
+        for ours, theirs in zip(predicted, true, strict=True)
+    ]
+    return score_of_sums(np.array(rows), lambda sums: ratio(sums[..., 0], sums[..., 1]))
+
+
+def _counts(predicted: Sentences, true: Sentences) -> np.ndarray:
+    """Of each sentence the entities that are rightly predicted, predicted, and true."""
+    rows = []
+    for ours, theirs in zip(predicted, true, strict=True):
+        found, wanted = set(entities(ours)), set(entities(theirs))
+        rows.append((len(found & wanted), len(found), len(wanted)))
+    return np.array(rows)

@@ -1,0 +1,73 @@
+"""Evaluators: how the predictions of a kind of task are made, scored and put in words.
+
+A kind of task names its evaluator (`TaskKind.evaluator`). A new one is a class that registers itself here.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from tombola.errors import DataError
+from tombola.evaluation.scores import Score
+from tombola.foundations.registry import Registry
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.tasks import Collate, Encoded, Split
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores by metric, the predictions they come from, and remarks for the reader.
+
+    The headline metric stands there for each of the task's groups too, as `accuracy/lexical_overlap`.
+    Predictions are logits in the task's label order, one row per example; of questions the characters of the
+    context that answer each, from first to after the last; of passages the predicted and the true id of each
+    masked token; of tagged sentences the sentence, the predicted and the true tag of each word.
+    """
+
+    scores: dict[str, Score]
+    predictions: np.ndarray
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of one example.
+
+    Attributes:
+        label: A label, a number, several labels, the tags of the words, or the text of an answer.
+        probabilities: By label; for tagged sentences a mapping for each word; empty where there are none.
+    """
+
+    label: str | float | tuple[str, ...]
+    probabilities: dict[str, float] | tuple[dict[str, float], ...] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What an evaluator works on: a model, and a split as text and as token ids."""
+
+    model: "PreTrainedModel"
+    split: "Split"
+    data: "Encoded"
+    collate: "Collate"
+    precision: Literal["fp32", "bf16"]
+
+
+class Evaluator(Protocol):
+    """Predicts and scores. A class that inherits from it has to define `evaluate`."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the model's predictions against the split's labels."""
+        ...
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The model's prediction for each example, in the split's order."""
+        task = inputs.split.task
+        raise DataError(f"{task.name} is a {task.kind} task, for which there is nothing to predict on new texts.")
+
+
+evaluators: Registry[type[Evaluator]] = Registry("evaluator")

@@ -1,0 +1,34 @@
+"""The bootstrap of statistics that are functions of sums over examples: only the sums are drawn anew."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tombola.evaluation.scores import Score
+
+RESAMPLES = 500
+_AT_ONCE = 20_000_000  # drawn numbers held in memory
+
+
+def score_of_sums(counts: np.ndarray, formula: Callable[[np.ndarray], np.ndarray]) -> Score:
+    """A score with its standard error over resampled examples.
+
+    Args:
+        counts: What each example adds, (examples, columns).
+        formula: From sums over examples, (…, columns), to the value.
+    """
+    n = len(counts)
+    rng = np.random.default_rng(0)
+    size = max(1, _AT_ONCE // n)
+    sums = [
+        rng.multinomial(n, np.full(n, 1 / n), size=min(size, RESAMPLES - done)) @ counts
+        for done in range(0, RESAMPLES, size)
+    ]
+    spread = formula(np.concatenate(sums).astype(float)).std(ddof=1)
+    value = float(formula(counts.sum(axis=0).astype(float)))
+    return Score(value, float(spread), n, f"bootstrap of {RESAMPLES}")
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """The quotient, 0 where the denominator is."""
+    return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0)

@@ -1,0 +1,79 @@
+"""Masked language modelling: find the hidden tokens of any text."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from tombola.tasks.definition import Layout
+from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.passages import passage_table, without_blanks
+from tombola.tasks.readers import Table, ending_of, open_table
+from tombola.tasks.rows import Columns
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.split import Split
+    from tombola.tasks.task import Task
+
+
+class MaskedSettings(KindSettings):
+    """How text is packed and masked. The defaults are BERT's. (Devlin et al. 2019, §3.1)"""
+
+    mlm_probability: float = Field(0.15, gt=0, lt=1, description="share of the tokens to be predicted")
+    block_size: int | None = Field(
+        None, gt=0, description="tokens of a block, special tokens included; else the training's max_length"
+    )
+
+
+@task_kinds("masked-lm")
+class MaskedLM(TaskKind):
+    """Text alone: a passage a line, a table with a column of text, or a folder of text files."""
+
+    about = "the hidden words of any text"
+    text_columns = (1,)
+    settings = MaskedSettings
+    model = "AutoModelForMaskedLM"
+    pretrained_head = "a masked language model"
+    evaluator = "masked tokens"
+
+    def open(self, task: "Task", file: Path, layout: Layout) -> Table:
+        """Tables by their ending; anything else is plain text, and a folder all the .txt files in it."""
+        if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl"):
+            return open_table(file, layout)
+        return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
+
+    def rows(self, table: Table) -> Table:
+        """Blank lines only separate passages."""
+        return without_blanks(table)
+
+    def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
+        """Nothing: the text itself is what is to be found."""
+        return lambda values, texts: None
+
+    def unknown(self, task: "Task", texts: tuple[str, ...]) -> None:
+        """Nothing."""
+        return None
+
+    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
+        """Blocks of text."""
+        from tombola.tasks.blocks import encode_passages
+
+        settings = split.task.kind_settings
+        assert isinstance(settings, MaskedSettings)
+        return encode_passages(split, tokenizer, max_length, settings.block_size)
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches with some tokens hidden."""
+        from tombola.tasks.blocks import MaskTokens
+
+        settings = task.kind_settings
+        assert isinstance(settings, MaskedSettings)
+        return MaskTokens(tokenizer, seed, settings.mlm_probability)
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """The model's own: a logit for each word of its vocabulary."""
+        return {}

@@ -1,0 +1,80 @@
+"""Extractive question answering: which characters of a context answer a question. (SQuAD)"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from tombola.tasks.definition import Layout
+from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.questions import Answers, question_table, read_answers
+from tombola.tasks.readers import Table, ending_of, open_table
+from tombola.tasks.rows import Columns
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.split import Split
+    from tombola.tasks.task import Task
+
+
+class QuestionSettings(KindSettings):
+    """How long contexts are cut into windows. The defaults are BERT's for SQuAD."""
+
+    doc_stride: int = Field(
+        128, gt=0, description="tokens from the start of a window to that of the next; at most half a window"
+    )
+    max_query_length: int = Field(
+        64, gt=0, description="tokens of a question; at most half of the input, the rest is cut off"
+    )
+
+
+@task_kinds("question-answering")
+class QuestionAnswering(TaskKind):
+    """A question and a context that holds its answer."""
+
+    about = "the words of a context that answer a question"
+    text_columns = (2,)
+    settings = QuestionSettings
+    model = "AutoModelForQuestionAnswering"
+    evaluator = "spans"
+
+    def open(self, task: "Task", file: Path, layout: Layout) -> Table:
+        """SQuAD's nested .json files, or a table."""
+        return question_table(file) if ending_of(file) == ".json" else open_table(file, layout)
+
+    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
+        """Question and context, unchanged: answers are counted in characters of the whole text."""
+        question, context = (columns.text(name) for name in task.text)
+        return lambda values: (question(values), context(values))
+
+    def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Answers]:
+        """The answers in the column `answers`."""
+        value = columns.value("answers")
+        return lambda values, texts: read_answers(value(values), texts[1], task.unanswerable)
+
+    def unknown(self, task: "Task", texts: tuple[str, ...]) -> Answers:
+        """No answer."""
+        return Answers((), None)
+
+    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
+        """Each question with the windows of its context."""
+        from tombola.tasks.windows import encode_questions
+
+        settings = split.task.kind_settings
+        assert isinstance(settings, QuestionSettings)
+        return encode_questions(
+            split, tokenizer, max_length, stride=settings.doc_stride, longest=settings.max_query_length
+        )
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches padded on the right: labels are positions, which nothing may shift."""
+        from tombola.tasks.encoding import Collate
+
+        return Collate(tokenizer, padding_side="right")
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """The logits of an answer's start and end."""
+        return {"num_labels": 2}

@@ -1,0 +1,54 @@
+"""Regression: every text, or pair of texts, has a number."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tombola.tasks.kinds import TaskKind, task_kinds
+from tombola.tasks.readers import BadRow
+from tombola.tasks.rows import Columns
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate
+    from tombola.tasks.task import Task
+
+
+@task_kinds("regression")
+class Regression(TaskKind):
+    """A number per text."""
+
+    about = "a number for every text or pair of texts"
+    evaluator = "numbers"
+
+    def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], float]:
+        """The number in the column `label`."""
+        value = columns.value("label")
+        return lambda values, _: _number(value(values))
+
+    def unknown(self, task: "Task", texts: tuple[str, ...]) -> float:
+        """Zero."""
+        return 0.0
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches with real numbers as labels."""
+        from tombola.tasks.encoding import Collate
+
+        return Collate(tokenizer, regression=True)
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """A single output."""
+        return {"num_labels": 1, "problem_type": "regression"}
+
+
+def _number(raw: Any) -> float:
+    if raw is None or not str(raw).strip():
+        raise BadRow("no label where a number is expected: fill it in or remove the row")
+    try:
+        number = float(raw)
+    except (TypeError, ValueError):
+        raise BadRow(f"label {raw!r} is not a number") from None
+    if not math.isfinite(number):
+        raise BadRow(f"label {raw!r} is not a finite number")
+    return number

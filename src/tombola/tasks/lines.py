@@ -1,0 +1,105 @@
+"""The lines of text files, packed or not, with their encoding recognised where their first bytes give it away."""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from tombola.errors import DataError
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def ending_of(path: Path) -> str:
+    """The file's ending, that of the packed file where it is compressed."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+
+def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+    """Numbered lines without their line ends. Blank lines at the end of the file are left out, others are not.
+
+    Without an `encoding` a byte-order mark decides, and where there is none the text is UTF-8.
+    """
+    blank: list[int] = []
+    number = 0
+    try:
+        with _opened(path) as stream:
+            known = encoding or _marked(stream)
+            text = io.TextIOWrapper(stream, known or "utf-8", newline="\n")
+            for number, line in enumerate(text, start=1):
+                if "\0" in line:
+                    raise DataError(_binary(path, number))
+                line = line.rstrip("\r\n")
+                if not line.strip():
+                    blank.append(number)
+                    continue
+                yield from ((missed, "") for missed in blank)
+                blank.clear()
+                yield number, line
+    except UnicodeDecodeError as error:
+        raise DataError(_undecodable(path, encoding, error)) from None
+
+
+def read_text(path: Path, encoding: str | None = None) -> str:
+    """The whole text of a file, in the encoding that its lines would be read in."""
+    try:
+        with _opened(path) as stream:
+            return stream.read().decode(encoding or _marked(stream) or "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(_undecodable(path, encoding, error)) from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            yield cast(IO[bytes], stream)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file ({error}); fetch it again.") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _marked(stream: IO[bytes]) -> str | None:
+    """The encoding that the file's first bytes name, if they do."""
+    first = stream.read(4)
+    stream.seek(0)
+    return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
+
+
+def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) -> str:
+    """Which line is not text in the encoding, and what to do."""
+    with _opened(path) as stream:
+        place = next((n for n, raw in enumerate(stream, start=1) if not _decodes(raw, error.encoding)), 1)
+    if encoding is not None:
+        return f"{path}:{place}: not {encoding} text ({error.reason}): set `encoding` in the task file to the file's own."
+    return (
+        f"{path}:{place}: not UTF-8 text ({error.reason}). If it was written on Windows it is probably cp1252 "
+        "(Latin-1): set `source.encoding: cp1252` in the task file, or convert it with "
+        f"`iconv -f WINDOWS-1252 -t UTF-8 {path.name}`."
+    )
+
+
+def _decodes(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _binary(path: Path, line: int) -> str:
+    return (
+        f"{path}:{line}: there is a NUL byte, so this is not UTF-8 text: if the file is UTF-16 without a byte-order "
+        "mark, set `source.encoding: utf-16-le` in the task file; otherwise it is binary or damaged."
+    )

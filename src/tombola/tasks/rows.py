@@ -1,0 +1,61 @@
+"""The columns of a table by the names that a task has for them, and the values of a row, checked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tombola.tasks.definition import Layout
+from tombola.tasks.readers import BadRow, DoesNotFit, Table
+
+Read = Callable[[list[Any]], Any]
+
+
+class SkippedRow(Exception):
+    """This row is no example, and the layout says so."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Finds the task's columns in a table that is laid out in a certain way."""
+
+    layout: Layout
+    table: Table
+
+    def has(self, column: str) -> bool:
+        """Whether the table has a column of ours."""
+        return set(self.layout.map.get(column, [column])) <= set(self.table.columns)
+
+    def value(self, column: str) -> Read:
+        """What reads one of our columns from a row; several columns of the file are joined by a space."""
+        wanted = self.layout.map.get(column, [column])
+        lacking = [name for name in wanted if name not in self.table.columns]
+        if lacking:
+            raise DoesNotFit(
+                f"{self.table.where(1)}: no column {lacking[0]!r}; the columns are "
+                f"{', '.join(map(repr, self.table.columns))}. Rename it in the file, or say with `map` in the task "
+                "file what it is called."
+            )
+        places = [self.table.columns.index(name) for name in wanted]
+        if len(places) == 1:
+            (place,) = places
+            return lambda values: values[place]
+        return lambda values: " ".join(str(values[place]) for place in places)
+
+    def text(self, column: str) -> Callable[[list[Any]], str]:
+        """What reads a column that must hold text."""
+        read = self.value(column)
+
+        def text(values: list[Any]) -> str:
+            value = read(values)
+            if value is None:
+                raise BadRow(f"no text in column {column!r}")
+            if not isinstance(value, str):
+                raise BadRow(f"column {column!r} is not text: {value!r}")
+            if not value.strip():
+                raise BadRow(
+                    f"empty text in column {column!r}: fill it in or remove the row, or leave such rows out with "
+                    "`drop_malformed: true` in the task file"
+                )
+            return value
+
+        return text

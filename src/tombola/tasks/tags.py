@@ -1,0 +1,59 @@
+"""Tags of entities: the schemes they are written in, and the entities that they mark."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from tombola.tasks.readers import BadRow
+
+TagScheme = Literal["iob2", "iob1", "bioes"]
+"""How files write entities. All are read as IOB2: `B-` begins an entity, `I-` goes on with it."""
+
+_BIOES = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
+
+
+class Entity(NamedTuple):
+    """An entity: its type, its first word, and the word after its last."""
+
+    type: str
+    start: int
+    end: int
+
+
+def entity_types(tags: Iterable[str]) -> set[str]:
+    """The types of the entities that tags mark."""
+    return {name for prefix, dash, name in (tag.partition("-") for tag in tags) if dash and prefix in _BIOES}
+
+
+def entities(tags: Sequence[str]) -> list[Entity]:
+    """The entities in a sentence as CoNLL's script finds them, also in sequences that are not valid IOB2.
+
+    An entity begins at every `B-`, and at an `I-` that does not go on with one of its type.
+    """
+    found: list[Entity] = []
+    start, inside = 0, ""
+    for place, tag in enumerate([*tags, "O"]):
+        prefix, _, name = tag.partition("-")
+        if inside and (prefix != "I" or name != inside):
+            found.append(Entity(inside, start, place))
+            inside = ""
+        if name and not inside:
+            start, inside = place, name
+    return found
+
+
+def to_iob2(tags: Sequence[str], scheme: TagScheme, words: Sequence[str]) -> list[str]:
+    """The tags of a sentence in IOB2; BadRow names the word whose tag is not valid in the scheme."""
+    if scheme == "bioes":
+        tags = [f"{_BIOES.get(tag[:1], tag[:1])}{tag[1:]}" if tag[1:2] == "-" else tag for tag in tags]
+    if scheme == "iob1":
+        begins = {entity.start for entity in entities(tags)}
+        return [f"B{tag[1:]}" if place in begins else tag for place, tag in enumerate(tags)]
+    before = "O"
+    for word, tag in zip(words, tags, strict=True):
+        if tag.startswith("I-") and before[2:] != tag[2:]:
+            raise BadRow(
+                f"tag {tag!r} of {word!r} goes on with no entity (before it is {before!r}), which IOB2 does not "
+                "allow: if the file is written in IOB1, set `source.tag_scheme: iob1` in the task file"
+            )
+        before = tag
+    return list(tags)
