@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from tombola.errors import UnknownName
+from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
@@ -74,7 +75,7 @@ def save_shared(
     """Write the encoder once, and what is a task's own into a folder of the task's name."""
     with quiet():
         for index, (name, one) in enumerate(zip(names, model.models, strict=True)):
-            place = folder / TASKS / name
+            place = folder / TASKS / path_part(name)
             place.mkdir(parents=True)
             one.config.save_pretrained(place)
             head = {key: tensor.detach().cpu().contiguous() for key, tensor in head_of(one).items()}
@@ -87,7 +88,7 @@ def save_shared(
 
 def task_folder(folder: Path, name: str) -> Path:
     """Where a task's own part lies."""
-    place = folder / TASKS / name
+    place = folder / TASKS / path_part(name)
     if not (place / HEAD).is_file():
         raise UnknownName("task", name, sorted(path.parent.name for path in folder.glob(f"{TASKS}/*/{HEAD}")))
     return place
