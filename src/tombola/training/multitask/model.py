@@ -24,6 +24,7 @@ from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
+from tombola.models.safety import open_pretrained
 
 TASKS = "tasks"
 HEAD = "head.safetensors"
@@ -98,8 +99,9 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
     """One task's model out of the shared one, as an ordinary classifier under the task's mask."""
     place = task_folder(folder, name)
     with quiet(), torch.random.fork_rng(devices=[]):
-        model = AutoModelForSequenceClassification.from_pretrained(
-            folder, config=AutoConfig.from_pretrained(place), use_safetensors=True, dtype=torch.float32
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
+        model = open_pretrained(
+            AutoModelForSequenceClassification, folder, config=config, dtype=torch.float32
         )
     model.load_state_dict(load_file(place / HEAD), strict=False)
     if (place / MASK).is_file():
