@@ -133,7 +133,10 @@ BAD = {
         "sentence\tlabel\nfine\t2\n",
         ":2: unknown label '2'; expected one of negative, positive: correct the row",
     ),
-    "empty text": ("sentence\tlabel\n  \t1\n", ":2: empty text in column 'sentence': fill it in or remove the row"),
+    "empty text": (
+        "sentence\tlabel\n  \t1\n",
+        ":2: empty text in column 'sentence': fill it in or remove the row",
+    ),
     "other columns": ("text\tlabel\nfine\t1\n", ":1: no column 'sentence'; the columns are 'text', 'label'."),
     "only a header": ("sentence\tlabel\n", ": there is not a single row."),
     "nothing": ("", "the file is empty."),

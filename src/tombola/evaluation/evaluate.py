@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tombola.evaluation import classes, spans, tags, tokens  # noqa: F401  (they register the evaluators)
 from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Split, Task, collate_of, encode, fitting_length, kind_of, unlabelled
 from tombola.tasks.kinds import Row
 
@@ -20,7 +21,7 @@ def evaluate_split(
     tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
     evaluator = evaluators[kind_of(split.task).evaluator]()
@@ -33,7 +34,7 @@ def predict_texts(
     rows: Path | str | Iterable[Row],
     task: Task,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> list[Prediction]:
     """What a model says of texts without labels.
 
@@ -57,7 +58,7 @@ def predict_split(
     tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> list[Prediction]:
     """The same for a split, whose labels are not looked at."""
     evaluator = evaluators[kind_of(split.task).evaluator]()
@@ -69,7 +70,7 @@ def _inputs(
     tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int,
-    precision: Literal["fp32", "bf16"],
+    precision: Precision,
 ) -> Inputs:
     data = encode(split, tokenizer, fitting_length(max_length, model.config))
     return Inputs(model, split, data, collate_of(split.task, tokenizer), precision)

@@ -4,12 +4,13 @@ A kind of task names its evaluator (`TaskKind.evaluator`). A new one is a class 
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tombola.errors import DataError
 from tombola.evaluation.scores import Score
+from tombola.foundations.hardware import Precision
 from tombola.foundations.registry import Registry
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Inputs:
     split: "Split"
     data: "Encoded"
     collate: "Collate"
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
 
 
 class Evaluator(Protocol):
@@ -67,7 +68,9 @@ class Evaluator(Protocol):
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The model's prediction for each example, in the split's order."""
         task = inputs.split.task
-        raise DataError(f"{task.name} is a {task.kind} task, for which there is nothing to predict on new texts.")
+        raise DataError(
+            f"{task.name} is a {task.kind} task, for which there is nothing to predict on new texts."
+        )
 
 
 evaluators: Registry[type[Evaluator]] = Registry("evaluator")

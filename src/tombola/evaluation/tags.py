@@ -1,6 +1,6 @@
 """The tags that a model gives to the words of sentences."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Predict
 from tombola.evaluation.labels import label_order
 from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Collate, Tagged
 from tombola.tasks.encoding import IGNORED
 
@@ -27,7 +28,7 @@ def predict_tags(
     collate: Collate,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> list[np.ndarray]:
     """Of each sentence the logits of its words' first sub-words, (words, tags); `Tagged.words_of` says which words."""
     found: dict[int, np.ndarray] = {}

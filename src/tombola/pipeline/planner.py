@@ -12,8 +12,8 @@ from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
-from tombola.pipeline.stages.evaluate import EvaluateStage
 from tombola.pipeline.stages.draw import Draw
+from tombola.pipeline.stages.evaluate import EvaluateStage
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
@@ -24,6 +24,7 @@ from tombola.recipe.sections import RetrainSettings
 from tombola.search import Found, searches
 from tombola.store.stage import Stage, topological_order
 from tombola.tasks.targets import all_targets
+from tombola.training.settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def plan_cell(cell: Cell) -> CellPlan:
     builder = StageBuilder(recipe, precision)
     curve = recipe.attack is not None and recipe.attack.every_epoch
     found: Found | None = None
+    model: ModelStage[Any]
+    trained: TrainSettings
     if recipe.search is None:
         model, trained = builder.train(keep_epochs=curve), recipe.train
     else:

@@ -78,11 +78,17 @@ class Layout(Definition):
     numbered: bool = False  # examples are called by their place: the release's own ids repeat
     values: dict[str, str] = {}  # the file's label -> ours, where it is neither a label's name nor its number
     quoted: bool | None = None  # quotes enclose fields; by default in .csv only
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None  # else by ending and first lines
-    encoding: Annotated[str, AfterValidator(_known_encoding)] | None = None  # else UTF-8, or as its first bytes say
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = (
+        None  # else by ending and first lines
+    )
+    encoding: Annotated[str, AfterValidator(_known_encoding)] | None = (
+        None  # else UTF-8, or as its first bytes say
+    )
     separator: Annotated[str, Field(min_length=1)] = ","  # between several labels of a text in one field
     tag_scheme: Literal["iob2", "iob1", "bioes"] = "iob2"  # how the tags of entities are written
-    skip_labels: list[str] = []  # rows with these labels are no examples: SNLI's `-` where annotators disagree
+    skip_labels: list[
+        str
+    ] = []  # rows with these labels are no examples: SNLI's `-` where annotators disagree
     drop_malformed: bool = False  # leave rows out that do not parse, count them, and warn
 
 

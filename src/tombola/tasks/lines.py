@@ -82,7 +82,10 @@ def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) ->
     with _opened(path) as stream:
         place = next((n for n, raw in enumerate(stream, start=1) if not _decodes(raw, error.encoding)), 1)
     if encoding is not None:
-        return f"{path}:{place}: not {encoding} text ({error.reason}): set `encoding` in the task file to the file's own."
+        return (
+            f"{path}:{place}: not {encoding} text ({error.reason}): set `source.encoding` in the task file to the "
+            "encoding that the file was written in."
+        )
     return (
         f"{path}:{place}: not UTF-8 text ({error.reason}). If it was written on Windows it is probably cp1252 "
         "(Latin-1): set `source.encoding: cp1252` in the task file, or convert it with "

@@ -91,7 +91,9 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
             misfit = misfit or error
     if misfit is not None:
         raise misfit
-    there = [name for name in task.source.files if any(_matches(place, one, name) for one in task.source.layouts)]
+    there = [
+        name for name in task.source.files if any(_matches(place, one, name) for one in task.source.layouts)
+    ]
     others = f" There is {' and '.join(f'{task.name}/{name}' for name in there)}." if there else ""
     raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).{others}")
 

@@ -49,7 +49,9 @@ class Task(Definition):
     merge: dict[str, str] = {}  # a label of models that tell more apart -> the one of ours that it is part of
     source: Source
     splits: dict[str, str] = {}  # our split -> the hub's name for it, where they differ
-    reported: str = ""  # the split of published scores, which the task's name alone stands for; else validation
+    reported: str = (
+        ""  # the split of published scores, which the task's name alone stands for; else validation
+    )
     holdout: dict[str, Holdout] = {}
     companions: Companions = Companions()
     citation: str = ""

@@ -166,7 +166,9 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     length = fitting_length(stage.train.max_length, model.config)
     data = encode(stage.data.load(), stage.model.tokenizer(), length)
     if isinstance(data, Tagged) and data.cut:
-        logger.warning("%d words of the training data lie behind token %d and are not learned", data.cut, length)
+        logger.warning(
+            "%d words of the training data lie behind token %d and are not learned", data.cut, length
+        )
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
     if stage.teacher is not None:

@@ -51,9 +51,7 @@ class MultiLabel(TaskKind):
         read = [(name, columns.value(name)) for name in names]
         return lambda values, _: [_flag(name, value(values)) for name, value in read]
 
-    def _listed(
-        self, task: "Task", columns: Columns
-    ) -> Callable[[list[Any], tuple[str, ...]], list[int]]:
+    def _listed(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], list[int]]:
         value, separator = columns.value("labels"), columns.layout.separator
         numbers = label_numbers(task, columns.layout.values)
         expected = ", ".join(columns.layout.values or task.labels or ())

@@ -45,7 +45,9 @@ class TokenClassification(TaskKind):
                 problem = "is missing" if wrong in wanted else "is no tag of IOB2 (O, B-TYPE, I-TYPE)"
                 raise ValueError(f"labels: {wrong!r} {problem}; entities need O, and B- and I- of each type")
         elif any(metric.startswith("entity_") for metric in task.metrics):
-            raise ValueError("metrics: entity_… count entities, and no label begins with B-; take token_accuracy")
+            raise ValueError(
+                "metrics: entity_… count entities, and no label begins with B-; take token_accuracy"
+            )
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Tables with lists of words and tags by their ending; anything else is CoNLL's word a line."""
