@@ -59,7 +59,8 @@ def conll_table(file: Path, task: "Task", layout: Layout) -> Table:
 def _sentences(file: Path, task: "Task", layout: Layout) -> Iterator[tuple[int, list[list[Any]]]]:
     """The lines of each sentence, split in columns, with the number of the first."""
     known = {*(task.labels or ()), *layout.values}
-    start, lines = 0, []
+    start = 0
+    lines: list[list[Any]] = []
     for number, line in numbered_lines(file, layout.encoding):
         fields = line.split("\t") if "\t" in line else line.split()
         fields = [field.strip() for field in fields]

@@ -32,9 +32,9 @@ class Examples:
 def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> Examples:
     """The table's examples. A row that does not parse raises DataError, or is counted where the layout drops it.
 
-    With `labelled` false, columns of labels, if there are any, are not looked at.
+    With `labelled` false, columns of labels, if there are any, are not looked at, and every row is an example.
     """
-    kind, columns = kind_of(task), Columns(layout, table)
+    kind, columns = kind_of(task), Columns(layout, table, allow_empty=not labelled)
     read = kind.reader(task, columns, labelled)
     kept = {column: columns.value(column) for column in task.keep} if labelled else {}
     for column in (column for group in task.grouped for column in group if column != "label"):

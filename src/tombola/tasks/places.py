@@ -107,6 +107,7 @@ def open_unlabelled(task: "Task", file: Path) -> Examples:
         raise DataError(f"{file}: there is no such file.")
     misfit: DoesNotFit | None = None
     for layout in task.source.layouts:
+        layout = layout.model_copy(update={"drop_malformed": False, "numbered": True})
         headless = layout.model_copy(update={"header": None})
         for one in [headless, layout] if layout.header else [layout]:
             try:

@@ -1,0 +1,85 @@
+"""Files for the GLUE benchmark's server: its names, its formats, its rows. (Wang et al. 2019)"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tombola.errors import DataError, UnknownName
+from tombola.evaluation.evaluators import Prediction
+from tombola.tasks import Task
+
+
+@dataclass(frozen=True)
+class GlueFile:
+    """A file of a submission: whose predictions it holds, how they are written, and for how many rows."""
+
+    name: str
+    task: str
+    test: str
+    """The test file whose rows it answers."""
+    rows: int
+    written_as: Literal["number", "name", "score"] = "number"
+
+    def value(self, prediction: Prediction, task: Task) -> str:
+        """A prediction as the server reads it: a label's number or its name, or a score from 0 to 5."""
+        if self.written_as == "score":
+            assert isinstance(prediction.label, float)
+            return f"{min(max(prediction.label, 0.0), 5.0):.3f}"
+        label = str(prediction.label)
+        return label if self.written_as == "name" else str((task.labels or []).index(label))
+
+
+GLUE = {
+    file.name: file
+    for file in (
+        GlueFile("CoLA.tsv", "cola", "test.tsv", 1063),
+        GlueFile("SST-2.tsv", "sst2", "test.tsv", 1821),
+        GlueFile("MRPC.tsv", "mrpc", "test.tsv", 1725),
+        GlueFile("STS-B.tsv", "stsb", "test.tsv", 1379, "score"),
+        GlueFile("QQP.tsv", "qqp", "test.tsv", 390965),
+        GlueFile("MNLI-m.tsv", "mnli", "test_matched.tsv", 9796, "name"),
+        GlueFile("MNLI-mm.tsv", "mnli", "test_mismatched.tsv", 9847, "name"),
+        GlueFile("AX.tsv", "mnli", "diagnostic.tsv", 1104, "name"),
+        GlueFile("QNLI.tsv", "qnli", "test.tsv", 5463, "name"),
+        GlueFile("RTE.tsv", "rte", "test.tsv", 3000, "name"),
+        GlueFile("WNLI.tsv", "wnli", "test.tsv", 146),
+    )
+}
+"""The eleven files of a submission, by name."""
+
+
+def glue_files(task: Task) -> list[GlueFile]:
+    """The files that a task's model fills: MNLI's fills three, any other task's one."""
+    found = [file for file in GLUE.values() if file.task == task.name]
+    if not found:
+        raise UnknownName("task of GLUE", task.name, {file.task for file in GLUE.values()})
+    return found
+
+
+def write_submission(
+    folder: Path | str, file: GlueFile, predictions: Sequence[Prediction], *, partial: bool = False
+) -> Path:
+    """Write one file of a submission.
+
+    Args:
+        folder: Where the files are collected; zip it when all eleven are there.
+        file: Which one, e.g. `GLUE["MNLI-m.tsv"]`.
+        predictions: Those of the test file's rows, in its order.
+        partial: Allow another number of rows than the test set has, for trying.
+    """
+    if not partial and len(predictions) != file.rows:
+        raise DataError(
+            f"{file.name}: {len(predictions)} predictions, but the test set ({file.test}) has {file.rows} rows, and the "
+            "server takes no fewer and no more."
+        )
+    task, path = Task.named(file.task), Path(folder) / file.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = (f"{number}\t{file.value(prediction, task)}" for number, prediction in enumerate(predictions))
+    path.write_text("\n".join(["index\tprediction", *rows, ""]), encoding="utf-8")
+    return path
+
+
+def missing_files(folder: Path | str) -> list[str]:
+    """The files that a submission in this folder still lacks."""
+    return [name for name in GLUE if not (Path(folder) / name).is_file()]
