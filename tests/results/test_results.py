@@ -3,10 +3,10 @@
 import statistics
 
 import pytest
-from tombola.pipeline.transferring import transfer_matrix
 
 from tombola.cli.tables import matching_lines
 from tombola.errors import TombolaError
+from tombola.pipeline.transferring import transfer_matrix
 from tombola.results.result import Result
 
 

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tombola.pipeline.studying import Study
 
 from tombola.errors import TombolaError, UnknownName
+from tombola.pipeline.studying import Study
 from tombola.results.export import write_table
 
 MASK = {"weight_sparsity": 0.5, "granularity": "weight", "parameters": 100, "total_sparsity": 0.4}

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from tombola.errors import DataError, RecipeError
+from tombola.recipe.builtin import find_recipe
+from tombola.recipe.grid import expand
+from tombola.recipe.reading import load_recipe
+from tombola.search.learned import Learned
 from tombola.tasks import Split, Task
+from tombola.tasks.targets import find_target
 
 DATA = os.environ.get("TOMBOLA_DATA")
 
@@ -102,7 +107,7 @@ def test_fever_repeats_its_ids(tmp_path: Path, row: dict[str, Any]) -> None:
 def test_symmetric(tmp_path: Path, key: str, below: str) -> None:
     rows = [{"id": "7000002", "label": "REFUTES", "claim": "C .", key: "E ."}]
     written(tmp_path, f"fever_symmetric/{below}fever_symmetric_test.jsonl", rows)
-    split = load("fever_symmetric_v2", "validation", tmp_path)
+    split = load("fever_symmetric_v2", "test", tmp_path)
     assert (split.ids, split.labels, split.texts) == (["7000002"], [1], [("E .", "C .")])
     assert Task.named("fever_symmetric_v2").labels == Task.named("fever").labels
 
@@ -160,8 +165,8 @@ def test_wrong_groups_and_merges(tmp_path: Path, changes: dict[str, Any], reason
 REAL = {
     ("hans", "validation"): (10000, 5000),
     ("paws_wiki", "validation"): (1000, None),
-    ("fever_symmetric_v2", "validation"): (712, 356),
-    ("fever_symmetric_v2", "development"): (708, 354),
+    ("fever_symmetric_v2", "test"): (712, 356),
+    ("fever_symmetric_v2", "validation"): (708, 354),
     ("advglue_sst2", "validation"): (148, None),
     ("advglue_mnli_mm", "validation"): (162, None),
 }
@@ -174,3 +179,43 @@ def test_real_companions(name: str, split: str) -> None:
     loaded = Task.named(name).load(split, folder=DATA)
     assert len(loaded) == rows
     assert ones is None or loaded.labels.count(1) == ones
+
+
+def test_a_companions_name_alone_means_its_published_split(tmp_path: Path) -> None:
+    """SRNets reports PAWS-wiki and Symmetric v2 on their test sets; dev of the latter may be trained on."""
+    assert find_target("fever_symmetric_v2", "fever") == ("fever_symmetric_v2", "test")
+    assert find_target("fever_symmetric_v2/validation", "fever") == ("fever_symmetric_v2", "validation")
+    assert find_target("fever_symmetric_v1", "fever") == ("fever_symmetric_v1", "validation")
+    assert find_target("paws_wiki", "qqp") == ("paws_wiki", "test")
+    assert find_target("hans", "mnli") == ("hans", "validation")
+    written(tmp_path, "paws/dev.tsv", [["id", "sentence1", "sentence2", "label"], ["5", "a", "b", "0"]])
+    with pytest.raises(DataError, match=r"no file for paws_wiki/test .*There is paws_wiki/validation\."):
+        load("paws_wiki", "test", tmp_path)
+
+
+def test_the_upper_bound_of_fever_trains_on_dev_and_is_scored_on_test() -> None:
+    recipe = expand(load_recipe(find_recipe("srnets/upper_bound"), ["task=fever"]))[0].recipe
+    assert isinstance(recipe.search, Learned)
+    mixed = [find_target(one.on, "fever") for one in recipe.search.mix]
+    scored = [find_target(on, "fever") for on in recipe.evaluate.on]
+    assert mixed == [("fever_symmetric_v2", "validation")]
+    assert ("fever_symmetric_v2", "test") in scored
+    assert not set(mixed) & set(scored)
+    assert [one.times for one in recipe.search.mix] == [10]
+
+
+def test_snli_leaves_out_what_the_annotators_disagree_on(tmp_path: Path) -> None:
+    rows = [
+        {"pairID": str(i), "gold_label": label, "sentence1": f"P {i}", "sentence2": "H"}
+        for i, label in enumerate(["neutral", "-", "contradiction", "-", "entailment"])
+    ]
+    written(tmp_path, "snli_1.0/snli_1.0_dev.jsonl", rows)
+    split = load("snli", "validation", tmp_path)
+    assert (split.ids, split.labels, split.dropped) == (["0", "2", "4"], [1, 2, 0], 0)
+
+
+def test_scitail_has_no_header(tmp_path: Path) -> None:
+    rows = [["P .", "H .", "entails"], ["Q", "R", "neutral"]]
+    written(tmp_path, "SciTailV1.1/tsv_format/scitail_1.0_train.tsv", rows)
+    split = load("scitail", "train", tmp_path)
+    assert (split.texts, split.labels) == ([("P .", "H ."), ("Q", "R")], [1, 0])

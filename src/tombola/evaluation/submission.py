@@ -70,8 +70,8 @@ def write_submission(
     """
     if not partial and len(predictions) != file.rows:
         raise DataError(
-            f"{file.name}: {len(predictions)} predictions, but the test set ({file.test}) has {file.rows} rows, and the "
-            "server takes no fewer and no more."
+            f"{file.name}: {len(predictions)} predictions, but the test set ({file.test}) has {file.rows} rows, and "
+            "the server takes no fewer and no more."
         )
     task, path = Task.named(file.task), Path(folder) / file.name
     path.parent.mkdir(parents=True, exist_ok=True)

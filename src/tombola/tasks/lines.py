@@ -38,7 +38,7 @@ def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[in
             text = io.TextIOWrapper(stream, known or "utf-8", newline="\n")
             for number, line in enumerate(text, start=1):
                 if "\0" in line:
-                    raise DataError(_binary(path, number))
+                    raise DataError(_binary(path, number, line.encode()))
                 line = line.rstrip("\r\n")
                 if not line.strip():
                     blank.append(number)
@@ -80,7 +80,11 @@ def _marked(stream: IO[bytes]) -> str | None:
 def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) -> str:
     """Which line is not text in the encoding, and what to do."""
     with _opened(path) as stream:
-        place = next((n for n, raw in enumerate(stream, start=1) if not _decodes(raw, error.encoding)), 1)
+        for place, raw in enumerate(stream, start=1):
+            if encoding is None and b"\0" in raw:
+                return _binary(path, place, raw)
+            if not _decodes(raw, error.encoding):
+                break
     if encoding is not None:
         return (
             f"{path}:{place}: not {encoding} text ({error.reason}): set `source.encoding` in the task file to the "
@@ -101,8 +105,9 @@ def _decodes(raw: bytes, encoding: str) -> bool:
     return True
 
 
-def _binary(path: Path, line: int) -> str:
+def _binary(path: Path, line: int, raw: bytes) -> str:
+    order = "le" if raw.index(b"\0") % 2 else "be"  # which byte of Latin letters is 0
     return (
         f"{path}:{line}: there is a NUL byte, so this is not UTF-8 text: if the file is UTF-16 without a byte-order "
-        "mark, set `source.encoding: utf-16-le` in the task file; otherwise it is binary or damaged."
+        f"mark, set `source.encoding: utf-16-{order}` in the task file; otherwise it is binary or damaged."
     )

@@ -12,7 +12,7 @@ from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, numbered_lines, read_text
 
 LONGEST_FIELD = 2**31 - 1  # characters; the csv module's own limit is 131,072, which whole documents exceed
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+DELIMITERS = (",", ";", "\t", "|")
 
 
 class Malformed(NamedTuple):
@@ -62,10 +62,10 @@ def open_table(path: Path, layout: Layout) -> Table:
 def _delimiter(path: Path, layout: Layout, usual: str) -> str:
     """The delimiter of the file's ending, unless the first lines leave no doubt that it is another."""
     lines = [line for _, (_, line) in zip(range(2), numbered_lines(path, layout.encoding), strict=False)]
-    if not lines or usual in lines[0]:
-        return usual
     widths = {one: [len(line.split(one)) for line in lines] for one in DELIMITERS}
     wanted = len(layout.header) if layout.header else None
+    if not lines or (usual in lines[0] if wanted is None else widths[usual][0] == wanted):
+        return usual
     fitting = [
         one
         for one, counts in widths.items()
