@@ -57,7 +57,7 @@ def test_other_encodings_are_what_the_task_file_says(tmp_path: Path, encoding: s
     message = refused(tmp_path, "t.tsv", content)
     if encoding.startswith("utf-16"):
         assert "t.tsv:1: there is a NUL byte" in message
-        assert "set `source.encoding: utf-16-le`" in message
+        assert f"set `source.encoding: {encoding}`" in message
     else:
         assert "t.tsv:2: not UTF-8 text" in message
         assert "set `source.encoding: cp1252`" in message
