@@ -22,6 +22,27 @@ def test_the_loss_is_the_models_own(model_type: str, outputs: int, labels: list[
     torch.testing.assert_close(loss, model(**batch).loss)
 
 
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "gpt2"])
+def test_label_sets_have_the_models_own_binary_loss(model_type: str) -> None:
+    model = tiny(model_type, num_labels=4, problem_type="multi_label_classification")
+    labels = torch.tensor([[1.0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1]])
+    batch = {"input_ids": token_ids(), "attention_mask": torch.ones(3, 7), "labels": labels}
+    torch.testing.assert_close(CrossEntropy().loss(model, batch), model(**batch).loss)
+    smooth = CrossEntropy(label_smoothing=0.2).loss(model, batch)
+    targets = torch.where(labels == 1, 0.9, 0.1)
+    logits = model(**inputs_of(batch)).logits
+    expected = -(targets * F.logsigmoid(logits) + (1 - targets) * F.logsigmoid(-logits)).mean()
+    torch.testing.assert_close(smooth, expected)
+
+
+def test_tags_have_the_models_own_loss_over_labelled_tokens() -> None:
+    model = tiny("bert", "token-classification", num_labels=5)
+    labels = torch.full((3, 7), -100)
+    labels[0, 1], labels[0, 3], labels[2, 2] = 4, 0, 2
+    batch = {"input_ids": token_ids(), "attention_mask": torch.ones(3, 7), "labels": labels}
+    torch.testing.assert_close(CrossEntropy().loss(model, batch), model(**batch).loss)
+
+
 def test_masked_tokens_alone_count_in_language_modelling() -> None:
     model = tiny("bert", "masked-lm")
     labels = torch.full((3, 7), -100)

@@ -68,6 +68,14 @@ def test_disagreement_is_over_items_and_squared_for_regression() -> None:
     assert disagreement(*scores, torch.tensor([0.0, 0.0])) == pytest.approx((0.25 + 4) / 2)
 
 
+def test_disagreement_of_label_sets_is_that_of_each_labels_coin() -> None:
+    first, second = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    coins = [
+        torch.stack([logits, torch.zeros_like(logits)], dim=-1).flatten(0, 1) for logits in (first, second)
+    ]
+    torch.testing.assert_close(disagreement(first, second, torch.zeros(5, 3)), symmetric_kl(*coins))
+
+
 @pytest.mark.parametrize("inner", [CrossEntropy(), CrossEntropy(0.1), PoE(), Reweighting()])
 def test_r_drop_is_by_the_book(inner: LogitLoss) -> None:
     generator = torch.Generator().manual_seed(1)
