@@ -59,7 +59,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
     evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
     scores = {on: found.scores for on, found in evaluated.items()}
-    scores |= {name: {UNDER_ATTACK: _as_score(attacked)} for name, attacked in attacks.items()}
+    scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     return CellResult(
         variant=plan.cell.variant,
         axes=plan.cell.axes,
@@ -86,7 +86,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     )
 
 
-def _as_score(attacked: Attacked) -> Score:
+def attack_score(attacked: Attacked) -> Score:
     """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
     share, n = attacked.accuracy_under_attack, attacked.n
     return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
@@ -135,7 +135,8 @@ def _write_tickets(
 
 
 def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
-    assert plan.mask is not None and cell.mask is not None
+    assert plan.mask is not None
+    assert cell.mask is not None
     info = {
         "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
