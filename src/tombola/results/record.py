@@ -96,7 +96,8 @@ class Estimate(Record):
         mean: Mean over seeds.
         std: Standard deviation over seeds; None for one seed.
         stderr: Standard error of one run's score, a mean over seeds.
-        low: Lower end of the 95 % interval: Student's t over seeds; of one run Wilson's for a share, else normal.
+        low: Lower end of the 95 % interval: Student's t over seeds; of one run, or of seeds that all score the same,
+            Wilson's for a share and normal for anything else.
         high: Upper end.
         seeds: Number of seeds.
     """

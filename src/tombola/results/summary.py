@@ -23,23 +23,25 @@ TICKET_SECTIONS = ("search", "draw", "retrain")
 
 def estimate_scores(scores: Sequence[Score]) -> Estimate:
     """Summarise one score per seed."""
-    if len(scores) == 1:
-        low, high = scores[0].interval()
-        return Estimate(mean=scores[0].value, std=None, stderr=scores[0].stderr, low=low, high=high, seeds=1)
-    return estimate_values([score.value for score in scores], [score.stderr for score in scores])
+    values, errors = [score.value for score in scores], [score.stderr for score in scores]
+    return _estimate(values, errors, scores[0].interval())
 
 
 def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimate:
-    """Summarise one value per seed, each with its standard error. A single value has a normal interval."""
-    stderr = mean(errors)
-    if len(values) == 1:
-        half = normal_quantile(0.975) * stderr
-        return Estimate(
-            mean=values[0], std=None, stderr=stderr, low=values[0] - half, high=values[0] + half, seeds=1
-        )
+    """Summarise one value per seed, each with its standard error; the interval of a single run is normal."""
+    half = normal_quantile(0.975) * mean(errors)
+    return _estimate(values, errors, (values[0] - half, values[0] + half))
+
+
+def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
+    """Mean, deviation and t interval; where values do not differ, the interval of one run `alone`."""
+    seeds, stderr = len(values), mean(errors)
+    if len(set(values)) == 1:
+        std = None if seeds == 1 else 0.0
+        return Estimate(mean=values[0], std=std, stderr=stderr, low=alone[0], high=alone[1], seeds=seeds)
     found = mean_interval(values)
     return Estimate(
-        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=len(values)
+        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=seeds
     )
 
 
