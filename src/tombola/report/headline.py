@@ -68,7 +68,7 @@ def matching(result: Result) -> Section | None:
         Column(f"within one {spread}", "percent"),
         Column("not below the mean", "percent"),
         *(Column(f"its speed-up, batch {batch}", "ratio") for batch in batches),
-        *([Column("note")] if noted else []),
+        *([Column("note", "prose")] if noted else []),
     ]
     rows = [
         Row(
