@@ -23,8 +23,9 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
     """
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     known = {fused: _attention_flops}  # torch knows the fused attentions of other devices
-    with FlopCounterMode(display=False, custom_mapping=known) as counter, torch.no_grad():
-        model.eval()(**random_inputs(model, batch, length))
+    counting = FlopCounterMode(display=False, custom_mapping=known)
+    with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
+        model(**random_inputs(model, batch, length))
     return counter.get_total_flops()
 
 

@@ -81,10 +81,17 @@ def queued_seconds() -> float | None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds that count, each with a lap of every model, and a remark if they are not what was asked for."""
+    """The rounds that count, each with a lap of every model.
+
+    Args:
+        laps: The laps of each round, in the order of the models.
+        share: The share of the processor time asked for that the models got, if the machine was busy.
+        few: Whether there was no time for enough rounds.
+    """
 
     laps: list[list[Lap]]
-    remark: str | None = None
+    share: float | None = None
+    few: bool = False
 
     def latency(self, model: int) -> float:
         """The median seconds of a model's passes."""
@@ -93,8 +100,13 @@ class Rounds:
     def speedup(self, model: int) -> Speedup:
         """How many times faster a model is than the first."""
         ratio, low, high = median_interval([laps[0].seconds / laps[model].seconds for laps in self.laps])
-        remark = f"{self.remark}; ± {(high - low) / 2 / ratio:.0%}" if self.remark else None
-        return Speedup(ratio=ratio, low=low, high=high, busy=remark)
+        busy = None
+        if self.share is not None:
+            spread = (high - low) / 2 / ratio
+            busy = f"machine busy: the models got {self.share:.0%} of the processor time they asked for; ± {spread:.0%}"
+        elif self.few:
+            busy = f"too slow for more rounds than {len(self.laps)}: the interval is their range"
+        return Speedup(ratio=ratio, low=low, high=high, busy=busy)
 
 
 def time_in_turns(
@@ -134,10 +146,9 @@ def time_in_turns(
     if len(quiet) >= min(rounds, fewest_for_median()):
         return Rounds(quiet)
     if len(quiet) == len(done):
-        return Rounds(quiet, f"time for {len(done)} rounds only")
+        return Rounds(quiet, few=True)
     best = sorted(done, key=_share, reverse=True)[:rounds]
-    share = median(_share(laps) for laps in best)
-    return Rounds(best, f"machine busy: the models got {share:.0%} of the processor time they asked for")
+    return Rounds(best, share=median(_share(laps) for laps in best))
 
 
 def _round(
