@@ -10,8 +10,10 @@ from itertools import chain, cycle, repeat
 from pathlib import Path
 
 import pytest
+import torch
 
 from tombola.shrink import timing
+from tombola.shrink.measuring import time_models
 from tombola.shrink.sizes import Speedup
 from tombola.shrink.timing import Lap, Stopwatch, queued_seconds, time_in_turns
 
@@ -143,6 +145,57 @@ def test_a_model_too_slow_for_an_interval_says_so() -> None:
     assert len(found.laps) == 2
     busy = "too slow for more rounds than 2: the interval is their range"
     assert found.speedup(1) == Speedup(ratio=4, low=4, high=4, busy=busy)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+class Contended(Machine):
+    """A machine on which models with several threads are held up, as if these spun for each other."""
+
+    def lap(self, run: Callable[[], object]) -> Lap:
+        self.held_up = repeat(1e3 if torch.get_num_threads() > 1 else 0.0)
+        return super().lap(run)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_machine_too_busy_for_several_threads_is_measured_with_one() -> None:
+    machine, opened = Contended(), []
+
+    def models() -> list[Callable[[int], None]]:
+        opened.append(torch.get_num_threads())
+        return machine.dense_and_ticket()
+
+    session = time_models(models, lambda size: [size], (1, 2), rounds=7, seconds=1e9, watch=machine)
+    assert (opened, session.threads, torch.get_num_threads()) == ([2, 1], 1, 2)
+    busy = "machine busy: measured with one thread; ± 0%"
+    assert {size: found.speedup(1) for size, found in session.rounds.items()} == {
+        size: Speedup(ratio=4, low=4, high=4, busy=busy) for size in (1, 2)
+    }
+    assert session.rounds[2].latency(0) == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_several_threads_are_kept_on_a_quiet_machine_and_for_a_model_alone() -> None:
+    quiet, busy = Machine(), Contended()
+    for machine, models in ((quiet, quiet.dense_and_ticket()), (busy, busy.dense_and_ticket()[:1])):
+        session = time_models(
+            lambda models=models: models, lambda size: [size], (1,), rounds=7, watch=machine
+        )
+        assert session.threads == 2
+        assert not session.rounds[1].fallback
+
+
+def test_one_thread_on_a_busy_machine_says_how_busy() -> None:
+    machine = Machine(held_up=repeat(1.0))
+    session = time_models(machine.dense_and_ticket, lambda size: [size], (1,), rounds=7, watch=machine)
+    expected = "machine busy: the models got 20% of the processor time they asked for; ± 0%"
+    assert (session.threads, session.rounds[1].speedup(1).busy) == (1, expected)
 
 
 def test_waiting_threads_are_counted_where_the_system_does(

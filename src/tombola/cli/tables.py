@@ -141,13 +141,17 @@ def attack_table(name: str, report: AttackReport) -> Table:
 
 
 def size_table(title: str, rows: Sequence[Row]) -> Table:
-    """Before and after, with the ratio of each."""
-    table = Table("", title=title, title_justify="left")
+    """Before and after, with the ratio of each; that of a time with its 95 % interval."""
+    table, remarks = Table("", title=title, title_justify="left", caption_justify="left"), []
     for column in ("before", "after", "ratio"):
         table.add_column(column, justify="right")
     for row in rows:
         before, after = (scaled(value, row.unit) for value in (row.before, row.after))
-        table.add_row(row.what, before, after, f"{row.ratio:.2f} ×")
+        interval = f" ({row.low:.2f} to {row.high:.2f})" if row.speedup else ""
+        table.add_row(row.what, before, after, f"{row.ratio:.2f} ×{interval}")
+        if row.speedup and row.speedup.busy:
+            remarks.append(f"{row.what}: {row.speedup.busy}")
+    table.caption = "\n".join(remarks) or None
     return table
 
 
@@ -160,14 +164,28 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def export_table(done: Export) -> Table:
-    """How far onnxruntime is from PyTorch."""
-    table = Table("", title="ONNX", title_justify="left")
+    """How far onnxruntime is from PyTorch, and how many times faster."""
+    batches = list(done.speedup)
+    table = Table("", title="ONNX", caption=f"on {done.texts}", title_justify="left", caption_justify="left")
     for column in ("bytes", "largest difference", "same decision"):
         table.add_column(column, justify="right")
-    table.add_row("float32", f"{done.bytes:,}", f"{done.max_difference:.2g}", "")
-    if done.int8:
+    if done.metric:
+        table.add_column(done.metric, justify="right")
+    for batch in batches:
+        table.add_column(f"speed-up over PyTorch\nbatch of {batch}", justify="right")
+    for name, model, agreement in (
+        ("float32", done, ""),
+        *((("int8", done.int8, _percent(done.int8.agreement)),) if done.int8 else ()),
+    ):
+        score = [_percent(model.score)] if done.metric else []
+        speeds = (model.speedup[batch] for batch in batches)
         table.add_row(
-            "int8", f"{done.int8.bytes:,}", f"{done.int8.max_difference:.2g}", f"{done.int8.agreement:.1%}"
+            name,
+            f"{model.bytes:,}",
+            f"{model.max_difference:.2g}",
+            agreement,
+            *score,
+            *(f"{speed.ratio:.2f} × ({speed.low:.2f} to {speed.high:.2f})" for speed in speeds),
         )
     return table
 

@@ -1,7 +1,8 @@
 """How large and how fast a model is: parameters, FLOPs, bytes, and speed measured in turns with another model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -50,18 +51,20 @@ def measure(
         batch_sizes: Texts in a forward pass.
         texts: What to time on; random tokens, 128 a text, if not given.
         rounds: Undisturbed rounds wanted for each batch size.
-        seconds: Time for each batch size; no round begins after it.
+        seconds: Time for each batch size, and again if the machine is busy; no round begins after it.
     """
     texts = texts or RandomTokens.fitting(models[0].config)
-    watch = Stopwatch(accelerated=models[0].device.type != "cpu")
-    timed: dict[int, Rounds] = {}
-    with ExitStack() as settings, torch.inference_mode():
+    with ExitStack() as settings:
         for model in models:
             settings.enter_context(evaluating(model, texts.pad_id(model.config)))
-        for size in batch_sizes:
-            batches = texts.batches(models[0], size, rounds)
-            runs = [forward_pass(model) for model in models]
-            timed[size] = time_in_turns(runs, batches, rounds=rounds, seconds=seconds, watch=watch)
+        timed, threads = time_models(
+            lambda: [forward_pass(model) for model in models],
+            lambda size: texts.batches(models[0], size, rounds),
+            batch_sizes,
+            rounds=rounds,
+            seconds=seconds,
+            watch=Stopwatch(accelerated=models[0].device.type != "cpu"),
+        )
     sizes = [
         Sizes(
             parameters=model.num_parameters(),
@@ -70,7 +73,7 @@ def measure(
             length=texts.length,
             latency={size: found.latency(index) for size, found in timed.items()},
             texts=texts.about,
-            threads=torch.get_num_threads(),
+            threads=threads,
             device=device_name(str(model.device)),
         )
         for index, model in enumerate(models)
@@ -79,6 +82,58 @@ def measure(
         {size: found.speedup(index) for size, found in timed.items()} for index in range(1, len(models))
     ]
     return Measurement(sizes, speedups)
+
+
+class Session(NamedTuple):
+    """Models timed in turns: the rounds at each batch size, and the threads of all of them."""
+
+    rounds: dict[int, Rounds]
+    threads: int
+
+
+@torch.inference_mode()
+def time_models(
+    open_models: Callable[[], Sequence[Callable[[Batch], object]]],
+    batches: Callable[[int], Sequence[Batch]],
+    batch_sizes: Sequence[int],
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    watch: Stopwatch | None = None,
+) -> Session:
+    """Time models in turns at each batch size; with one thread if the machine is too busy for several.
+
+    Where one of a model's threads has to wait for a processor, the others spin until it is back. On a busy machine
+    that takes longer than the work itself, however small the model, and ratios come out near one.
+
+    Args:
+        open_models: Gives what to run on a batch, with the threads that torch has then.
+        batches: Gives the batches of a size.
+        batch_sizes: Texts in a forward pass.
+        rounds: Undisturbed rounds wanted for each batch size.
+        seconds: Time for each batch size, and again with one thread.
+        watch: What measures a pass.
+    """
+    watch, threads = watch or Stopwatch(), torch.get_num_threads()
+    inputs = {size: batches(size) for size in batch_sizes}
+
+    def timed() -> Iterator[tuple[int, Rounds]]:
+        models = open_models()
+        for size in batch_sizes:
+            yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch)
+
+    found: dict[int, Rounds] = {}
+    for size, done in timed():
+        found[size] = done
+        if done.share is not None and len(done.laps[0]) > 1 and threads > 1 and not watch.accelerated:
+            break
+    else:
+        return Session(found, threads)
+    torch.set_num_threads(1)
+    try:
+        return Session({size: replace(done, fallback=True) for size, done in timed()}, 1)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def forward_pass(model: PreTrainedModel) -> Callable[[Batch], object]:

@@ -21,11 +21,11 @@ from tombola.evaluation.predict import evaluating
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
-from tombola.shrink.measuring import forward_pass
+from tombola.shrink.measuring import forward_pass, time_models
 from tombola.shrink.runtime import open_session, run_session, session_pass, try_session
 from tombola.shrink.sizes import Speedup
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
-from tombola.shrink.timing import ROUNDS, time_in_turns
+from tombola.shrink.timing import ROUNDS
 
 BATCHES_AND_LENGTHS = ((1, 5), (2, 16), (5, 33), (3, 128))
 TOLERANCE = 1e-4
@@ -158,16 +158,17 @@ def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[Non
     return evaluating(model, texts.pad_id(model.config) if isinstance(texts, TaskTexts) else pad)
 
 
-@torch.inference_mode()
 def _time(
     model: PreTrainedModel, files: list[Path], texts: Texts, batch_sizes: Sequence[int], rounds: int
 ) -> list[dict[int, Speedup]]:
     """For each file, how many times faster onnxruntime is than PyTorch, by batch size."""
-    runs = [forward_pass(model), *(session_pass(open_session(file)) for file in files)]
-    timed = {
-        size: time_in_turns(runs, texts.batches(model, size, rounds), rounds=rounds) for size in batch_sizes
-    }
-    return [{size: found.speedup(at) for size, found in timed.items()} for at in range(1, len(runs))]
+    timed, _ = time_models(
+        lambda: [forward_pass(model), *(session_pass(open_session(file)) for file in files)],
+        lambda size: texts.batches(model, size, rounds),
+        batch_sizes,
+        rounds=rounds,
+    )
+    return [{size: found.speedup(at) for size, found in timed.items()} for at in range(1, len(files) + 1)]
 
 
 class _Tensors(nn.Module):

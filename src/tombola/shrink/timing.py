@@ -16,7 +16,7 @@ from tombola.evaluation.intervals import fewest_for_median, median_interval
 from tombola.shrink.sizes import Speedup
 
 ROUNDS = 15
-SECONDS = 30.0  # for all rounds together; a forward pass is not interrupted
+SECONDS = 20.0  # for all rounds together; a forward pass is not interrupted
 ATTEMPTS = 3  # times the wanted rounds, while rounds are disturbed
 QUIET = 0.95  # share of the processor time asked for that an undisturbed pass gets
 WARM_UP = 2
@@ -87,11 +87,13 @@ class Rounds:
         laps: The laps of each round, in the order of the models.
         share: The share of the processor time asked for that the models got, if the machine was busy.
         few: Whether there was no time for enough rounds.
+        fallback: Whether the models had one thread, because the machine was too busy for more.
     """
 
     laps: list[list[Lap]]
     share: float | None = None
     few: bool = False
+    fallback: bool = False
 
     def latency(self, model: int) -> float:
         """The median seconds of a model's passes."""
@@ -100,10 +102,14 @@ class Rounds:
     def speedup(self, model: int) -> Speedup:
         """How many times faster a model is than the first."""
         ratio, low, high = median_interval([laps[0].seconds / laps[model].seconds for laps in self.laps])
-        busy = None
+        remarks = []
         if self.share is not None:
-            spread = (high - low) / 2 / ratio
-            busy = f"machine busy: the models got {self.share:.0%} of the processor time they asked for; ± {spread:.0%}"
+            remarks.append(f"the models got {self.share:.0%} of the processor time they asked for")
+        if self.fallback:
+            remarks.append("measured with one thread")
+        busy = None
+        if remarks:
+            busy = f"machine busy: {', '.join(remarks)}; ± {(high - low) / 2 / ratio:.0%}"
         elif self.few:
             busy = f"too slow for more rounds than {len(self.laps)}: the interval is their range"
         return Speedup(ratio=ratio, low=low, high=high, busy=busy)
