@@ -105,7 +105,13 @@ def cell(
     """
     fields = {name: changes.pop(name) for name in list(changes) if name in CellResult.model_fields}
     axes = changes | ({} if sparsity is None else {"draw.sparsity": sparsity}) | {"seed": seed}
-    raw: dict[str, Any] = {"model": "minilm", "task": "reviews", "retrain": {}, **(recipe or {}), "seed": seed}
+    raw: dict[str, Any] = {
+        "model": "minilm",
+        "task": "reviews",
+        "retrain": {},
+        **(recipe or {}),
+        "seed": seed,
+    }
     if sparsity is not None:
         raw |= {"search": raw.get("search") or {"method": "magnitude"}, "draw": {"sparsity": sparsity}}
     for axis, value in changes.items():

@@ -11,12 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tombola.cli.tables.layout import Column, Grid
+from tombola.results.formatting import write_speedup
 
 if TYPE_CHECKING:
     from tombola.attacks import AttackReport
     from tombola.evaluation.scores import Score
     from tombola.masks import Mask
     from tombola.shrink import Export, Row
+    from tombola.shrink.onnx import Int8
     from tombola.tickets.comparison import Comparison
 
 
@@ -65,15 +67,19 @@ def attack_table(name: str, report: AttackReport) -> Grid:
 
 
 def size_table(title: str, rows: Sequence[Row]) -> Grid:
-    """Before and after, with the ratio of each."""
+    """Before and after, with the ratio of each; that of a time with its 95 % interval."""
+    busy = [f"{row.what}: {row.speedup.busy}" for row in rows if row.speedup and row.speedup.busy]
     return Grid(
         title,
         [Column("", [row.what for row in rows], "left")],
         [
             Column("before", [scaled(row.before, row.unit) for row in rows]),
             Column("after", [scaled(row.after, row.unit) for row in rows]),
-            Column("ratio", [f"{row.ratio:.2f} ×" for row in rows]),
+            Column(
+                "ratio", [write_speedup(row.speedup) if row.speedup else f"{row.ratio:.2f} ×" for row in rows]
+            ),
         ],
+        caption=busy,
     )
 
 
@@ -86,18 +92,24 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def export_table(done: Export) -> Grid:
-    """How far onnxruntime is from PyTorch."""
-    kinds = {"float32": (done.bytes, done.max_difference, "")}
-    if done.int8:
-        kinds["int8"] = (done.int8.bytes, done.int8.max_difference, _percent(done.int8.agreement))
+    """How far onnxruntime is from PyTorch on the same texts, and how many times faster."""
+    kinds: dict[str, Export | Int8] = {"float32": done, **({"int8": done.int8} if done.int8 else {})}
+    agreement = ["", *([_percent(done.int8.agreement)] if done.int8 else [])]
+    score = [Column(done.metric, [_percent(kind.score) for kind in kinds.values()])] if done.metric else []
     return Grid(
         "ONNX",
         [Column("", list(kinds), "left")],
         [
-            Column("bytes", [f"{size:,}" for size, _, _ in kinds.values()]),
-            Column("largest difference", [f"{difference:.2g}" for _, difference, _ in kinds.values()]),
-            Column("same decision", [agreement for _, _, agreement in kinds.values()]),
+            Column("bytes", [f"{kind.bytes:,}" for kind in kinds.values()]),
+            Column("largest difference", [f"{kind.max_difference:.2g}" for kind in kinds.values()]),
+            Column("same decision", agreement),
+            *score,
+            *(
+                Column(f"batch {batch}", [write_speedup(kind.speedup[batch]) for kind in kinds.values()])
+                for batch in done.speedup
+            ),
         ],
+        caption=[f"on {done.texts}; by batch, how many times faster than PyTorch (95 % interval)"],
     )
 
 
