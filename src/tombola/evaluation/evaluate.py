@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
+from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
 from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
 
@@ -39,7 +40,7 @@ def evaluate_split(
     tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ import torch
 from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import each_batch, require_finite
 from tombola.evaluation.scores import Score
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.blocks import IGNORED
 
@@ -25,7 +26,7 @@ def predict_tokens(
     collate: Collate,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
     """The predicted and the true id of every token that is asked for, (tokens, 2) in the order of the data."""
