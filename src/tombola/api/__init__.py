@@ -10,7 +10,16 @@ from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.api.overview import catalogue, doctor, report, validate
-    from tombola.api.running import plan_run, plan_transfer, quickstart, run, share, study, transfer
+    from tombola.api.running import (
+        plan_run,
+        plan_share,
+        plan_transfer,
+        quickstart,
+        run,
+        share,
+        study,
+        transfer,
+    )
     from tombola.api.tickets import attack, convert_pruned_heads, evaluate, export, inspect, pack, shrink
 
 _HOME = {
@@ -23,6 +32,7 @@ _HOME = {
     "inspect": "tickets",
     "pack": "tickets",
     "plan_run": "running",
+    "plan_share": "running",
     "plan_transfer": "running",
     "quickstart": "running",
     "report": "overview",
@@ -44,6 +54,7 @@ __all__ = [
     "inspect",
     "pack",
     "plan_run",
+    "plan_share",
     "plan_transfer",
     "quickstart",
     "report",

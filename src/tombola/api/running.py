@@ -10,7 +10,7 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan, plan_cells
 from tombola.pipeline.runner import run_plan
-from tombola.pipeline.sharing import plan_share
+from tombola.pipeline.sharing import plan_share as plan_sharing
 from tombola.pipeline.study import StudySettings, plan_study, read_study
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.builtin import find_recipe
@@ -135,11 +135,13 @@ def share(
         watcher: Is told what happens.
         **settings: Changes by keyword, with `__` for dots.
     """
-    if isinstance(recipe, Plan):
-        plan = recipe
-    else:
-        plan = plan_share(load_recipe(find_recipe(recipe), overrides, **settings))
+    plan = recipe if isinstance(recipe, Plan) else plan_share(recipe, overrides, **settings)
     return _carry_out(plan, output, store, engine, watcher, tickets=True)
+
+
+def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
+    """What `share` would do with a recipe. Nothing runs."""
+    return plan_sharing(load_recipe(find_recipe(recipe), overrides, **settings))
 
 
 def transfer(

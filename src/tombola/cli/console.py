@@ -39,13 +39,18 @@ class Screen:
     def print(self, what: RenderableType) -> None:
         """Show a table or a sentence."""
         if not (self.quiet or self.muted):
-            self.results.print(what, highlight=False, soft_wrap=isinstance(what, str))
+            _print(self.results, what)
+
+    def complain(self, text: str) -> None:
+        """Say on stderr what went wrong, even when quiet."""
+        if not self.muted:
+            err.print(text, style="red", soft_wrap=True, highlight=False, markup=False)
 
     def wrote(self, what: str, path: Path) -> None:
         """Say where something was written."""
         self.paths[what] = str(path)
         if not self.muted and not (self.quiet and self.events):
-            self.results.print(f"{what:<8} {path}", soft_wrap=True, highlight=False, markup=False)
+            _print(self.results, f"{what:<8} {path}")
 
     def finish(self, **figures: Any) -> None:
         """Close the events with the result: the paths of all that was written, and the verb's main figures."""
@@ -89,6 +94,14 @@ class Screen:
 
         assert self.events is not None
         return Events(self.events)
+
+
+def _print(console: Console, what: RenderableType) -> None:
+    """Words as they are: lines are not broken, and brackets are no markup."""
+    if isinstance(what, str):
+        console.print(what, soft_wrap=True, highlight=False, markup=False)
+    else:
+        console.print(what, highlight=False)
 
 
 @contextmanager

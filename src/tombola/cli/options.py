@@ -34,9 +34,7 @@ def _named_recipes(incomplete: str) -> list[str]:
 
 Recipe = Annotated[
     str,
-    typer.Argument(
-        help="A recipe file, or the name of a built-in recipe.", autocompletion=_named_recipes
-    ),
+    typer.Argument(help="A recipe file, or the name of a built-in recipe.", autocompletion=_named_recipes),
 ]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")]
 Output = Annotated[
@@ -58,6 +56,9 @@ Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder or
 TaskName = Annotated[
     str | None, typer.Option(help="The model's task; a ticket knows its own, or has several.")
 ]
+MaxLength = Annotated[
+    int | None, typer.Option(help="Tokens that texts are cut at; else as in training, or 128.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost; run nothing.")]
 Report = Annotated[bool, typer.Option(help="Also write report.html.")]
 EngineName = Annotated[
@@ -76,7 +77,9 @@ Plugins = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and the paths of results only.")]
-Json = Annotated[bool, typer.Option("--json", help="Write events and the result to stdout, a JSON object a line.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Write events and the result to stdout, a JSON object a line.")
+]
 
 
 def verb(
@@ -104,7 +107,9 @@ def verb(
         ]
 
         @wraps(function)
-        def command(*, plugin: list[str] | None, quiet: bool = False, json: bool = False, **options: Any) -> None:
+        def command(
+            *, plugin: list[str] | None, quiet: bool = False, json: bool = False, **options: Any
+        ) -> None:
             with console.opened(quiet=quiet, as_json=json) as screen:
                 try:
                     load_plugins(plugin)
@@ -146,7 +151,9 @@ def chosen_engine(
     from tombola.pipeline.study import StudySettings
 
     if ranks() > 1:
-        raise TombolaError("under `accelerate launch` all processes train together: leave out --engine and --workers")
+        raise TombolaError(
+            "under `accelerate launch` all processes train together: leave out --engine and --workers"
+        )
     base = base or Local()
     kind = name or ("ray" if address else base.kind)
     kept = base.model_dump(exclude_defaults=True) if kind == base.kind else {}

@@ -125,7 +125,9 @@ def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
     """Run stages as they come down the line, until the other end is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the first process ends the others
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the first process ends the others
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     import torch
