@@ -57,11 +57,12 @@ def evaluate(
     shared = tasks_of(model) if task is None else []
     folder, targets = Path(data) if data else None, list(on)
     work = []
-    for name in shared or [task]:
+    names: list[str | None] = [*shared] or [task]
+    for name in names:
         opened = open_classifier(model, name, max_length)
         for target in targets:
-            source, split = find_target(target, opened.task)
-            loaded = Task.named(source).load(split, folder=folder, limit=limit)
+            source, part = find_target(target, opened.task)
+            loaded = Task.named(source).load(part, folder=folder, limit=limit)
             work.append((f"{name}: {target}" if shared else target, opened, loaded))
     scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
     for label, opened, split in work:

@@ -121,7 +121,7 @@ def verb(
                     console.err.print("tombola: interrupted; the same command goes on where it stopped")
                     raise typer.Exit(130) from None
 
-        command.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        command.__signature__ = signature.replace(parameters=[*own, *added])
         command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
         del command.__wrapped__  # type: ignore[attr-defined]  # its signature is another
         to.command(name)(command)

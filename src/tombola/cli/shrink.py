@@ -53,7 +53,7 @@ def shrink(
         else:
             shrunk = api.shrink(ticket, output, task=task)
     if convert_pruned_heads:
-        heads = [len(layer.heads) for layer in shape.layers]
+        heads = [len(layer.heads or ()) for layer in shape.layers]
         screen.print(f"heads left in each layer: {', '.join(map(str, heads))}")
         screen.wrote("written", output)
         screen.finish(heads=heads)
