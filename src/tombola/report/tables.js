@@ -45,7 +45,7 @@ function drawHead(columns) {
 function drawValue(value, column) {
   if (value === null) return element("td", {}, "–");
   if (typeof value !== "object") return element("td", { class: column.format === "text" && "text" }, FORMATS[column.format](value));
-  const write = FORMATS[column.format];
+  const write = FORMATS[value.format ?? column.format];
   return element("td", { class: value.best && "best" }, write(value.value), element("small", {}, `${write(value.low)} – ${write(value.high)}`));
 }
 

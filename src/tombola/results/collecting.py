@@ -59,7 +59,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
     evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
     scores = {on: found.scores for on, found in evaluated.items()}
-    scores |= {name: {UNDER_ATTACK: _as_score(attacked)} for name, attacked in attacks.items()}
+    scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     return CellResult(
         variant=plan.cell.variant,
         axes=plan.cell.axes,
@@ -86,7 +86,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     )
 
 
-def _as_score(attacked: Attacked) -> Score:
+def attack_score(attacked: Attacked) -> Score:
     """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
     share, n = attacked.accuracy_under_attack, attacked.n
     return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")

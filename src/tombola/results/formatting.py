@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tombola.pipeline.stages.measure import Speedup
-from tombola.results.record import Estimate
+if TYPE_CHECKING:
+    from tombola.pipeline.stages.measure import Speedup
+    from tombola.results.record import Estimate
 
 CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
 """Metrics between −1 and 1, which are numbers; all others are shares, written in percent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,7 +13,7 @@ from tombola.pipeline.stages.base import Drawn
 from tombola.pipeline.stages.measure import Measured, Speedup
 from tombola.pipeline.stages.train import Frozen
 
-FORMAT = 2
+FORMAT: Final = 2
 """Raise it when the meaning of a field changes: a record of another format is refused."""
 
 UNDER_ATTACK = "under attack"
