@@ -5,8 +5,8 @@ import os
 import sys
 from importlib import import_module
 
-from tombola.cli.console import err
-from tombola.cli.options import app
+from tombola.cli.console import stop
+from tombola.cli.options import INTERRUPTED, app
 from tombola.errors import TombolaError
 
 __all__ = ["app", "main"]
@@ -27,7 +27,7 @@ def main() -> None:
     try:
         app(prog_name="tombola")
     except TombolaError as error:
-        _stop(str(error), 2)
+        stop(str(error), 2)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -42,11 +42,6 @@ def main() -> None:
             if error.errno == errno.ENOSPC
             else ""
         )
-        _stop(f"{place}{error.strerror}{advice}", 2)
+        stop(f"{place}{error.strerror}{advice}", 2)
     except KeyboardInterrupt:
-        _stop("interrupted; the same command goes on where it stopped", 130)
-
-
-def _stop(sentence: str, code: int) -> None:
-    err.print(f"tombola: {sentence}", style="red", soft_wrap=True, highlight=False, markup=False)
-    sys.exit(code)
+        stop(INTERRUPTED, 130)

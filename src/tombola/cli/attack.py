@@ -81,9 +81,12 @@ def attack(
                     progress=progress,
                 )
             reports[one].save(folder)
+    if len(tasks) > 1:
+        screen.print(tables.attacks_table(model, {str(one): report for one, report in reports.items()}))
     for one, report in reports.items():
         name = f"{one}: " if len(tasks) > 1 else ""
-        screen.print(tables.attack_table(f"{name}{model}", report))
+        if not name:
+            screen.print(tables.attack_table(model, report))
         screen.wrote(f"{name}examples", folders[one] / "examples.csv")
         screen.wrote(f"{name}page", folders[one] / "diff.html")
         if as_task:

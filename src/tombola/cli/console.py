@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from rich.console import Console, RenderableType
 
@@ -96,6 +97,24 @@ class Screen:
         return Events(self.events)
 
 
+def stop(sentence: str, code: int) -> NoReturn:
+    """End the command with a sentence, red on a terminal."""
+    err.print(f"tombola: {sentence}", style="red", soft_wrap=True, highlight=False, markup=False)
+    sys.exit(code)
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Without the package's warnings."""
+    logger = logging.getLogger("tombola")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _print(console: Console, what: RenderableType) -> None:
     """Words as they are: lines are not broken, and brackets are no markup."""
     if isinstance(what, str):
@@ -111,4 +130,6 @@ def opened(*, quiet: bool, as_json: bool) -> Iterator[Screen]:
         stream = sys.stdout if as_json else None
         if as_json:
             stack.enter_context(redirect_stdout(sys.stderr))
+        if quiet:
+            stack.enter_context(_errors_only())
         yield Screen(quiet=quiet, events=stream, muted=os.environ.get("RANK", "0") != "0")

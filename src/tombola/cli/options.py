@@ -28,6 +28,9 @@ app = typer.Typer(
 )
 
 
+INTERRUPTED = "interrupted; the same command goes on where it stopped"
+
+
 def _named_recipes(incomplete: str) -> list[str]:
     return [name for name in recipe_names() if name.startswith(incomplete)]
 
@@ -106,8 +109,7 @@ def verb(
             for key, (kind, default) in shared.items()
         ]
 
-        @wraps(function)
-        def command(
+        def call(
             *, plugin: list[str] | None, quiet: bool = False, json: bool = False, **options: Any
         ) -> None:
             with console.opened(quiet=quiet, as_json=json) as screen:
@@ -118,12 +120,13 @@ def verb(
                     screen.fail(str(error))
                     raise
                 except KeyboardInterrupt:
-                    console.err.print("tombola: interrupted; the same command goes on where it stopped")
-                    raise typer.Exit(130) from None
+                    screen.fail("interrupted")
+                    console.stop(INTERRUPTED, 130)
 
+        command: Any = wraps(function)(call)
         command.__signature__ = signature.replace(parameters=[*own, *added])
         command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
-        del command.__wrapped__  # type: ignore[attr-defined]  # its signature is another
+        del command.__wrapped__  # its signature is another
         to.command(name)(command)
         return function
 

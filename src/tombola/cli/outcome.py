@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.table import Table
 
 from tombola.cli.console import Screen
 from tombola.cli.forecast import roughly
 
 if TYPE_CHECKING:
-    from tombola.pipeline.costs import Cost
     from tombola.pipeline.plan import Plan
     from tombola.results.result import Result
 
@@ -87,13 +84,14 @@ def _headlines(result: Result) -> list[dict[str, Any]]:
 
 def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
     """The stages of a plan, those that are finished, the training steps and the time of the rest."""
+    from tombola.cli import tables
     from tombola.foundations.caching import run_cache
     from tombola.pipeline.costs import estimate, total_seconds
     from tombola.store.store import Store
 
     with screen.watch("measuring how long a training step takes"), run_cache():
         costs = estimate(plan, Store(store))
-    screen.print(_plan_table(plan, costs))
+    screen.print(tables.plan_table(plan, costs))
     steps, asked = sum(cost.steps for cost in costs), sum(cost.asked_steps for cost in costs)
     share = f", {steps / asked:.0%} of what a script per cell would take" if asked else ""
     unknown = [cost.kind for cost in costs if cost.seconds is None]
@@ -111,22 +109,3 @@ def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
             "seconds_unknown_for": unknown,
         }
     )
-
-
-def _plan_table(plan: Plan, costs: Sequence[Cost]) -> Table:
-    """The stages by kind: how many cells ask for, share and find finished, and what the rest takes."""
-    count = len(plan.cells)
-    table = Table(title=f"{plan.name}: {count} {'cell' if count == 1 else 'cells'}", title_justify="left")
-    for column in ("stage", "asked for", "shared", "finished", "to run", "training steps", "estimated"):
-        table.add_column(column, justify="left" if column == "stage" else "right")
-    for cost in costs:
-        table.add_row(
-            cost.kind,
-            f"{cost.asked:,}",
-            f"{cost.asked - cost.stages:,}",
-            f"{cost.finished:,}",
-            f"{cost.stages - cost.finished:,}",
-            f"{cost.steps:,}" if cost.asked_steps else "",
-            "unknown" if cost.seconds is None else roughly(cost.seconds) if cost.seconds else "",
-        )
-    return table
