@@ -28,15 +28,20 @@ class Bars(View):
     def __init__(self, console: Console) -> None:
         self.console = console
         self._spinner = Spinner("dots", text="starting")
-        self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4, transient=True)
+        self._drawn = Group(self._spinner)
+        self._live: Live | None = None
 
     def start(self) -> None:
         """Begin to draw."""
+        self._live = Live(
+            get_renderable=self.render, console=self.console, refresh_per_second=4, transient=True
+        )
         self._live.start()
 
     def stop(self) -> None:
         """Clear the lines and give the terminal back."""
-        self._live.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def on_phase(self, phase: str) -> None:
         """Say it beside the spinner."""
@@ -48,23 +53,33 @@ class Bars(View):
         self.console.print(Text(f"       its log: {failure.log}"), soft_wrap=True)
 
     def render(self) -> Group:
-        """The lines as they are now."""
-        with self.lock:
-            rows = list(self.forecast.running.values())
-            if not rows:
-                return Group(self._spinner)
-            lines: list[Any] = [self._overall()] if self.forecast.stages > 1 else []
-            table = Table.grid(padding=(0, 1), expand=True)
-            table.add_column(ratio=3, no_wrap=True, overflow="ellipsis")
-            table.add_column(ratio=2)
-            for _ in range(3):
-                table.add_column(no_wrap=True, justify="right")
-            for running in rows[:ROWS]:
-                table.add_row(*self._row(running))
-            lines.append(table)
-            if len(rows) > ROWS:
-                lines.append(Text(f"  and {len(rows) - ROWS} more"))
-            return Group(*lines)
+        """The lines as they are now, or as they were while something changes: drawing never waits.
+
+        Whoever holds the lock may be printing, and printing waits for the drawing.
+        """
+        if self.lock.acquire(blocking=False):
+            try:
+                self._drawn = self._draw()
+            finally:
+                self.lock.release()
+        return self._drawn
+
+    def _draw(self) -> Group:
+        rows = list(self.forecast.running.values())
+        if not rows:
+            return Group(self._spinner)
+        lines: list[Any] = [self._overall()] if self.forecast.stages > 1 else []
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(ratio=3, no_wrap=True, overflow="ellipsis")
+        table.add_column(ratio=2)
+        for _ in range(3):
+            table.add_column(no_wrap=True, justify="right")
+        for running in rows[:ROWS]:
+            table.add_row(*self._row(running))
+        lines.append(table)
+        if len(rows) > ROWS:
+            lines.append(Text(f"  and {len(rows) - ROWS} more"))
+        return Group(*lines)
 
     def _overall(self) -> Table:
         forecast = self.forecast
