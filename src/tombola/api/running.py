@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tombola.foundations.paths import path_part
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan, plan_cells
@@ -196,7 +197,7 @@ def _carry_out(
 ) -> Result:
     """Run a plan, collect what came out, and keep it."""
     store = store if isinstance(store, Store) else Store(store)
-    folder = Path(output) if output is not None else Path("runs") / plan.name
+    folder = Path(output) if output is not None else Path("runs") / path_part(plan.name)
     outcome = run_plan(plan, store, folder / RESULTS, engine=engine, watcher=watcher, keep_going=keep_going)
     result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder)
     if is_main():

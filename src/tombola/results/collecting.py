@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import describe_machine
+from tombola.foundations.paths import path_part
 from tombola.foundations.versions import versions
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
@@ -126,7 +127,7 @@ def _write_tickets(
                 if place not in written:
                     _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
         elif cell_plan.mask is not None:
-            place = f"tickets/{cell.label}"
+            place = f"tickets/{path_part(cell.label)}"
             _write_one(cell_plan, cell, store, folder / place)
         if place is not None:
             written.add(place)
