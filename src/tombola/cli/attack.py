@@ -9,6 +9,7 @@ import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.errors import TombolaError
 
 if TYPE_CHECKING:
     from tombola.attacks.base import Attack
@@ -51,14 +52,12 @@ def attack(
     from tombola import api
     from tombola.cli import tables
     from tombola.cli.forecast import Job
-    from tombola.tickets.opening import tasks_of
+    from tombola.foundations.paths import path_part
 
     chosen = _configured(recipe, changes or [])
-    whole = output or Path("attacks") / f"{Path(model).name}-{recipe}"
-    tasks: list[str | None] = [task]
-    if task is None:
-        tasks = [*tasks_of(model)] or tasks
-    folders = {one: whole / one if one and len(tasks) > 1 else whole for one in tasks}
+    whole = output or Path("attacks") / path_part(f"{Path(model).name}-{recipe}")
+    tasks = _tasks(screen, model, task)
+    folders = {one: whole / path_part(one) if one and len(tasks) > 1 else whole for one in tasks}
     labels = {one: f"attack with {recipe}" + (f" on {one}" if len(tasks) > 1 else "") for one in tasks}
     reports = {}
     with screen.watch("loading the model") as watcher:
@@ -93,6 +92,26 @@ def attack(
             screen.wrote(f"{name}task", report.to_task(folders[one], f"{as_task}_{one}" if name else as_task))
     figures: dict[str, Any] = {str(one or model): report.summary() for one, report in reports.items()}
     screen.finish(attack=recipe, figures=figures)
+
+
+def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
+    """The tasks to attack: the one that is asked for, or all of a multi-task ticket that have labels to change."""
+    from tombola.models.finding import find_folder
+    from tombola.tasks import Task
+    from tombola.tickets.multitask import MultiTaskTicket, is_multi_task
+
+    if task is not None or not is_multi_task(folder := find_folder(model)):
+        return [task]
+    found: list[str | None] = []
+    for name, own in MultiTaskTicket.from_pretrained(folder).info["tasks"].items():
+        kind = Task.named(str(own["task"])).kind
+        if kind == "classification":
+            found.append(name)
+        else:
+            screen.complain(f"{name} is left out: attacks change labels, and it is a {kind} task")
+    if not found:
+        raise TombolaError(f"no task of {model} has labels that an attack could change")
+    return found
 
 
 def _configured(name: str, changes: list[str]) -> str | Attack:

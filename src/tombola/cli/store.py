@@ -95,9 +95,9 @@ def gc(
     found = garbage(opened, days)
     for item in found:
         screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
-    gone = collect_garbage(opened, found) if yes else found
-    said = "deleted" if yes else "would go; add --yes to delete them"
-    screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {said}")
+    gone = collect_garbage(opened, days) if yes else found
+    what = "deleted" if yes else "would go; add --yes to delete them"
+    screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {what}")
 
 
 def _size(number: float) -> str:
