@@ -68,7 +68,14 @@ def measured(ratio: float | None = None, milliseconds: float = 10.0, busy: str |
     def sizes(share: float) -> Sizes:
         latency = {1: milliseconds * share / 1000, 32: milliseconds * share / 50}
         return Sizes(
-            parameters=round(1e6 * share), bytes=round(4e6 * share), flops=1, length=48, latency=latency
+            parameters=round(1e6 * share),
+            bytes=round(4e6 * share),
+            flops=1,
+            length=48,
+            latency=latency,
+            texts="validation",
+            threads=1,
+            device="cpu",
         )
 
     if ratio is None:
