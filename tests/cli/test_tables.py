@@ -67,15 +67,22 @@ def test_the_quick_start_reads_at_a_glance():
 
 @pytest.mark.parametrize("rows", [1, 3, 6])
 def test_however_many_variants_there_are_nothing_is_broken(rows):
-    names = ["random", "magnitude, rewound", "iterative magnitude pruning", "early", "GraSP", "learned"][:rows]
+    names = ["random", "magnitude, rewound", "iterative magnitude pruning", "early", "GraSP", "learned"][
+        :rows
+    ]
     more = [judged(name, 0.6, 0.5, 0.2, 0.5, 1.3) for name in names]
     lines = printed(tables.result_table(quickstart(*more)))
     assert holds(lines, *names, "82.4 % ± 2.2", "31.0 % ± 4.6", "1.50 (1.45–1.55)", "product", "deepwordbug")
 
 
 def test_many_data_sets_go_in_blocks_with_the_names_repeated():
-    on = ["validation", *(f"reviews_{name}/test" for name in ("product", "tweets", "newspaper", "hotels", "books"))]
-    cells = [cell(f"a rather long name number {index}", dict.fromkeys(on, 0.5 + index / 20)) for index in range(6)]
+    on = [
+        "validation",
+        *(f"reviews_{name}/test" for name in ("product", "tweets", "newspaper", "hotels", "books")),
+    ]
+    cells = [
+        cell(f"a rather long name number {index}", dict.fromkeys(on, 0.5 + index / 20)) for index in range(6)
+    ]
     lines = printed(tables.result_table(result(*cells)))
     assert holds(lines, "validation", "product", "tweets", "newspaper", "hotels", "books", "75.0 % ± 4.3")
     assert sum("a rather long name number 5" in line for line in lines) == 2
@@ -111,7 +118,10 @@ def test_a_correlation_is_a_number_and_metrics_that_differ_are_in_the_headings()
 def test_doubts_stand_below_the_table():
     found = result(cell("dense", 0.5, constants={"validation": 0.5}))
     text = " ".join(" ".join(printed(tables.result_table(found))).split())
-    assert "note: dense has not learned the task: 50.0 % on validation, where one answer to all has 50.0 %" in text
+    assert (
+        "note: dense has not learned the task: 50.0 % on validation, where one answer to all has 50.0 %"
+        in text
+    )
 
 
 def test_text_in_brackets_stays_text():
@@ -130,7 +140,10 @@ def test_the_phases_with_their_super_ticket():
     lines = printed(tables.phase_table(found, found.phases()[0]))
     assert holds(lines, "10 %", "95 %", "90.0 % ± 3.0", "I", "III", "parameters", "units")
     assert not any("losing" in line for line in lines)
-    assert any(line.startswith("super ticket, chosen on validation: 10 % (95 % of parameters left)") for line in lines)
+    assert any(
+        line.startswith("super ticket, chosen on validation: 10 % (95 % of parameters left)")
+        for line in lines
+    )
 
 
 def test_a_transfer_of_all_of_glue():
@@ -147,7 +160,9 @@ def test_a_transfer_of_all_of_glue():
 def test_sharing_has_both_trainings_and_the_difference():
     def of(task, values):
         for variant, sparsity, value in zip((WITHOUT, WITH), (None, 0.2), values, strict=True):
-            yield cell(variant, value, sparsity, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+            yield cell(variant, value, sparsity, task=task).model_copy(
+                update={"axes": {"task": task, "seed": 1}}
+            )
 
     found = result(*of("mnli", (0.8, 0.82)), *of("rte", (0.6, 0.58)))
     lines = printed(tables.share_table(found, "validation"))
@@ -163,9 +178,15 @@ def test_a_mask_and_the_overlap_of_masks():
 
 
 def test_scores_sizes_and_attacks():
-    scores = {"validation": {"accuracy": score(0.8)}, "a/very/long/path/to/a/task.yaml": {"accuracy": score(0.7)}}
+    scores = {
+        "validation": {"accuracy": score(0.8)},
+        "a/very/long/path/to/a/task.yaml": {"accuracy": score(0.7)},
+    }
     assert holds(printed(tables.score_table("m", scores)), "0.8000", "a/very/long/path/to/a/task.yaml")
-    rows = [Row(what="parameters", before=22_700_000, after=11_350_000), Row(what="x", before=1, after=2, unit="B")]
+    rows = [
+        Row(what="parameters", before=22_700_000, after=11_350_000),
+        Row(what="x", before=1, after=2, unit="B"),
+    ]
     assert holds(printed(tables.size_table("t", rows)), "22.7 M", "2.00 ×", "0.50 ×")
     example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
     report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)

@@ -25,7 +25,7 @@ CURVES = {
     "losing": {0.2: 0.60, 0.4: 0.52, 0.6: 0.51},
 }
 TARGETS = {"validation": 0.01, "test": 0.0, "reviews_tweets/test": -0.1}
-ATTACK = "attack/a1"
+ATTACK = f"attack/{'a1' * 12}"
 
 
 def rich_result(folder: Path, store: Path, seeds: int = 3) -> Result:
@@ -43,7 +43,13 @@ def rich_result(folder: Path, store: Path, seeds: int = 3) -> Result:
             ticket.mkdir(parents=True, exist_ok=True)
             masks[one.axes["draw.sparsity"]].save(ticket / "mask.safetensors")
     keep_attack(store)
-    recipe = {"name": "rich", "about": HOSTILE, "model": "minilm", "task": "reviews", "seed": list(range(seeds))}
+    recipe = {
+        "name": "rich",
+        "about": HOSTILE,
+        "model": "minilm",
+        "task": "reviews",
+        "seed": list(range(seeds)),
+    }
     return result(
         *cells,
         folder=folder,
@@ -94,7 +100,9 @@ def _cell(
         sparsity,
         seed,
         under={"textfooler": under},
-        recipe={} if sparsity is None else {"search": {"method": "importance", "units": "head", "order": variant}},
+        recipe={}
+        if sparsity is None
+        else {"search": {"method": "importance", "units": "head", "order": variant}},
         curves={"textfooler": [attacked(under * share) for share in (0.4, 0.7, 1.0)]}
         if sparsity in (None, 0.2)
         else {},
@@ -105,7 +113,9 @@ def _cell(
         if variant == "winning" and sparsity == 0.2
         else None,
         ticket=None if sparsity is None else f"tickets/{variant}-{sparsity}",
-        mask=None if sparsity is None else Drawn.of(masks[sparsity], PARAMETERS).model_copy(
+        mask=None
+        if sparsity is None
+        else Drawn.of(masks[sparsity], PARAMETERS).model_copy(
             update={"weight_sparsity": sparsity * 0.9, "total_sparsity": sparsity * 0.5}
         ),
     )

@@ -10,7 +10,13 @@ DENSE = [cell("dense", value, seed=seed) for seed, value in enumerate((0.80, 0.8
 
 
 def test_the_sparsest_within_one_deviation_and_the_sparsest_not_below():
-    tickets = [("imp", 0.3, 0.83), ("imp", 0.5, 0.82), ("imp", 0.7, 0.801), ("imp", 0.9, 0.7), ("random", 0.3, 0.7)]
+    tickets = [
+        ("imp", 0.3, 0.83),
+        ("imp", 0.5, 0.82),
+        ("imp", 0.7, 0.801),
+        ("imp", 0.9, 0.7),
+        ("random", 0.3, 0.7),
+    ]
     cells = [cell(name, value, sparsity, seed) for name, sparsity, value in tickets for seed in range(3)]
     imp, random = result(*DENSE, *cells).matching("validation")
     assert (imp.within, imp.strict, imp.note) == (0.7, 0.5, None)
@@ -99,7 +105,9 @@ def test_under_attack_nothing_matches_a_dense_model_that_has_not_learned():
 
 
 def test_tickets_that_give_one_answer_to_all_are_named_together():
-    found = result(chance("dense", 0.9), *(chance("random", 0.5, sparsity) for sparsity in (0.5, 0.6, 0.7, 0.8)))
+    found = result(
+        chance("dense", 0.9), *(chance("random", 0.5, sparsity) for sparsity in (0.5, 0.6, 0.7, 0.8))
+    )
     assert found.notes == [
         "no better than one answer to all on validation: random · 50 %; random · 60 %; random · 70 %; and 1 more"
     ]

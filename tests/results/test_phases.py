@@ -137,7 +137,9 @@ def test_damaged_tickets_and_other_searches_are_no_part_of_it():
     others = [
         cell("shuffled", scores, 0.1, recipe={**importance(), "retrain": {"control": {"kind": "shuffle"}}}),
         cell("perturbed", scores, 0.1, recipe=importance()).model_copy(
-            update={"recipe": {**cell("x", scores, 0.1, recipe=importance()).recipe, "draw": {"perturb": 0.5}}}
+            update={
+                "recipe": {**cell("x", scores, 0.1, recipe=importance()).recipe, "draw": {"perturb": 0.5}}
+            }
         ),
         cell("magnitude", scores, 0.1),
     ]

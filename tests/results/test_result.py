@@ -106,7 +106,10 @@ def test_a_row_has_all_that_is_known_of_a_variant_on_a_data_set(found):
     assert imp["against"] == "dense"
     assert imp["difference"] == pytest.approx(0.01 / 3)
     assert imp["matching"] == "strict"
-    assert (imp["condition"], row(found, "imp", "hans/validation")["condition"]) == ("clean", "out of distribution")
+    assert (imp["condition"], row(found, "imp", "hans/validation")["condition"]) == (
+        "clean",
+        "out of distribution",
+    )
     assert row(found, "random")["matching"] == "below"
     assert row(found, "dense")["matching"] is None
     assert row(found, "imp", metric="mcc")["p"] is None
@@ -202,7 +205,10 @@ def test_conditions_are_the_task_s_own_data_other_data_and_attacks():
 
 
 def test_latex_has_a_line_for_each_row_and_no_bare_special_characters():
-    scores = {"validation": {"pearson": Score(-0.347, 0.02, 50, "Fisher z")}, "reviews_product/test": score(0.824)}
+    scores = {
+        "validation": {"pearson": Score(-0.347, 0.02, 50, "Fisher z")},
+        "reviews_product/test": score(0.824),
+    }
     imp = cell("imp", scores, 0.5, recipe={"search": {"method": "iterative"}}, **{"search.step": 0.1})
     text = result(cell("a_b & 50%", scores), imp).to_latex()
     assert text.splitlines() == [

@@ -46,7 +46,11 @@ def test_a_study_has_the_phases_and_decisions_of_a_run(world, store, ran, tmp_pa
 
 
 def test_every_cell_knows_what_one_answer_to_all_would_score(world, ran):
-    labels = [line.split("\t")[1] for line in (world.task.parent / "validation.tsv").read_text().split("\n")[1:] if line]
+    labels = [
+        line.split("\t")[1]
+        for line in (world.task.parent / "validation.tsv").read_text().split("\n")[1:]
+        if line
+    ]
     most = max(labels.count(label) for label in set(labels)) / len(labels)
     assert {cell.constants["validation"] for cell in ran.cells} == {most}
 

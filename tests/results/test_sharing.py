@@ -51,7 +51,9 @@ def test_an_average_of_different_metrics_has_no_metric():
     def scored(task, metric):
         values = {"validation": {metric: Score(0.5, 0.1, 50, "x")}}
         for variant, sparsity in ((WITHOUT, None), (WITH, 0.2)):
-            yield cell(variant, values, sparsity, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+            yield cell(variant, values, sparsity, task=task).model_copy(
+                update={"axes": {"task": task, "seed": 1}}
+            )
 
     rows = result(*scored("a", "accuracy"), *scored("b", "pearson")).sharing()
     assert [row.metric for row in rows] == ["accuracy", "pearson", None]

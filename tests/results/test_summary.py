@@ -32,7 +32,10 @@ def test_one_seed_has_its_standard_error_and_wilsons_interval():
 
 def test_a_correlation_of_one_seed_has_a_normal_interval():
     found = estimate_scores([Score(-0.3, 0.1, 50, "Fisher z")])
-    assert (found.low, found.high) == (pytest.approx(-0.3 - 1.96 * 0.1, abs=1e-4), pytest.approx(-0.104, abs=1e-4))
+    assert (found.low, found.high) == (
+        pytest.approx(-0.3 - 1.96 * 0.1, abs=1e-4),
+        pytest.approx(-0.104, abs=1e-4),
+    )
 
 
 def test_seeds_that_score_the_same_are_as_sure_as_one_run():
@@ -70,7 +73,10 @@ def test_a_dense_model_has_all_parameters_that_its_tickets_know_of():
 
 
 def test_the_speedup_over_seeds_is_a_geometric_mean_with_a_t_interval():
-    cells = [cell("heads", 0.8, 0.5, seed, measured=measured(ratio)) for seed, ratio in ((1, 1.0), (2, 2.0), (3, 4.0))]
+    cells = [
+        cell("heads", 0.8, 0.5, seed, measured=measured(ratio))
+        for seed, ratio in ((1, 1.0), (2, 2.0), (3, 4.0))
+    ]
     (row,) = result(*cells).summaries()
     half = 4.302653 * statistics.stdev([0.0, 1.0, 2.0]) / 3**0.5
     assert row.speedup[1].ratio == pytest.approx(2.0)
