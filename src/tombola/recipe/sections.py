@@ -96,5 +96,5 @@ class MeasureSettings(Settings):
 
     batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
     length: int | None = Field(
-        None, gt=0, description="tokens of a text; if not set, the texts that the result is evaluated on"
+        None, gt=0, description="tokens of a text; by default the task's own texts, as long as they are"
     )
