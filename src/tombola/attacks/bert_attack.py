@@ -1,6 +1,6 @@
 """BERT-Attack: a masked language model proposes the words. (Li et al., EMNLP 2020)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import Constraint, MaxChanged, SentenceSimilarity, satisfying
@@ -9,7 +9,7 @@ from tombola.attacks.requests import Steps, ask, ask_until, propose
 from tombola.attacks.text import Text, same_case
 
 
-@attacks("bert_attack")
+@attacks.register
 class BertAttack(Attack):
     """Algorithm 1: the most important words (at most 40 % of them), 48 proposals each, taken as they come.
 
@@ -20,6 +20,7 @@ class BertAttack(Attack):
 
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
 
+    name: Literal["bert_attack"] = "bert_attack"
     candidates: int = 48
     max_changed: float = 0.4
     min_similarity: float = 0.2

@@ -1,6 +1,6 @@
 """DeepWordBug: small misspellings in the words that matter. (Gao et al., DLS 2018)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import MaxEdits
@@ -12,7 +12,7 @@ from tombola.attacks.text import Text
 EDITS = [swap, substitute, delete, insert]
 
 
-@attacks("deepwordbug")
+@attacks.register
 class DeepWordBug(Attack):
     """Algorithm 1 with the Replace-1 score, and at most 30 edited letters.
 
@@ -22,6 +22,8 @@ class DeepWordBug(Attack):
     """
 
     paper: ClassVar[str] = (
+
+    name: Literal["deepwordbug"] = "deepwordbug"
         "Gao et al. (2018), Black-box Generation of Adversarial Text Sequences, Algorithm 1"
     )
 

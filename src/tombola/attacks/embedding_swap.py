@@ -1,6 +1,6 @@
 """Embedding swap: the attack that the Robust Tickets code ran under BERT-Attack's name. (Zheng et al., ACL 2022)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 
-@attacks("embedding_swap")
+@attacks.register
 class EmbeddingSwap(Attack):
     """BAE's search with ten word neighbours in place of its masked LM, and a stricter sentence similarity.
 
@@ -21,6 +21,8 @@ class EmbeddingSwap(Attack):
     """
 
     paper: ClassVar[str] = (
+
+    name: Literal["embedding_swap"] = "embedding_swap"
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )
 

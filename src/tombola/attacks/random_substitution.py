@@ -1,6 +1,6 @@
 """Random substitution: the baseline that every guided attack should beat."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,12 +10,13 @@ from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text, same_case
 
 
-@attacks("random_substitution")
+@attacks.register
 class RandomSubstitution(Attack):
     """Words in random order give way to a random one of their neighbours, whatever the model says of it."""
 
     paper: ClassVar[str] = "a control, not a published attack"
 
+    name: Literal["random_substitution"] = "random_substitution"
     candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
     max_changed: float = 0.4
 

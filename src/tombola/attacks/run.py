@@ -8,7 +8,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from tombola.attacks.base import Attack, Tools, attacks, name_of
+from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.journal import Journal
 from tombola.attacks.material import Labelled, Material
 from tombola.attacks.report import AttackReport, Example
@@ -49,7 +49,6 @@ def attack(
     same call again goes on after them. `progress` is called with the number of examples that have just ended.
     """
     chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
-    name = name_of(chosen)
     resources = resources or Resources()
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
@@ -64,8 +63,8 @@ def attack(
         mask=tokenizer.mask_token or tokenizer.unk_token or Tools.mask,
     )
     settings = {
-        "attack": name,
-        "settings": chosen.model_dump(),
+        "attack": chosen.name,
+        "settings": chosen.settings,
         "examples": material.fingerprint(indices),
         "attackable": material.attackable,
         "seed": seed,
@@ -97,8 +96,8 @@ def attack(
             if progress is not None:
                 progress(1)
     return AttackReport(
-        attack=name,
-        settings=chosen.model_dump(),
+        attack=chosen.name,
+        settings=chosen.settings,
         examples=sorted(found, key=lambda example: example.index),
         columns=material.columns,
         labels=material.labels,

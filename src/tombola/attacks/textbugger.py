@@ -1,6 +1,6 @@
 """TextBugger: bugs that a reader overlooks, in the sentences and words that matter. (Li et al., NDSS 2019)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from tombola.attacks.text import Text
 EDITS = [insert_blank, delete_inside, swap_inside, substitute_look_alike]
 
 
-@attacks("textbugger")
+@attacks.register
 class TextBugger(Attack):
     """Algorithm 2, the black-box attack: sentences by how much they speak for the label, words by deletion, five bugs.
 
@@ -25,6 +25,7 @@ class TextBugger(Attack):
 
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
 
+    name: Literal["textbugger"] = "textbugger"
     neighbours: int = Field(5, ge=1, le=TABLE_WIDTH)
     min_similarity: float = 0.8
 

@@ -40,7 +40,8 @@ def open_classifier(
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
     if max_length is None and ticket is not None:
-        max_length = TrainSettings(**ticket.recipe.get("train", {})).max_length
+        train = ticket.recipe.get("train", {})  # not checked: its loss may be that of a plugin
+        max_length = train.get("max_length", TrainSettings.model_fields["max_length"].default)
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
