@@ -1,11 +1,12 @@
 """Which words a language model puts in the place of the masked ones."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from tombola.evaluation.predict import each_batch, require_finite
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.definition import IGNORED
 
@@ -21,7 +22,7 @@ def predict_tokens(
     collate: Collate,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> np.ndarray:
     """The predicted and the true id of every token that is asked for, (tokens, 2) in the order of the data."""
     found: dict[int, np.ndarray] = {}
