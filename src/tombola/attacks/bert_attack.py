@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import Constraint, MaxChanged, SentenceSimilarity, satisfying
 from tombola.attacks.greedy import by_importance, substitution
@@ -21,9 +23,9 @@ class BertAttack(Attack):
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
 
     name: Literal["bert_attack"] = "bert_attack"
-    candidates: int = 48
-    max_changed: float = 0.4
-    min_similarity: float = 0.2
+    candidates: int = Field(48, gt=0, description="words that the masked language model proposes for each")
+    max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
+    min_similarity: float = Field(0.2, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by masking them; try the masked LM's proposals for each in turn."""

@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import MaxEdits
 from tombola.attacks.edits import delete, edited, insert, substitute, swap
@@ -22,12 +24,11 @@ class DeepWordBug(Attack):
     """
 
     paper: ClassVar[str] = (
-
-    name: Literal["deepwordbug"] = "deepwordbug"
         "Gao et al. (2018), Black-box Generation of Adversarial Text Sequences, Algorithm 1"
     )
 
-    max_edits: int = 30
+    name: Literal["deepwordbug"] = "deepwordbug"
+    max_edits: int = Field(30, gt=0, description="largest edit distance to the original")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by replacing them with the unknown token; misspell them in turn."""

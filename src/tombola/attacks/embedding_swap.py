@@ -21,14 +21,13 @@ class EmbeddingSwap(Attack):
     """
 
     paper: ClassVar[str] = (
-
-    name: Literal["embedding_swap"] = "embedding_swap"
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )
 
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
-    min_similarity: float = 0.85
-    window: int = 15
+    name: Literal["embedding_swap"] = "embedding_swap"
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
+    min_similarity: float = Field(0.85, ge=-1, le=1, description="least cosine of the two windows")
+    window: int = Field(15, gt=0, description="words around a change that similarity is taken over")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion; replace by neighbours of the same part of speech."""

@@ -17,8 +17,8 @@ class RandomSubstitution(Attack):
     paper: ClassVar[str] = "a control, not a published attack"
 
     name: Literal["random_substitution"] = "random_substitution"
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
-    max_changed: float = 0.4
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to choose from")
+    max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Replace words until the label changes or the allowed share of words is used up."""

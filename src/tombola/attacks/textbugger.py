@@ -26,8 +26,8 @@ class TextBugger(Attack):
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
 
     name: Literal["textbugger"] = "textbugger"
-    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH)
-    min_similarity: float = 0.8
+    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
+    min_similarity: float = Field(0.8, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank sentences, rank the words inside them, put the worst of five bugs into each word in turn."""

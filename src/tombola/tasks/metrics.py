@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tombola.foundations.registry import Registry
-from tombola.tasks.definition import Kind
 
 if TYPE_CHECKING:
     from tombola.evaluation.scores import Score
@@ -26,7 +25,7 @@ class Metric:
     """
 
     function: Callable[[Any, Any], Score]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[str, ...]
     labels: int | None = None
 
     def __call__(self, predictions: Any, labels: Any) -> Score:
@@ -42,7 +41,7 @@ class Metric:
 metrics: Registry[Metric] = Registry("metric", ["tombola.evaluation.metrics", "tombola.evaluation.answers"])
 
 
-def metric(name: str, *, kinds: Sequence[Kind], labels: int | None = None) -> Callable[[F], F]:
+def metric(name: str, *, kinds: Sequence[str], labels: int | None = None) -> Callable[[F], F]:
     """Register the decorated function as a metric.
 
     Args:
@@ -60,6 +59,6 @@ def metric(name: str, *, kinds: Sequence[Kind], labels: int | None = None) -> Ca
     return register
 
 
-def metrics_for(kind: Kind) -> list[str]:
+def metrics_for(kind: str) -> list[str]:
     """The names of the metrics for a kind of task."""
     return [name for name, metric in metrics.items() if kind in metric.kinds]
