@@ -5,7 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tombola.foundations.settings import Settings
-from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
+from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
 
@@ -29,7 +30,7 @@ class TrainSettings(Settings):
     epsilon: float = Field(1e-8, gt=0)
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
     dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
-    loss: Loss = Field(CrossEntropyLoss(), description="what is minimised on each example")
+    loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
     adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
