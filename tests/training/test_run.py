@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.tasks import Collate
 from tombola.training import TrainLog, TrainSettings
 from tombola.training.batches import ShuffledBatches
+from tombola.training.course import Evaluation
 from tombola.training.optimizers import AdamaxW
-from tombola.training.run import total_steps
+from tombola.training.schedule import total_steps
 
 FAMILIES = ["bert", "distilbert", "modernbert", "gpt2"]
 CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
@@ -207,21 +209,25 @@ def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> 
 def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     alone, watched = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
     toy_train(alone, tmp_path / "alone", epochs=2.5)
-    epochs: list[int] = []
+    looks: dict[str, list[int]] = {"epoch": [], "4": []}
     steps: list[tuple[int, int]] = []
 
-    def on_epoch(epoch: int, model: nn.Module) -> None:
-        assert not model.training
-        torch.rand(5), np.random.rand(5), random.random()
-        epochs.append(epoch)
+    def look(kind: str) -> Callable[[int, nn.Module], None]:
+        def on_evaluate(step: int, model: nn.Module) -> None:
+            assert not model.training
+            torch.rand(5), np.random.rand(5), random.random()
+            looks[kind].append(step)
+
+        return on_evaluate
 
     def progress(step: int, total: int, figures: dict[str, float]) -> None:
         assert set(figures) == ({"epoch"} if step == 1 else {"epoch", "loss", "learning_rate"})
         steps.append((step, total))
 
-    toy_train(watched, tmp_path / "watched", epochs=2.5, on_epoch=on_epoch, progress=progress)
+    evaluations = [Evaluation(look("epoch")), Evaluation(look("4"), every=4)]
+    toy_train(watched, tmp_path / "watched", epochs=2.5, evaluations=evaluations, progress=progress)
     assert same_weights(alone, watched)
-    assert epochs == [1, 2]
+    assert looks == {"epoch": [5, 10], "4": [4, 8, 12]}
     assert steps == [(step, 13) for step in range(1, 14)]
     assert capfd.readouterr() == ("", "")
 

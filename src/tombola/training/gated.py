@@ -1,30 +1,22 @@
 """One search for a mask: the scores of gates are trained on a task, the model's weights are not."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from accelerate.utils import gather_object
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer_callback import PrinterCallback
 
 from tombola.foundations.hardware import Precision
-from tombola.foundations.quiet import quiet
 from tombola.gates import Gating
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
-from tombola.training.batches import ShuffledBatches
-from tombola.training.checkpoints import Checkpoints, restore_model, saved_seconds, step_of
-from tombola.training.clipping import clip
-from tombola.training.course import Course, Progress
-from tombola.training.dropout import dropout_of
-from tombola.training.log import TrainLog, curve, logging_interval
+from tombola.training.course import Progress
+from tombola.training.log import TrainLog
+from tombola.training.loop import run_loop
 from tombola.training.optimizers import optimizer_of
-from tombola.training.run import arguments_of, identity_of, lent
-from tombola.training.schedule import total_steps
-from tombola.training.seeding import rng_state
 from tombola.training.settings import TrainSettings
 from tombola.training.trainer import ObjectiveTrainer
 
@@ -44,6 +36,12 @@ class GateLog(TrainLog, frozen=True):
 
     sparsities: list[Openness]
 
+    @classmethod
+    def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
+        """The log of a finished search, with the sparsities that were noted beside the losses."""
+        noted = [Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry]
+        return super().of(history, sparsities=noted, **figures)
+
 
 class GateTrainer(ObjectiveTrainer):
     """Trains the scores of gates in place of a model's weights.
@@ -59,6 +57,11 @@ class GateTrainer(ObjectiveTrainer):
         self.gating = gating
         self.gating.hold(model)
         self._sampled_for = -1
+
+    @property
+    def trained(self) -> nn.Module:
+        """The scores."""
+        return self.gating
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """The optimizer of the recipe, over the scores."""
@@ -79,29 +82,11 @@ class GateTrainer(ObjectiveTrainer):
             self.gating.collect(step / self.state.max_steps)
         return loss
 
-    def _clip_grad_norm(self, model: nn.Module) -> Any:
-        self.accelerator.unscale_gradients()
-        return clip(self.gating.parameters(), self.args.max_grad_norm)
-
-    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
-        return super()._get_grad_norm(self.gating, grad_norm)
-
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Note how many gates are shut beside every loss; the Trainer keeps it over a resumption."""
         if "loss" in logs:
             logs = {**logs, "sparsity": 1.0 - self.gating.openness()}
         super().log(logs, start_time)
-
-    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        rng = gather_object([rng_state()])
-        if self.args.should_save:
-            self.checkpoints.write(
-                self.gating, self.optimizer, self.lr_scheduler, self.state, rng, seconds=self.seconds
-            )
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        restore_model(Path(resume_from_checkpoint), self.gating)
-        self.seconds_before = saved_seconds(Path(resume_from_checkpoint))
 
 
 class _Settle(TrainerCallback):
@@ -132,46 +117,27 @@ def train_gates(
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
 
     The model is left bit for bit as it was. Equal arguments give bit-equal scores on one machine, whether the
-    search was killed in between or not.
+    search was killed in between or not. What is not said here is as in `run_loop`.
     """
-    batches = ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
-    run = {**identity_of(settings, data, None), **_gates(gating), "seed": seed, "precision": precision}
-    checkpoints = Checkpoints(folder / "checkpoints", run)
-    resumed = checkpoints.last()
-    course = Course(batches, collate, settings.checkpoint_minutes, progress=progress)
-    with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout):
-        arguments = arguments_of(settings, seed, precision, folder)
-        arguments._n_gpu = min(arguments.n_gpu, 1)
-        arguments.max_steps = total_steps(settings, len(batches), arguments.world_size)
-        arguments.logging_steps = logging_interval(arguments.max_steps)
-        trainer = GateTrainer(
+    try:
+        return run_loop(
             model,
-            arguments,
-            gating=gating,
+            data,
+            settings,
+            collate=collate,
+            seed=seed,
+            precision=precision,
+            folder=folder,
+            trainer=partial(GateTrainer, gating=gating),
             objective=objective or objective_of(settings.loss, settings.adversary, settings.r_drop),
-            batches=batches,
-            checkpoints=checkpoints,
-            train_dataset=data,
-            data_collator=collate,
-            optimizer_cls_and_kwargs=optimizer_of(settings),
-            callbacks=[_Settle(gating), course],
+            optimizer=optimizer_of(settings),
+            identity=_gates(gating),
+            log=GateLog,
+            callbacks=[_Settle(gating)],
+            progress=progress,
         )
-        trainer.remove_callback(PrinterCallback)
-        try:
-            trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-        finally:
-            gating.release()
-    history = trainer.state.log_history
-    return GateLog(
-        steps=trainer.state.global_step,
-        epochs=trainer.state.epoch,
-        precision=precision,
-        curve=curve(history),
-        seconds=trainer.seconds,
-        examples_per_second=trainer.examples / (trainer.seconds - trainer.seconds_before),
-        resumed_from=step_of(resumed) if resumed else None,
-        sparsities=[Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry],
-    )
+    finally:
+        gating.release()
 
 
 def _gates(gating: Gating) -> Mapping[str, Any]:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tombola.recipe.recipe.share import Sampling
+from tombola.training.multitask.sampling import Sampling
 
 from tests.tiny import tiny
 from tests.training.toy import TOKENIZER, random_mask, toy_data
 from tombola.masks import Mask
-from tombola.recipe.share import PROPORTIONAL
+from tombola.training.multitask.sampling import PROPORTIONAL
 from tombola.tasks import Encoded, Task
 from tombola.training import TrainLog, TrainSettings
 from tombola.training.multitask.batches import MixedCollate

@@ -18,8 +18,8 @@ class DropoutRisk:
 
     Gradients are taken for candidates alone and add up over the batches of a step on all processes, so that
     each process chooses the same. The KL is summed over items, not averaged: only the order of the norms
-    counts, and sums of batches of any size make the whole. Unless `summed` (a step is one batch of one
-    process), a gradient is gone before the loss is differentiated, and costs no memory beside its gradient.
+    counts, and sums of batches of any size make the whole. Where a step is one batch of one process (not `summed`,
+    and no others), a gradient is gone before the loss is differentiated, and costs no memory beside its gradient.
     """
 
     def __init__(self, candidates: Candidates, selection: Selection, summed: bool) -> None:
@@ -45,7 +45,7 @@ class DropoutRisk:
         gradients = torch.autograd.grad(
             divergence, self.candidates.weights, retain_graph=True, materialize_grads=True
         )
-        if not self.summed:
+        if not (self.summed or _several_processes()):
             self._chosen = self._choose(gradients)
         elif self._gradients is None:
             self._gradients = gradients
@@ -55,7 +55,7 @@ class DropoutRisk:
     def take(self) -> list[Tensor]:
         """The choice by all that was measured since `clear`: for each candidate True where it may update."""
         if self._gradients is not None:
-            if distributed.is_available() and distributed.is_initialized():
+            if _several_processes():
                 for gradient in self._gradients:
                     distributed.all_reduce(gradient)
             self._chosen, self._gradients = self._choose(self._gradients), None
@@ -74,6 +74,10 @@ class DropoutRisk:
     def _choose(self, gradients: tuple[Tensor, ...]) -> list[Tensor]:
         risks = self.candidates.risks(gradients, self.selection.elementwise)
         return list(self.candidates.within(risks, self.selection))
+
+
+def _several_processes() -> bool:
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 class TwoDraws(Objective):

@@ -25,7 +25,7 @@ class RoseTrainer(Trainer):
         self, model: PreTrainedModel, args: TrainingArguments, *, selection: Selection, **kwargs: Any
     ) -> None:
         candidates = Candidates(model)
-        summed = args.gradient_accumulation_steps > 1 or args.world_size > 1
+        summed = args.gradient_accumulation_steps > 1
         self.risk = DropoutRisk(candidates, selection, summed) if selection.two_passes else None
         adamw = {
             "lr": args.learning_rate,
