@@ -10,12 +10,10 @@ from transformers.modeling_outputs import QuestionAnsweringModelOutput
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.errors import ModelError
-from tombola.evaluation.answers import normalised
+from tombola.evaluation.answers import best, normalised, word_f1
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.metrics import metrics, score
-from tombola.evaluation.spans import predict_spans
-from tombola.evaluation.answers import best, word_f1
-from tombola.evaluation.spans import best_pair
+from tombola.evaluation.spans import best_pair, predict_spans
 from tombola.tasks import Answers, Split, Task, collate_of, encode
 
 WORDS = [f"w{i}" for i in range(59)]

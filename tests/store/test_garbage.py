@@ -6,13 +6,14 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from tests.store.kinds import Write
 from tombola.cli import app
-from tombola.store.garbage import DAY, collect_garbage, damaged, garbage, items, keep, roots
-from tombola.store.store import LOGS, Stage, Store
+from tombola.store.garbage import DAY, collect_garbage, damaged, garbage, items, register_root, roots
+from tombola.store.store import LOGS, Store
 
-START = Stage("train", 1, {"a": 1}, label="fine-tune")
-END = Stage("evaluate", 1, {}, {"model": START}, label="evaluate")
-LOOSE = Stage("train", 1, {"a": 2}, label="nobody's")
+START = Write(text="fine-tune")
+END = Write(text="evaluate", before=(START,))
+LOOSE = Write(text="nobody's")
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def result(store, tmp_path):
     path = tmp_path / "runs" / "results.json"
     path.parent.mkdir()
     path.write_text("{}")
-    keep(store, path, END.road(), finished=True)
+    register_root(store, path, END.with_inputs(), finished=True)
     return path
 
 
@@ -55,7 +56,7 @@ def test_what_only_a_deleted_result_stood_on_goes_and_is_forgotten(store, result
 
 
 def test_a_run_that_has_not_ended_is_spared(store, tmp_path):
-    keep(store, tmp_path / "later" / "results.json", END.road(), finished=False)
+    register_root(store, tmp_path / "later" / "results.json", END.with_inputs(), finished=False)
     assert names(garbage(store)) == {LOOSE.name}
     (file,) = (root.file for root in roots(store))
     os.utime(file, (time.time() - 8 * DAY,) * 2)
@@ -64,7 +65,7 @@ def test_a_run_that_has_not_ended_is_spared(store, tmp_path):
 
 def test_what_two_results_share_goes_with_the_last(store, result, tmp_path):
     other = tmp_path / "other" / "results.json"
-    keep(store, other, [START], finished=True)
+    register_root(store, other, [START], finished=True)
     other.parent.mkdir()
     other.write_text("{}")
     result.unlink()
@@ -82,7 +83,7 @@ def test_what_is_young_or_in_work_is_left_alone(store):
 
 def test_unfinished_work_of_a_lost_run_goes(store):
     with pytest.raises(ValueError, match="killed"):
-        store.make(Stage("train", 1, {"a": 3}), _die)
+        store.make(Write(text="3"), _die)
     (partial,) = (item for item in items(store) if not item.finished)
     os.utime(partial.folder, (0, 0))
     assert partial.name in names(garbage(store))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from tombola.attacks.scorer import in_batches, near_edge, on, tokenize
+from tombola.foundations.hardware.machine import default_device
 from tombola.foundations.quiet import quiet
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
@@ -42,7 +43,7 @@ class SentenceEncoder:
             model = AutoModel.from_pretrained(
                 self.reference.folder, use_safetensors=True, dtype=torch.float32
             )
-        return model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+        return model.eval().to(default_device())
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":

@@ -128,7 +128,8 @@ def _write_tickets(
 
 
 def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
-    assert plan.mask is not None and cell.mask is not None
+    assert plan.mask is not None
+    assert cell.mask is not None
     info = {
         "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),

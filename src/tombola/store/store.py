@@ -16,6 +16,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 
 from tombola.errors import TombolaError
+from tombola.foundations.folders import cache_folder, store_address
 from tombola.store.manifest import MANIFEST, read_manifest, verify, write_manifest
 from tombola.store.remote import Remote, is_url
 from tombola.store.stage import WORK, Stage, T
@@ -28,15 +29,14 @@ class Store:
     """Finished stages in a folder, shared safely by any number of processes.
 
     With a URL (`s3://…`, whatever fsspec knows) they are shared with other machines as well, and a folder in
-    TOMBOLA_CACHE (default ~/.cache/tombola/remote) holds copies of what was needed here.
+    the cache folder (TOMBOLA_CACHE, else ~/.cache/tombola) holds copies of what was needed here.
     """
 
     def __init__(self, root: Path | str | None = None) -> None:
-        root = root or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
+        root = root or store_address()
         self.remote = Remote(str(root)) if is_url(root) else None
         if self.remote:
-            caches = os.environ.get("TOMBOLA_CACHE") or "~/.cache/tombola/remote"
-            root = f"{caches}/{quote(self.remote.url, safe='')}"
+            root = cache_folder() / "remote" / quote(self.remote.url, safe="")
         self.root = Path(root).expanduser()
         self._seconds: dict[str, float] = {}
 

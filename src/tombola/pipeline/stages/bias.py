@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tombola.bias.settings import BiasFile, BiasModel, LexicalOverlap
 from tombola.errors import DataError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.pipeline.stages.base import read_json
 from tombola.store.stage import Stage, Workspace
 from tombola.tasks import Split
 from tombola.tasks.labels import outputs_by_label
@@ -83,6 +84,11 @@ class Bias(Stage["Tensor"]):
         from tombola.bias.files import read
 
         return read(folder)
+
+
+def describe_bias(folder: Path) -> dict[str, Any]:
+    """What a finished bias stage says of its model: settings, and accuracy on the training and all other data."""
+    return dict(read_json(folder / DESCRIPTION))
 
 
 def _elsewhere(fitted: Fit, data: DataSource) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a recipe may say about whose turn it is when several tasks train together."""
+"""How often each task's turn comes in multi-task training."""
 
 from typing import Literal
 
