@@ -23,6 +23,12 @@ class Gate(Kind):
     straight: ClassVar[bool] = False
     """Whether a score's derivative is taken to be its factor's, so that `back` changes nothing."""
 
+    noisy: ClassVar[bool] = True
+    """Whether two samples of the same scores may differ."""
+
+    bound: ClassVar[float | None] = None
+    """How far a score may lie from the cut; the optimizer's steps beyond are undone."""
+
     @abstractmethod
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """The first scores and the first cut, from the units' magnitudes and from which of them are to be shut."""
@@ -30,7 +36,7 @@ class Gate(Kind):
 
     @abstractmethod
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors for one optimizer step, written into `out`."""
+        """The factors until the next sample, written into `out`."""
         ...
 
     @abstractmethod

@@ -23,6 +23,7 @@ class Threshold(Gate):
     }
 
     straight: ClassVar[bool] = True
+    noisy: ClassVar[bool] = False
 
     kind: Literal["threshold"] = "threshold"
     initial: Literal["hard", "soft", "random"] = Field(

@@ -43,6 +43,11 @@ class Learned(SearchSettings):
     mix: tuple[Mixed, ...] = Field(
         (), description="other data that the search alone sees, e.g. {on: hans/train}"
     )
+    sample: Literal["pass", "step"] = Field(
+        "pass",
+        description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
+        "an adversary average the noise; or once for an optimizer step",
+    )
     train: ScoreTraining = Field(ScoreTraining(), description="how the scores are trained")
 
     @model_validator(mode="before")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -22,6 +22,9 @@ from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
     from tombola.tasks import Collate, Encoded
+
+
+SamplePer = Literal["pass", "step"]
 
 
 class Openness(NamedTuple):
@@ -46,17 +49,28 @@ class GateLog(TrainLog, frozen=True):
 class GateTrainer(ObjectiveTrainer):
     """Trains the scores of gates in place of a model's weights.
 
-    Gates are sampled once for an optimizer step, whatever number of passes and accumulated batches it takes.
-    Only the scores are decayed, clipped, moved and saved: the gradients of gated weights are spent before.
+    Gates are sampled anew for every pass that is differentiated, so that the passes of an adversary and accumulated
+    batches average their noise; or once for an optimizer step. The passes of PGD's ascent, which give the scores no
+    gradient, see the sample of the pass that they lead to. Only the scores are decayed, clipped, moved and saved:
+    the gradients of gated weights are spent before.
     """
 
     def __init__(
-        self, model: PreTrainedModel, args: TrainingArguments, *, gating: Gating, **kwargs: Any
+        self,
+        model: PreTrainedModel,
+        args: TrainingArguments,
+        *,
+        gating: Gating,
+        sample: SamplePer = "pass",
+        **kwargs: Any,
     ) -> None:
         super().__init__(model, args, **kwargs)
         self.gating = gating
         self.gating.hold(model)
-        self._sampled_for = -1
+        self.per_pass = sample == "pass" and gating.gate.noisy
+        self._step = -1
+        self._samples = 0
+        self._stale = True
 
     @property
     def trained(self) -> nn.Module:
@@ -72,15 +86,45 @@ class GateTrainer(ObjectiveTrainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Sample the gates before the step's first batch; turn gradients into those of the scores after its last."""
-        step = self.state.global_step
-        if self._sampled_for != step:
-            self.gating.sample(step)
-            self._sampled_for = step
+        """Sample the gates before the step's first pass; turn gradients into those of the scores after its last."""
+        if self._step != self.state.global_step:
+            self._step, self._samples, self._stale = self.state.global_step, 0, True
+            self.gating.zero_grad()
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
-            self.gating.collect(step / self.state.max_steps)
+            self._average_over_processes()
+            scaler = self.accelerator.scaler
+            scale = scaler.get_scale() if scaler is not None else 1.0
+            self.gating.collect(self._step / self.state.max_steps, scale)
         return loss
+
+    def backward(self, loss: Tensor) -> None:
+        """Take the gradient of one pass; the next one may have gates of its own."""
+        super().backward(loss)
+        if self.per_pass:
+            self.gating.gather()
+            self._stale = True
+
+    def train(self, *arguments: Any, **options: Any) -> Any:
+        """Train, sampling gates before the passes that need new ones."""
+        hook = self.model.register_forward_pre_hook(self._sample)
+        try:
+            return super().train(*arguments, **options)
+        finally:
+            hook.remove()
+
+    def _sample(self, model: nn.Module, inputs: Any) -> None:
+        if self._stale:
+            self.gating.sample(self._step, self._samples)
+            self._samples, self._stale = self._samples + 1, False
+
+    def _average_over_processes(self) -> None:
+        """Average what was gathered from accumulated batches, whose gradients processes do not exchange."""
+        if self.per_pass and self.args.gradient_accumulation_steps > 1 and self.args.world_size > 1:
+            for score in self.gating.scores:
+                assert score.grad is not None
+                distributed.all_reduce(score.grad)
+                score.grad.div_(self.args.world_size)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Note how many gates are shut beside every loss; the Trainer keeps it over a resumption."""
@@ -111,6 +155,7 @@ def train_gates(
     seed: int,
     precision: Precision,
     folder: Path,
+    sample: SamplePer = "pass",
     objective: Objective | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
@@ -118,6 +163,10 @@ def train_gates(
 
     The model is left bit for bit as it was. Equal arguments give bit-equal scores on one machine, whether the
     search was killed in between or not. What is not said here is as in `run_loop`.
+
+    Args:
+        gating: The gates.
+        sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
     """
     try:
         return run_loop(
@@ -128,10 +177,10 @@ def train_gates(
             seed=seed,
             precision=precision,
             folder=folder,
-            trainer=partial(GateTrainer, gating=gating),
+            trainer=partial(GateTrainer, gating=gating, sample=sample),
             objective=objective or objective_of(settings.loss, settings.adversary, settings.r_drop),
             optimizer=optimizer_of(settings),
-            identity=_gates(gating),
+            identity={**_gates(gating), "sample": sample},
             log=GateLog,
             callbacks=[_Settle(gating)],
             progress=progress,

@@ -92,6 +92,7 @@ class Search(ScoreStage):
             seed=self.seed,
             precision=self.precision,
             folder=space.scratch,
+            sample=self.search.sample,
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.amp import GradScaler
 
 from tombola.errors import TombolaError
 from tombola.objectives import Batch, Objective, logits_of
@@ -27,20 +28,21 @@ class DropoutRisk:
         self.selection = selection
         self.summed = summed
         self.wanted = True
+        self.scaler: GradScaler | None = None
         self._chosen: list[Tensor] | None = None
         self._gradients: tuple[Tensor, ...] | None = None
 
-    def measure(self, logits: Tensor, labels: Tensor, scale: float = 1.0) -> None:
+    def measure(self, logits: Tensor, labels: Tensor) -> None:
         """Take the gradient of the divergence between the halves of a doubled batch's logits, if one is wanted.
 
-        `labels` are those of one half. A scale above 1 keeps 16-bit gradients from vanishing; it must be the
-        same for all batches of a step.
+        `labels` are those of one half. Where a `scaler` keeps 16-bit gradients from vanishing, it scales these too.
         """
         if not self.wanted:
             return
         if self.candidates.weights[0].grad is None:  # a new step begins, be the last one taken or skipped
             self.clear()
         first, second = logits.chunk(2)
+        scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         divergence = scale * labels.ne(-100).sum() * disagreement(first, second, labels)
         gradients = torch.autograd.grad(
             divergence, self.candidates.weights, retain_graph=True, materialize_grads=True
@@ -72,7 +74,8 @@ class DropoutRisk:
 
     @torch.no_grad()
     def _choose(self, gradients: tuple[Tensor, ...]) -> list[Tensor]:
-        risks = self.candidates.risks(gradients, self.selection.elementwise)
+        single = self.selection.elementwise
+        risks = (gradient.abs() for gradient in gradients) if single else self.candidates.norms(gradients)
         return list(self.candidates.within(risks, self.selection))
 
 

@@ -37,6 +37,8 @@ class RoseTrainer(Trainer):
             "seed": args.seed,
         }
         super().__init__(model, args, optimizer_cls_and_kwargs=(SelectiveAdamW, adamw), **kwargs)
+        if self.risk is not None:
+            self.risk.scaler = self.accelerator.scaler
 
     def compute_loss(
         self,
@@ -52,6 +54,5 @@ class RoseTrainer(Trainer):
         targets = [inputs[name] for name in self.label_names]
         labels = targets[0] if len(targets) == 1 else torch.stack(targets, dim=1)
         loss, outputs = super().compute_loss(model, twice(inputs), True, items)
-        scaler = self.accelerator.scaler
-        self.risk.measure(logits_of(outputs), labels, 1.0 if scaler is None else scaler.get_scale())
+        self.risk.measure(logits_of(outputs), labels)
         return (loss, outputs) if return_outputs else loss
