@@ -335,7 +335,7 @@ def test_first_norms_are_over_kept_weights() -> None:
     logits = model(input_ids=torch.cat([batch["input_ids"]] * 2)).logits
     candidates = Candidates(model)
     gradients = torch.autograd.grad(logits.square().sum(), candidates.weights)
-    norms = list(candidates.risks(gradients, elementwise=False))
+    norms = list(candidates.norms(gradients))
     for norm, gradient, weight in zip(norms, gradients, candidates.weights, strict=True):
         torch.testing.assert_close(norm, gradient[weight != 0].norm())
 

@@ -3,6 +3,7 @@
 Each answers one question about a ticket. (BERT-Tickets, section 4 and appendix)
 """
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
@@ -10,13 +11,17 @@ from pydantic import Field
 
 from tombola.foundations.settings import Settings
 from tombola.masks import Units
+from tombola.models.heads import renew_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
 class Reinitialise(Settings):
-    """θ0': is it the mask alone, or the pre-trained weights under it? Every encoder tensor is drawn anew."""
+    """θ0': is it the mask alone, or the pre-trained weights under it? All that was pre-trained is drawn anew.
+
+    That is the encoder, and the head of a language model; the head of another task stays as it was given.
+    """
 
     kind: Literal["reinitialise"]
 
@@ -25,9 +30,10 @@ class Shuffle(Settings):
     """θ0'': is it where the weights stand, or only how they are distributed?"""
 
     kind: Literal["shuffle"]
-    across: Literal["matrices", "layers"] = Field(
+    across: Literal["matrices", "layers", "whole_layers"] = Field(
         "matrices",
-        description="matrices: permute the entries inside each; layers: permute whole layers (as released)",
+        description="matrices: permute the entries inside each; layers: permute the prunable matrices of layers (as "
+        "released); whole_layers: with their biases and norms",
     )
 
 
@@ -35,7 +41,11 @@ class Noise(Settings):
     """How exactly must the weights be those of pre-training?"""
 
     kind: Literal["noise"]
-    sigma: float = Field(0.1, ge=0, description="in standard deviations of each matrix")
+    sigma: float = Field(0.1, ge=0, description="in standard deviations of the weights")
+    spread: Literal["matrix", "all"] = Field(
+        "matrix",
+        description="matrix: of each matrix by itself; all: of all prunable weights together (as released)",
+    )
 
 
 Control = Annotated[Reinitialise | Shuffle | Noise, Field(discriminator="kind")]
@@ -49,15 +59,15 @@ def apply_control(control: Reinitialise | Shuffle | Noise, model: "PreTrainedMod
             _reinitialise(model, seed)
         case Shuffle(across="layers"):
             _shuffle_layers(model, seed)
+        case Shuffle(across="whole_layers"):
+            _shuffle_whole_layers(model, seed)
         case Shuffle():
             generator = torch.Generator().manual_seed(seed)
             for weight in Units.of(model, "weight").matrices(model).values():
                 order = torch.randperm(weight.numel(), generator=generator)
                 weight.copy_(weight.flatten()[order].view_as(weight))
-        case Noise(sigma=sigma):
-            generator = torch.Generator().manual_seed(seed)
-            for weight in Units.of(model, "weight").matrices(model).values():
-                weight.add_(torch.randn(weight.shape, generator=generator) * (sigma * weight.std()))
+        case Noise():
+            _add_noise(control, model, seed)
 
 
 def _reinitialise(model: "PreTrainedModel", seed: int) -> None:
@@ -69,13 +79,51 @@ def _reinitialise(model: "PreTrainedModel", seed: int) -> None:
     known = model.base_model.state_dict()
     drawn = fresh.state_dict()
     model.base_model.load_state_dict({name: drawn[name] for name in known})
+    if model.get_output_embeddings() is not None:
+        renew_head(model, seed)
 
 
 def _shuffle_layers(model: "PreTrainedModel", seed: int) -> None:
+    """Permute the matrices of layers: those of one layer move together, to the same places of another."""
+    units = Units.of(model, "weight").without("pooler")
+    weights = units.matrices(model)
+    layers: dict[int | None, list[str]] = {}
+    for matrix in units.layout.matrices:
+        tensors = layers.setdefault(matrix.layer, [])
+        if matrix.tensor not in tensors:  # a fused tensor holds several matrices
+            tensors.append(matrix.tensor)
+    own = [[weights[tensor].clone() for tensor in tensors] for tensors in layers.values()]
+    for tensors, source in zip(layers.values(), _order(len(own), seed), strict=True):
+        for tensor, moved in zip(tensors, own[source], strict=True):
+            weights[tensor].copy_(moved)
+
+
+def _shuffle_whole_layers(model: "PreTrainedModel", seed: int) -> None:
     from tombola.families import family_of
 
     layers = family_of(model).layers_of(model)
-    states = [{name: tensor.clone() for name, tensor in layer.state_dict().items()} for layer in layers]
-    order = torch.randperm(len(states), generator=torch.Generator().manual_seed(seed)).tolist()
-    for layer, source in zip(layers, order, strict=True):
-        layer.load_state_dict(states[source])
+    own = [{name: tensor.clone() for name, tensor in layer.state_dict().items()} for layer in layers]
+    for layer, source in zip(layers, _order(len(own), seed), strict=True):
+        layer.load_state_dict(own[source])
+
+
+def _order(count: int, seed: int) -> list[int]:
+    order: list[int] = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    return order
+
+
+def _add_noise(control: Noise, model: "PreTrainedModel", seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    weights = Units.of(model, "weight").matrices(model)
+    pooled = _spread_of(list(weights.values())) if control.spread == "all" else None
+    for weight in weights.values():
+        spread = weight.std() if pooled is None else pooled
+        weight.add_(torch.randn(weight.shape, generator=generator) * (control.sigma * spread))
+
+
+def _spread_of(weights: "list[torch.nn.Parameter]") -> float:
+    """The standard deviation of all entries together, without putting them in one place."""
+    count = sum(weight.numel() for weight in weights)
+    total = sum(float(weight.sum(dtype=torch.float64)) for weight in weights)
+    squares = sum(float(weight.double().square().sum()) for weight in weights)
+    return math.sqrt((squares - total**2 / count) / (count - 1))
