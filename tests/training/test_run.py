@@ -21,8 +21,6 @@ from tombola.tasks import Collate
 from tombola.training import TrainLog, TrainSettings
 from tombola.training.batches import ShuffledBatches
 from tombola.training.course import Evaluation
-from tombola.training.optimizers import AdamaxW
-from tombola.training.schedule import total_steps
 
 FAMILIES = ["bert", "distilbert", "modernbert", "gpt2"]
 CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
@@ -184,28 +182,6 @@ def test_biases_and_norms_do_not_decay(tmp_path: Path, model_type: str, optimize
         assert value == (0.0 if vector else 0.1), name
 
 
-def test_adamax_decays_weights_not_gradients() -> None:
-    weight = nn.Parameter(torch.tensor([2.0, -1.0]))
-    optimizer = AdamaxW([weight], lr=0.1, weight_decay=0.5, foreach=True)
-    weight.grad = torch.tensor([0.3, 0.0])
-    optimizer.step()
-    # Adamax' first step is lr * g / (|g| + eps); the decay multiplies by 1 - 0.1 * 0.5 before it.
-    torch.testing.assert_close(weight.detach(), torch.tensor([2.0 * 0.95 - 0.1, -0.95]))
-    assert optimizer.param_groups[0]["weight_decay"] == 0.5
-
-
-def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> None:
-    whole, short = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
-    watch = Watch()
-    full = toy_train(whole, tmp_path / "whole", callbacks=[watch], warmup=0.2)
-    log = toy_train(short, tmp_path / "short", stop_at=4, warmup=0.2)
-    assert log.steps == 4
-    assert log.curve == full.curve[:4]
-    assert all(torch.equal(value, watch.weights[4][name]) for name, value in short.state_dict().items())
-    with pytest.raises(TombolaError, match="stop_at"):
-        toy_train(short, tmp_path / "none", stop_at=0)
-
-
 def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     alone, watched = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
     toy_train(alone, tmp_path / "alone", epochs=2.5)
@@ -230,27 +206,6 @@ def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.Capture
     assert looks == {"epoch": [5, 10], "4": [4, 8, 12]}
     assert steps == [(step, 13) for step in range(1, 14)]
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("model_type", [*FAMILIES, "llama"])
-def test_dropout_reaches_every_layer_for_the_length_of_the_run(tmp_path: Path, model_type: str) -> None:
-    model = tiny(model_type, num_labels=2)
-    modules = list(model.modules())
-    attention = {
-        m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)
-    }
-    watch = Watch()
-    toy_train(model, tmp_path, steps=1, dropout=0.25, callbacks=[watch])
-    assert watch.dropouts <= {0.25}
-    assert watch.dropouts or attention
-    assert list(model.modules()) == modules
-    again = {m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)}
-    assert again == attention
-    losses = []
-    for dropout, folder in ((0.0, "none"), (0.5, "much")):
-        fresh = tiny(model_type, num_labels=2)
-        losses.append(toy_train(fresh, tmp_path / folder, steps=1, dropout=dropout).curve[0].loss)
-    assert losses[0] != losses[1]
 
 
 class ManyPasses(CrossEntropy):
@@ -279,13 +234,6 @@ def test_the_log_is_json(tmp_path: Path) -> None:
     assert TrainLog.model_validate(json.loads(json.dumps(log.model_dump(mode="json")))) == log
     assert log.resumed_from is None
     assert log.examples_per_second == pytest.approx(40 / log.seconds, rel=0.01)
-
-
-def test_the_number_of_steps() -> None:
-    assert total_steps(TrainSettings(epochs=2.5), batches=13) == 33
-    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10) == 9
-    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10, processes=2) == 6
-    assert total_steps(TrainSettings(epochs=3, steps=100), batches=10) == 100
 
 
 def test_a_tracker_that_is_not_installed_is_named(tmp_path: Path) -> None:
