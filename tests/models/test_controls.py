@@ -33,7 +33,11 @@ def test_shuffling_layers_moves_their_matrices_alone():
     layered = [f"bert.{name}" for name in matrices if "layer" in name]
     assert len(layered) == 12
     for name, value in after.items():
-        other = name.replace("layer.0.", "layer.1.") if "layer.0." in name else name.replace("layer.1.", "layer.0.")
+        other = (
+            name.replace("layer.0.", "layer.1.")
+            if "layer.0." in name
+            else name.replace("layer.1.", "layer.0.")
+        )
         assert torch.equal(value, before[other if name in layered else name]), name
     assert not torch.equal(before[layered[0]], after[layered[0]])
 
@@ -41,7 +45,11 @@ def test_shuffling_layers_moves_their_matrices_alone():
 def test_shuffling_whole_layers_moves_all_of_them():
     before, after, _ = changed(Shuffle(kind="shuffle", across="whole_layers"), seed=1)
     for name, value in after.items():
-        other = name.replace("layer.0.", "layer.1.") if "layer.0." in name else name.replace("layer.1.", "layer.0.")
+        other = (
+            name.replace("layer.0.", "layer.1.")
+            if "layer.0." in name
+            else name.replace("layer.1.", "layer.0.")
+        )
         assert torch.equal(value, before[other]), name
 
 

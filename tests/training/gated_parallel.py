@@ -1,4 +1,4 @@
-"""One process of a data-parallel search: `gated_parallel.py FOLDER ACCUMULATE SAMPLE`; the first one leaves the scores there."""
+"""One process of a data-parallel search: `gated_parallel.py FOLDER ACCUMULATE SAMPLE`; the first leaves the scores."""
 
 import os
 import sys

@@ -43,7 +43,9 @@ def probabilities(model: nn.Module, encoder: PreTrainedModel) -> tuple[set[float
     return {module.p for module in found if module in inside}, {m.p for m in found if m not in inside}
 
 
-@pytest.mark.parametrize("model_type", ["bert", "roberta", "distilbert", "electra", "deberta-v2", "modernbert"])
+@pytest.mark.parametrize(
+    "model_type", ["bert", "roberta", "distilbert", "electra", "deberta-v2", "modernbert"]
+)
 def test_the_head_alone_has_a_dropout_of_its_own(model_type: str) -> None:
     model = tiny(model_type, num_labels=2)
     before = probabilities(model, model.base_model)
@@ -75,10 +77,14 @@ def test_dropout_of_the_head_changes_a_run(tmp_path: Path) -> None:
     assert losses[0] == without != losses[1]
 
 
-@pytest.mark.parametrize(("model_type", "head"), [("gpt2", "sequence-classification"), ("bert", "question-answering")])
+@pytest.mark.parametrize(
+    ("model_type", "head"), [("gpt2", "sequence-classification"), ("bert", "question-answering")]
+)
 def test_a_head_without_dropout_is_named(tmp_path: Path, model_type: str, head: str) -> None:
     model = tiny(model_type, head, num_labels=2)
-    with pytest.raises(TombolaError, match=rf"head_dropout: the head of {type(model).__name__} has no dropout"):
+    with pytest.raises(
+        TombolaError, match=rf"head_dropout: the head of {type(model).__name__} has no dropout"
+    ):
         toy_train(model, tmp_path, head_dropout=0.1)
     modules = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
     assert modules == {0.1}

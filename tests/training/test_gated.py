@@ -159,9 +159,7 @@ def test_every_pass_has_gates_of_its_own(tmp_path: Path, gate: Gate) -> None:
     assert not model._forward_pre_hooks
 
 
-def test_gates_without_noise_are_sampled_once_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gates_without_noise_are_sampled_once_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[tuple[int, int]] = []
     sample = Gating.sample
     monkeypatch.setattr(
@@ -179,7 +177,9 @@ def test_gradients_of_many_samples_add_up_as_autograd_has_it(tmp_path: Path, gat
     model, reference = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
     data = toy_data(8)
     gating = gating_of(model, gate, L0(weight=0.0))
-    before = {group.name: s.detach().clone() for group, s in zip(gating.units.groups, gating.scores, strict=True)}
+    before = {
+        group.name: s.detach().clone() for group, s in zip(gating.units.groups, gating.scores, strict=True)
+    }
     caught: dict[str, torch.Tensor] = {}
     collect = gating.collect
 

@@ -18,7 +18,7 @@ from tests.training.toy import TOKENIZER, same_weights, toy_data, toy_train
 from tombola.errors import TombolaError
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.tasks import Collate
-from tombola.training import TrainLog, TrainSettings
+from tombola.training import TrainLog
 from tombola.training.batches import ShuffledBatches
 from tombola.training.course import Evaluation
 

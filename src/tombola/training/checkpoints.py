@@ -63,13 +63,12 @@ class Checkpoints:
         partial = self.folder / f"partial-{final.name}"
         shutil.rmtree(partial, ignore_errors=True)
         tensors, scalars = _split(optimizer.state_dict())
-        state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "rng": rng}
-        state["scaler"] = scaler
+        state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "scaler": scaler}
         try:
             partial.mkdir(parents=True)
             save_model(model, str(partial / MODEL))
             save_file(tensors, partial / OPTIMIZER)
-            (partial / STATE).write_text(json.dumps({**state, "seconds": seconds}))
+            (partial / STATE).write_text(json.dumps({**state, "rng": rng, "seconds": seconds}))
             trainer_state.save_to_json(str(partial / TRAINER_STATE))
             for path in (*partial.iterdir(), partial):
                 _flush(path)

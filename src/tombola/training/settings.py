@@ -28,7 +28,8 @@ class TrainSettings(Settings):
     betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the optimizer's two moments")
     epsilon: float = Field(1e-8, gt=0)
     bias_correction: bool = Field(
-        True, description="adamax: divide out the first moment's start at zero; false as Super Tickets released"
+        True,
+        description="adamax: divide out the first moment's start at zero; false as Super Tickets released",
     )
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
     clip_per: Literal["all", "tensor"] = Field(

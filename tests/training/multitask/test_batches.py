@@ -8,21 +8,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tombola.training.multitask.sampling import Sampling
 
 from tests.training.multitask.toy import COLLATE, SIZES, toy_parts
 from tombola.errors import DataError
 from tombola.training.multitask.batches import MixedBatches, Mixture, steps_of
-from tombola.training.multitask.sampling import PROPORTIONAL
+from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 
 ANNEALED = Sampling(kind="annealed", alpha=0.5)
 UNIFORM = Sampling(kind="uniform")
 
 
 def batches(sampling: Sampling = PROPORTIONAL, per_step: int = 1, seed: int = 3) -> MixedBatches:
-    return MixedBatches(
-        [part.lengths for part in toy_parts()], 8, seed, sampling=sampling, per_step=per_step
-    )
+    return MixedBatches([part.lengths for part in toy_parts()], 8, seed, sampling=sampling, per_step=per_step)
 
 
 def tasks_of(found: list[list[int]]) -> list[int]:

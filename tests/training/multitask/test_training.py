@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tombola.training.multitask.sampling import Sampling
 from torch import nn
 from torch.func import functional_call
 from transformers import get_scheduler
@@ -18,6 +17,7 @@ from tombola.training import TrainSettings
 from tombola.training.multitask.batches import MixedBatches, Mixture
 from tombola.training.multitask.masking import TaskMasks
 from tombola.training.multitask.model import SharedModel
+from tombola.training.multitask.sampling import Sampling
 from tombola.training.optimizers import optimizer_of
 
 CALM = 1e-2

@@ -84,7 +84,7 @@ def train_shared(
     inner = objective_of(settings.loss, settings.adversary, settings.r_drop)
     try:
         return train(
-            model,  # type: ignore[arg-type]  # it answers like one of its models
+            model,
             Mixture(data),  # type: ignore[arg-type]  # it has all that a training asks of its data
             settings,
             collate=collate,
