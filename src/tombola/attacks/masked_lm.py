@@ -43,11 +43,12 @@ class MaskedLM:
         from tombola.foundations.quiet import quiet
         from tombola.models.finding import find_model
         from tombola.models.loading import load_tokenizer
+        from tombola.models.safety import open_pretrained
 
         folder = find_model(name).folder
         with quiet():
-            model, loaded = AutoModelForMaskedLM.from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            model, loaded = open_pretrained(
+                AutoModelForMaskedLM, folder, dtype=torch.float32, output_loading_info=True
             )
         if missing := sorted(loaded["missing_keys"]):
             raise ModelError(
