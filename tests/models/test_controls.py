@@ -5,7 +5,8 @@ import torch
 
 from tests.tiny import tiny
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control, perturb
+from tombola.masks.perturb import perturb
+from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control
 
 
 def changed(control, seed=3):
