@@ -9,12 +9,12 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.settings import checked
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
-from tombola.pipeline.stages.measure import Measured, Speedup
+from tombola.pipeline.stages.measure import Measured
 from tombola.recipe.grid import Cell
 from tombola.recipe.recipe import Recipe
 from tombola.results.record import UNDER_ATTACK, CellResult, CellStages, RunRecord, StageCounts
 from tombola.results.result import Result
-from tombola.shrink.sizes import Sizes
+from tombola.shrink.sizes import Sizes, Speedup
 
 PARAMETERS = 1000
 
@@ -74,7 +74,14 @@ def measured(ratio: float | None = None, milliseconds: float = 10.0, busy: str |
     def sizes(share: float) -> Sizes:
         latency = {1: milliseconds * share / 1000, 32: milliseconds * share / 50}
         return Sizes(
-            parameters=round(1e6 * share), bytes=round(4e6 * share), flops=1, length=48, latency=latency
+            parameters=round(1e6 * share),
+            bytes=round(4e6 * share),
+            flops=1,
+            length=48,
+            latency=latency,
+            texts="texts of the task",
+            threads=1,
+            device="cpu",
         )
 
     if ratio is None:

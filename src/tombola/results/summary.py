@@ -12,10 +12,10 @@ from typing import Any
 
 from tombola.evaluation.intervals import mean_interval, normal_quantile
 from tombola.evaluation.scores import Score
-from tombola.pipeline.stages.measure import Speedup
 from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
 from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
+from tombola.shrink.sizes import Speedup
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
 """The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
