@@ -200,7 +200,9 @@ def test_scores_sizes_and_attacks():
         int8=Int8(path=Path("m.int8.onnx"), bytes=23_000_000, max_difference=0.2, agreement=0.98, score=0.81,
                   speedup={1: timed, 32: timed}),
     )  # fmt: skip
-    assert holds(printed(tables.export_table(done)), "90,900,000", "98.0 %", "82.0 %", "1.50 (1.40–1.60)", "int8")
+    assert holds(
+        printed(tables.export_table(done)), "90,900,000", "98.0 %", "82.0 %", "1.50 (1.40–1.60)", "int8"
+    )
     example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
     report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)
     assert holds(printed(tables.attack_table("m", report)), "accuracy under attack", "42.0", "changed words")

@@ -108,10 +108,15 @@ def export_table(done: Export) -> Grid:
     if done.metric:
         values.append(Column(done.metric, [_percent(model.score) for model in models.values()]))
     values += [
-        Column(f"speed-up,\nbatch {batch}", [write_speedup(model.speedup[batch]) for model in models.values()])
+        Column(
+            f"speed-up,\nbatch {batch}", [write_speedup(model.speedup[batch]) for model in models.values()]
+        )
         for batch in done.speedup
     ]
-    caption = [f"on {done.texts}", *(["speed-up: × as fast as PyTorch, 95 % interval"] if done.speedup else [])]
+    caption = [
+        f"on {done.texts}",
+        *(["speed-up: × as fast as PyTorch, 95 % interval"] if done.speedup else []),
+    ]
     return Grid("ONNX", [Column("", list(models), "left")], values, caption)
 
 
