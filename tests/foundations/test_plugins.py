@@ -213,8 +213,9 @@ def test_code_that_is_in_no_file_is_refused(world: World, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "interactive_session", module)
     exec(SOURCE.format(name="Typed", method="typed", about="x"), module.__dict__)
     try:
+        (plan,) = plans(world, **{**SEARCH, "search": {"method": "typed"}})
         with pytest.raises(PluginError, match="whose code is in no file"):
-            plans(world, **{**SEARCH, "search": {"method": "typed"}})[0].mask.key
+            plan.mask.identity()
     finally:
         plugins.Registry.forget("interactive_session")
 

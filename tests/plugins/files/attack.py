@@ -1,5 +1,6 @@
 """An attack: swap the first two words."""
 
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 from tombola.attacks.base import Attack, attacks
@@ -17,7 +18,7 @@ class SwapWords(Attack):
 
     def perturb(self, text, label, tools):
         positions = text.positions(tools.columns)[: self.most + 1]
-        for one, two in zip(positions, positions[1:], strict=False):
+        for one, two in pairwise(positions):
             swapped = text.replace(one, text.words[two]).replace(two, text.words[one])
             scores = yield from ask([swapped])
             if int(scores[0].argmax()) != label:
