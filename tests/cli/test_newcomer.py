@@ -76,7 +76,10 @@ MISTAKES = [
     ("run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}", "'hard_concrete'"),
     ("run {}/good.yaml train.loss={{kind: poe}}", "needs a bias model: add one, e.g. bias:"),
     ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of cross_entropy, poe"),
-    ("run {}/good.yaml retrain.start=scratch", "takes 'rewind', 'pretrained', 'finetuned' or 'last_round', not 'scratch'"),
+    (
+        "run {}/good.yaml retrain.start=scratch",
+        "'finetuned' or 'last_round', not 'scratch'",
+    ),
     # models and data
     ("run {}/good.yaml model=bert-base-uncased", "not an embedded model (minilm), not a local folder"),
     ("run bert_tickets/sst2 model=minilm", "neither a folder nor TOMBOLA_DATA was given"),
