@@ -11,12 +11,14 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
 from tests.tiny import MODEL_TYPES, tiny, token_ids
-from tombola.objectives import Batch, Objective, objectives
-from tombola.objectives.adversarial import PGD, FreeLB
+from tombola.objectives import Batch, Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.objectives.freelb import FreeLB
 from tombola.objectives.perturbation import Perturbation, perturbed
-from tombola.objectives.settings import Adversary, PoELoss
+from tombola.objectives.pgd import PGD
+from tombola.objectives.poe import PoELoss
+from tombola.objectives.settings import Adversary, adversaries
 
 LENGTHS = torch.tensor([7, 4, 6])
 SIZE = 16
@@ -209,7 +211,7 @@ def test_projection_keeps_the_perturbation_in_the_ball(norm: str) -> None:
 def test_loss_and_gradients_are_those_of_the_textbook(kind: str, steps: int, norm: str) -> None:
     model, batch = tiny("bert", num_labels=3), padded()
     adversary = Adversary(kind=kind, steps=steps, step_size=0.3, norm=norm)
-    objective = objectives[kind](CrossEntropy(), adversary)
+    objective = adversaries[kind].build(CrossEntropy(), adversary)
     by_step = stepped(objective, model, batch)
     assert_same(by_step, naive(model, batch, adversary))
     torch.manual_seed(3)

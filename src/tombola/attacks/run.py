@@ -8,7 +8,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tombola.attacks.base import Attack, Tools, attacks, name_of
+from tombola.attacks.base import Attack, Tools, configure
 from tombola.attacks.journal import Journal
 from tombola.attacks.material import Labelled, Material
 from tombola.attacks.report import AttackReport, Example
@@ -51,8 +51,7 @@ def attack(
     same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
     accuracy under attack so far.
     """
-    chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
-    name = name_of(chosen)
+    chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
@@ -67,8 +66,8 @@ def attack(
         mask=tokenizer.mask_token or tokenizer.unk_token or Tools.mask,
     )
     settings = {
-        "attack": name,
-        "settings": chosen.model_dump(),
+        "attack": chosen.name,
+        "settings": chosen.settings,
         "examples": material.fingerprint(indices),
         "attackable": material.attackable,
         "seed": seed,
@@ -102,8 +101,8 @@ def attack(
             if progress is not None:
                 progress(len(found), len(indices), {"under attack": held / len(found)})
     return AttackReport(
-        attack=name,
-        settings=chosen.model_dump(),
+        attack=chosen.name,
+        settings=chosen.settings,
         examples=sorted(found, key=lambda example: example.index),
         columns=material.columns,
         labels=material.labels,

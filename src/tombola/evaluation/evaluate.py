@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tombola.evaluation.labels import label_order, order_doubts
-from tombola.evaluation.metrics import metrics, score
+from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.evaluation.spans import predict_spans
@@ -15,6 +15,7 @@ from tombola.evaluation.tokens import predict_tokens
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
 from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
+from tombola.tasks.metrics import metrics
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -1,18 +1,15 @@
-"""Which words a language model puts in the place of the masked ones, and how many of them are right."""
+"""Which words a language model puts in the place of the masked ones."""
 
 from collections.abc import Callable
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import each_batch, require_finite
-from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.tasks import Blocks, Collate
-from tombola.tasks.blocks import IGNORED
+from tombola.tasks.definition import IGNORED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -44,16 +41,3 @@ def predict_tokens(
         model, blocks, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
     )
     return np.concatenate([found[block] for block in range(len(blocks))])
-
-
-@metrics("masked_accuracy")
-def masked_accuracy(predicted: np.ndarray, labels: np.ndarray) -> Score:
-    """Share of the masked tokens that are found; binomial error. Labels of −100 do not count.
-
-    (BERT-Tickets' released code averages the shares of batches weighted by all of their tokens: the mean then
-    depends on the batches. Here every masked token counts once.)
-    """
-    asked = labels != IGNORED
-    n = int(asked.sum())
-    share = float((predicted[asked] == labels[asked]).mean())
-    return Score(share, sqrt(share * (1 - share) / n), n, "binomial")

@@ -1,16 +1,24 @@
 """Bernoulli gates: open with the probability that the score says, straight-through. (Zhao et al. 2020; SRNets)"""
 
+from __future__ import annotations
+
 import math
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
 from tombola.gates.hard_concrete import HardConcrete
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
+
+@gates.register
 class Bernoulli(Gate):
     """Settings and arithmetic of 1[u < σ(a)], whose derivative by a is taken to be 1.
 

@@ -1,15 +1,23 @@
 """Sign gates: open where the score is positive, with a clipped straight-through gradient. (Courbariaux et al. 2016)"""
 
-from typing import Any, ClassVar, Literal
+from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
 from tombola.gates.threshold import Threshold
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
+
+@gates.register
 class Sign(Gate):
     """Settings and arithmetic of (1 + sign a)/2, whose derivative by a is taken to be 1 while |a| < 1.
 

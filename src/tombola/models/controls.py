@@ -3,89 +3,126 @@
 Each answers one question about a ticket. (BERT-Tickets, section 4 and appendix)
 """
 
-import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from __future__ import annotations
 
-import torch
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
 from pydantic import Field
 
-from tombola.foundations.settings import Settings
-from tombola.masks import Units
-from tombola.models.heads import renew_head
+from tombola.foundations.choices import Choice, Choices
+from tombola.foundations.lazy import lazy_module
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
+    from tombola.masks import Units
+else:
+    torch = lazy_module("torch")
 
-class Reinitialise(Settings):
+controls: Choices[type[Control]] = Choices("control")
+
+
+class Control(Choice):
+    """Something that is destroyed in a model before it is trained."""
+
+    choices: ClassVar = controls
+
+    kind: str
+
+    @abstractmethod
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Change the model's weights in place, from `seed` alone. Called without gradients."""
+        ...
+
+
+def apply_control(control: Control, model: PreTrainedModel, seed: int) -> None:
+    """Change the model's weights in place, from `seed` alone."""
+    with torch.no_grad():
+        control.apply(model, seed)
+
+
+@controls.register
+class Reinitialise(Control):
     """θ0': is it the mask alone, or the pre-trained weights under it? All that was pre-trained is drawn anew.
 
     That is the encoder, and the head of a language model; the head of another task stays as it was given.
     """
 
-    kind: Literal["reinitialise"]
+    kind: Literal["reinitialise"] = "reinitialise"
+
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Load a freshly initialised encoder of the same config, and renew the head of a language model."""
+        from transformers import AutoModel
+
+        from tombola.models.heads import renew_head
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            fresh = AutoModel.from_config(model.config)
+        known = model.base_model.state_dict()
+        drawn = fresh.state_dict()
+        model.base_model.load_state_dict({name: drawn[name] for name in known})
+        if model.get_output_embeddings() is not None:
+            renew_head(model, seed)
 
 
-class Shuffle(Settings):
+@controls.register
+class Shuffle(Control):
     """θ0'': is it where the weights stand, or only how they are distributed?"""
 
-    kind: Literal["shuffle"]
+    kind: Literal["shuffle"] = "shuffle"
     across: Literal["matrices", "layers", "whole_layers"] = Field(
         "matrices",
         description="matrices: permute the entries inside each; layers: permute the prunable matrices of layers (as "
         "released); whole_layers: with their biases and norms",
     )
 
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Permute entries within every prunable matrix, the matrices of layers, or whole layers."""
+        if self.across == "layers":
+            return _shuffle_layers(model, seed)
+        if self.across == "whole_layers":
+            return _shuffle_whole_layers(model, seed)
+        generator = torch.Generator().manual_seed(seed)
+        for weight in _units(model).matrices(model).values():
+            order = torch.randperm(weight.numel(), generator=generator)
+            weight.copy_(weight.flatten()[order].view_as(weight))
+        return None
 
-class Noise(Settings):
+
+@controls.register
+class Noise(Control):
     """How exactly must the weights be those of pre-training?"""
 
-    kind: Literal["noise"]
+    kind: Literal["noise"] = "noise"
     sigma: float = Field(0.1, ge=0, description="in standard deviations of the weights")
     spread: Literal["matrix", "all"] = Field(
         "matrix",
         description="matrix: of each matrix by itself; all: of all prunable weights together (as released)",
     )
 
-
-Control = Annotated[Reinitialise | Shuffle | Noise, Field(discriminator="kind")]
-
-
-@torch.no_grad()
-def apply_control(control: Reinitialise | Shuffle | Noise, model: "PreTrainedModel", seed: int) -> None:
-    """Change the model's weights in place, from `seed` alone."""
-    match control:
-        case Reinitialise():
-            _reinitialise(model, seed)
-        case Shuffle(across="layers"):
-            _shuffle_layers(model, seed)
-        case Shuffle(across="whole_layers"):
-            _shuffle_whole_layers(model, seed)
-        case Shuffle():
-            generator = torch.Generator().manual_seed(seed)
-            for weight in Units.of(model, "weight").matrices(model).values():
-                order = torch.randperm(weight.numel(), generator=generator)
-                weight.copy_(weight.flatten()[order].view_as(weight))
-        case Noise():
-            _add_noise(control, model, seed)
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Add Gaussian noise to every prunable matrix."""
+        generator = torch.Generator().manual_seed(seed)
+        weights = list(_units(model).matrices(model).values())
+        pooled = _spread_of(weights) if self.spread == "all" else None
+        for weight in weights:
+            spread = weight.std() if pooled is None else pooled
+            weight.add_(torch.randn(weight.shape, generator=generator) * (self.sigma * spread))
 
 
-def _reinitialise(model: "PreTrainedModel", seed: int) -> None:
-    from transformers import AutoModel
+def _units(model: PreTrainedModel) -> Units:
+    from tombola.masks import Units
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        fresh = AutoModel.from_config(model.config)
-    known = model.base_model.state_dict()
-    drawn = fresh.state_dict()
-    model.base_model.load_state_dict({name: drawn[name] for name in known})
-    if model.get_output_embeddings() is not None:
-        renew_head(model, seed)
+    return Units.of(model, "weight")
 
 
-def _shuffle_layers(model: "PreTrainedModel", seed: int) -> None:
+def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
     """Permute the matrices of layers: those of one layer move together, to the same places of another."""
-    units = Units.of(model, "weight").without("pooler")
+    units = _units(model).without("pooler")
     weights = units.matrices(model)
     layers: dict[int | None, list[str]] = {}
     for matrix in units.layout.matrices:
@@ -98,7 +135,7 @@ def _shuffle_layers(model: "PreTrainedModel", seed: int) -> None:
             weights[tensor].copy_(moved)
 
 
-def _shuffle_whole_layers(model: "PreTrainedModel", seed: int) -> None:
+def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
     from tombola.families import family_of
 
     layers = family_of(model).layers_of(model)
@@ -112,16 +149,7 @@ def _order(count: int, seed: int) -> list[int]:
     return order
 
 
-def _add_noise(control: Noise, model: "PreTrainedModel", seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    weights = Units.of(model, "weight").matrices(model)
-    pooled = _spread_of(list(weights.values())) if control.spread == "all" else None
-    for weight in weights.values():
-        spread = weight.std() if pooled is None else pooled
-        weight.add_(torch.randn(weight.shape, generator=generator) * (control.sigma * spread))
-
-
-def _spread_of(weights: "list[torch.nn.Parameter]") -> float:
+def _spread_of(weights: list[torch.nn.Parameter]) -> float:
     """The standard deviation of all entries together, without putting them in one place."""
     count = sum(weight.numel() for weight in weights)
     total = sum(float(weight.sum(dtype=torch.float64)) for weight in weights)

@@ -1,16 +1,20 @@
 """A perturbation δ of a batch's word embeddings, and its ascent along a gradient. (Robust Tickets, §3.2)"""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
+from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
 from tombola.objectives.settings import Adversary
 
-_TINY = torch.finfo(torch.float32).tiny
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = lazy_module("torch")
 
 
 class Perturbation:
@@ -48,7 +52,7 @@ class Perturbation:
         """
         direction = self.real * gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         # to a largest entry of 1, in both norms: squares of an overfitted model's gradients would underflow
-        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_TINY)
+        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
         if self.adversary.norm == "linf":
             direction = direction.sign() if self.adversary.kind == "pgd" else direction
         else:
@@ -84,6 +88,11 @@ def perturbed(model: nn.Module, batch: Batch, adversary: Adversary) -> Iterator[
         yield perturbation
     finally:
         hook.remove()
+
+
+def _tiny() -> float:
+    """The smallest positive normal number in 32 bits."""
+    return torch.finfo(torch.float32).tiny
 
 
 def _length(values: Tensor) -> Tensor:

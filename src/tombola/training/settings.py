@@ -5,7 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tombola.foundations.settings import Settings
-from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
+from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
 
@@ -39,7 +40,7 @@ class TrainSettings(Settings):
     head_dropout: float | None = Field(
         None, ge=0, lt=1, description="in the task head alone; else as everywhere"
     )
-    loss: Loss = Field(CrossEntropyLoss(), description="what is minimised on each example")
+    loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
     adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from tombola.attacks.base import Attack as AttackSettings
-from tombola.attacks.base import name_of
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, read_json
@@ -57,7 +56,7 @@ class Attack(Stage[Attacked]):
     @property
     def label(self) -> str:
         """Which attack, on what."""
-        name = name_of(self.attack)
+        name = self.attack.label
         return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
 
     def run(self, space: Workspace) -> None:

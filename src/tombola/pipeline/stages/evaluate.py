@@ -117,9 +117,10 @@ class Evaluate(EvaluateStage):
 
 def metrics_of(data: DataSource) -> list[Any]:
     """The functions behind a task's metrics."""
-    from tombola.evaluation.metrics import metrics
+    from tombola.tasks.metrics import metrics
 
-    return [metrics[name] for name in data.definition.metrics]
+    found = [metrics[name] for name in data.definition.metrics]
+    return [*found, *(metric.function for metric in found)]
 
 
 def read_correct(folder: Path) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
@@ -48,6 +48,10 @@ class Search(ScoreStage):
     def train(self) -> TrainSettings:
         """How the scores are trained."""
         return self.search.train
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
 
     def training_steps(self) -> int:
         """Optimizer steps of this search."""

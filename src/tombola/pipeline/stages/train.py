@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
@@ -71,6 +71,11 @@ class Train(ModelStage[Trained]):
     def label(self) -> str:
         """What is trained."""
         return "fine-tune" if self.mask is None else "train the ticket"
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe, where the training looks at the model's parts."""
+        uses_parts = self.control or self.train.select or self.model.pooler == "new"
+        return [self.model.family()] if uses_parts else []
 
     def training_steps(self) -> int:
         """Optimizer steps of this training."""
