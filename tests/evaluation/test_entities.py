@@ -7,9 +7,9 @@ import torch
 from tests.tasks.test_token_classification import piece_tokenizer, tagged_split
 from tests.tiny import tiny
 from tombola.evaluation.evaluate import evaluate_split
-from tombola.evaluation.metrics import metrics
 from tombola.evaluation.tags import predict_tags
 from tombola.tasks import Tagged, Task, collate_of, encode
+from tombola.tasks.metrics import metrics
 
 TRUE = ["O B-PER I-PER O B-LOC", "B-ORG O", "O O O"]
 CASES = {

@@ -9,9 +9,9 @@ from sklearn.metrics import f1_score
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.evaluation.evaluate import evaluate_split
-from tombola.evaluation.metrics import metrics
 from tombola.tasks import Split, Task
 from tombola.tasks.definition import Source
+from tombola.tasks.metrics import metrics
 
 LABELS = ["joy", "anger", "fear"]
 TASK = Task(

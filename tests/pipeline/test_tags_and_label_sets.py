@@ -86,14 +86,14 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, World]:
     return made
 
 
-TRAINING = {"epochs": 8, "learning_rate": 8e-3, "batch_size": 16, "max_length": 16, "dropout": 0.0}
+TRAINING = {"epochs": 8, "learning_rate": 5e-3, "batch_size": 16, "max_length": 16, "dropout": 0.0}
 SEARCHES: dict[str, dict[str, Any]] = {
     "importance": {"search": {"method": "importance"}, "draw": {"sparsity": 0.25}},
     "gates": {
         "search": {
             "method": "learned",
             "gate": {"kind": "hard_concrete"},
-            "train": {"epochs": 2, "learning_rate": 0.1},
+            "train": {"steps": 12},
         },
         "draw": {"sparsity": 0.3},
     },
@@ -115,8 +115,9 @@ def test_a_ticket_learns_the_task(worlds: dict[str, World], tmp_path: Path, kind
     scores = store.read(stage).scores
     assert list(scores) == Task.named(str(worlds[kind].task)).metrics
     headline = next(iter(scores.values()))
-    chance = {"token-classification": 0.3, "multi-label": 0.8}[kind]  # of all labels for every text
-    assert headline.value > chance + 3 * headline.stderr
+    constant = store.read(stage).constant
+    assert constant is not None
+    assert headline.value > constant + 3 * headline.stderr
     kept = load_file(store.open(stage) / "predictions.safetensors")
     assert set(kept) == {"predictions"}
     assert plan.mask is not None

@@ -19,8 +19,9 @@ from tombola.foundations.registry import Registry
 from tombola.models.loading import load_model
 from tombola.tasks import Split, Task, collate_of, encode, task_kinds
 from tombola.tasks.blocks import MaskTokens
-from tombola.tasks.definition import METRICS, Source
+from tombola.tasks.definition import Source
 from tombola.tasks.kinds import KindSettings, TaskKind
+from tombola.tasks.metrics import metric, metrics, metrics_for
 from tombola.tasks.questions import Answers
 from tombola.tasks.rows import Columns
 
@@ -43,7 +44,7 @@ def test_the_kinds_that_come_with_the_package() -> None:
         assert kind.about
         assert hasattr(transformers, kind.model)
         assert kind.evaluator in evaluators
-        assert name in METRICS
+        assert metrics_for(name)
         assert issubclass(kind.settings, KindSettings)
 
 
@@ -64,9 +65,10 @@ class Ordinal(TaskKind):
 
 @pytest.fixture
 def ordinal() -> Any:
-    task_kinds("ordinal", "plugin_of_this_test")(Ordinal)
+    task_kinds("ordinal")(Ordinal)
+    metric("grade", kinds=("ordinal",))(lambda logits, labels: metrics["accuracy"](logits, labels))
     yield
-    Registry.forget("plugin_of_this_test")
+    Registry.forget(__name__)
 
 
 @pytest.mark.usefixtures("ordinal")
@@ -78,7 +80,7 @@ def test_a_new_kind_is_one_class(tmp_path: Path) -> None:
         "kind": "ordinal",
         "text": "text",
         "labels": ["one", "two", "three"],
-        "metrics": ["accuracy"],
+        "metrics": ["grade"],
         "source": {"files": {"train": "t.tsv"}},
     }
     (tmp_path / "t.yaml").write_text(yaml.safe_dump(raw))
@@ -88,7 +90,7 @@ def test_a_new_kind_is_one_class(tmp_path: Path) -> None:
     model = load_model(tmp_path / "model", split.task, seed=0)
     assert model.config.id2label == {0: "one", 1: "two", 2: "three"}
     found = evaluate_split(model, TOKENIZER, split)
-    assert found.scores["accuracy"].n == 3
+    assert found.scores["grade"].n == 3
     assert predict_texts(model, TOKENIZER, ["w1"], split.task)[0].label in raw["labels"]
 
 

@@ -153,7 +153,7 @@ WRONG = {
     "stray": ({"labels": ["O", "B-PER", "I-PER", "NOUN"]}, "'NOUN' is no tag of IOB2"),
     "no entities": ({"labels": ["NOUN", "VERB"]}, "take token_accuracy"),
     "two texts": ({"text": ["a", "b"]}, "text: takes 1 columns of a token-classification task"),
-    "metric": ({"metrics": ["accuracy"]}, "those of a token-classification task are entity_f1"),
+    "metric": ({"metrics": ["accuracy"]}, "accuracy is not for a token-classification task; use entity_f1"),
     "groups": ({"groups": ["label"]}, "are for tasks with one label per text"),
 }
 

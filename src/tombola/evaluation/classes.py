@@ -6,11 +6,12 @@ import numpy as np
 
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
 from tombola.evaluation.labels import LabelOrder, label_order, order_doubts
-from tombola.evaluation.metrics import metrics, score
+from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.tasks import Split
 from tombola.tasks.kinds.multi_label import MultiLabelSettings
+from tombola.tasks.metrics import metrics
 from tombola.tasks.task import DEFINITIONS
 
 
@@ -23,7 +24,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def ordered_logits(inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
     """The logits of all examples in the task's label order, and what is known about that order."""
     order = label_order(inputs.model.config, inputs.split.task)
-    logits = predict(inputs.model, inputs.data, inputs.collate, precision=inputs.precision)
+    logits = predict(
+        inputs.model, inputs.data, inputs.collate, precision=inputs.precision, progress=inputs.progress
+    )
     return order.arrange(logits), order
 
 
@@ -37,6 +40,11 @@ class Classes(Evaluator):
         scores = score(split.task, logits, split.labels) | group_scores(split, logits)
         doubts = [] if order.named else order_doubts(split.task, logits, np.asarray(split.labels))
         return Evaluation(scores, logits, order.notes + doubts + _missing_labels(split))
+
+    def constant(self, split: Split) -> float | None:
+        """That of the best class for all."""
+        answers = np.eye(len(split.task.labels or ()))
+        return _best_constant(split, [np.tile(answer, (len(split), 1)) for answer in answers])
 
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The label and the probabilities of all."""
@@ -56,6 +64,10 @@ class Numbers(Evaluator):
         outputs, order = ordered_logits(inputs)
         return Evaluation(score(inputs.split.task, outputs, inputs.split.labels), outputs, order.notes)
 
+    def constant(self, split: Split) -> float | None:
+        """That of the mean for all."""
+        return _best_constant(split, [np.full((len(split), 1), np.mean(split.labels))])
+
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The number."""
         return [Prediction(float(value)) for (value,) in ordered_logits(inputs)[0]]
@@ -72,6 +84,12 @@ class LabelSets(Evaluator):
         shifted = logits - log(threshold / (1 - threshold))
         return Evaluation(score(split.task, shifted, split.labels), logits, order.notes)
 
+    def constant(self, split: Split) -> float | None:
+        """That of the best set for all: of the most frequent label, the two most frequent, and so on."""
+        ranks = np.argsort(np.argsort(-np.sum(split.labels, axis=0), kind="stable"))
+        sets = [np.where(ranks < size, 1.0, -1.0) for size in range(len(ranks) + 1)]
+        return _best_constant(split, [np.tile(one, (len(split), 1)) for one in sets])
+
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The labels, and the probability of each."""
         names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
@@ -86,6 +104,11 @@ class LabelSets(Evaluator):
         settings = split.task.kind_settings
         assert isinstance(settings, MultiLabelSettings)
         return settings.threshold
+
+
+def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:
+    headline, labels = metrics[split.task.headline], np.asarray(split.labels)
+    return max(headline(guess, labels).value for guess in guesses)
 
 
 def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:

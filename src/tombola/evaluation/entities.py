@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tombola.evaluation.metrics import metrics
 from tombola.evaluation.resampling import ratio, score_of_sums
 from tombola.evaluation.scores import Score
+from tombola.tasks.metrics import metric
 from tombola.tasks.tags import entities
 
 Sentences = Sequence[Sequence[str]]
 
 
-@metrics("entity_f1")
+@metric("entity_f1", kinds=("token-classification",))
 def entity_f1(predicted: Sentences, true: Sentences) -> Score:
     """Harmonic mean of precision and recall over the entities of all sentences."""
     return score_of_sums(
@@ -23,19 +23,19 @@ def entity_f1(predicted: Sentences, true: Sentences) -> Score:
     )
 
 
-@metrics("entity_precision")
+@metric("entity_precision", kinds=("token-classification",))
 def entity_precision(predicted: Sentences, true: Sentences) -> Score:
     """Share of the predicted entities that are right; 0 if there are none."""
     return score_of_sums(_counts(predicted, true), lambda sums: ratio(sums[..., 0], sums[..., 1]))
 
 
-@metrics("entity_recall")
+@metric("entity_recall", kinds=("token-classification",))
 def entity_recall(predicted: Sentences, true: Sentences) -> Score:
     """Share of the true entities that are found; 0 if there are none."""
     return score_of_sums(_counts(predicted, true), lambda sums: ratio(sums[..., 0], sums[..., 2]))
 
 
-@metrics("token_accuracy")
+@metric("token_accuracy", kinds=("token-classification",))
 def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
     """Share of the words whose tag is right."""
     rows = [

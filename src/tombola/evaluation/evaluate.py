@@ -1,12 +1,12 @@
 """A model on a split in one call: tokenise, predict, score; or only predict, on texts without labels."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tombola.evaluation import classes, spans, tags, tokens  # noqa: F401  (they register the evaluators)
 from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
 from tombola.foundations.hardware import Precision
+from tombola.store.stage import Progress
 from tombola.tasks import Split, Task, collate_of, encode, fitting_length, kind_of, unlabelled
 from tombola.tasks.kinds import Row
 
@@ -22,10 +22,22 @@ def evaluate_split(
     split: Split,
     max_length: int = 128,
     precision: Precision = "fp32",
+    progress: Progress | None = None,
 ) -> Evaluation:
-    """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
+    """Score the model on the split. Inputs are cut at `max_length` or at the model's last position.
+
+    `progress` is called after each batch with the rows done and the rows in all.
+    """
     evaluator = evaluators[kind_of(split.task).evaluator]()
-    return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision))
+    return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision, progress))
+
+
+def constant_score(split: Split) -> float | None:
+    """The headline score of the best constant prediction: one class for all, or one number.
+
+    None for questions and passages, which have no constant answer.
+    """
+    return evaluators[kind_of(split.task).evaluator]().constant(split)
 
 
 def predict_texts(
@@ -35,6 +47,7 @@ def predict_texts(
     task: Task,
     max_length: int = 128,
     precision: Precision = "fp32",
+    progress: Progress | None = None,
 ) -> list[Prediction]:
     """What a model says of texts without labels.
 
@@ -46,11 +59,12 @@ def predict_texts(
         task: The task that the model has learned.
         max_length: Tokens that inputs are cut at.
         precision: Of the computation.
+        progress: Called after each batch with the rows done and the rows in all.
 
     Returns:
         A label with its probabilities for each row, in order.
     """
-    return predict_split(model, tokenizer, unlabelled(task, rows), max_length, precision)
+    return predict_split(model, tokenizer, unlabelled(task, rows), max_length, precision, progress)
 
 
 def predict_split(
@@ -59,10 +73,11 @@ def predict_split(
     split: Split,
     max_length: int = 128,
     precision: Precision = "fp32",
+    progress: Progress | None = None,
 ) -> list[Prediction]:
     """The same for a split, whose labels are not looked at."""
     evaluator = evaluators[kind_of(split.task).evaluator]()
-    return evaluator.label(_inputs(model, tokenizer, split, max_length, precision))
+    return evaluator.label(_inputs(model, tokenizer, split, max_length, precision, progress))
 
 
 def _inputs(
@@ -71,6 +86,22 @@ def _inputs(
     split: Split,
     max_length: int,
     precision: Precision,
+    progress: Progress | None,
 ) -> Inputs:
     data = encode(split, tokenizer, fitting_length(max_length, model.config))
-    return Inputs(model, split, data, collate_of(split.task, tokenizer), precision)
+    count = _counter(progress, len(data))
+    return Inputs(model, split, data, collate_of(split.task, tokenizer), precision, count)
+
+
+def _counter(progress: Progress | None, rows: int) -> Callable[[int], None] | None:
+    """Adds up the rows of batches."""
+    if progress is None:
+        return None
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, rows, {})
+
+    return count

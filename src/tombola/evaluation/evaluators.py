@@ -3,6 +3,7 @@
 A kind of task names its evaluator (`TaskKind.evaluator`). A new one is a class that registers itself here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -56,6 +57,8 @@ class Inputs:
     data: "Encoded"
     collate: "Collate"
     precision: Precision
+    progress: Callable[[int], None] | None = None
+    """Called with the number of rows of each batch."""
 
 
 class Evaluator(Protocol):
@@ -65,6 +68,10 @@ class Evaluator(Protocol):
         """Score the model's predictions against the split's labels."""
         ...
 
+    def constant(self, split: "Split") -> float | None:
+        """The headline score of the best constant prediction; None where there is no such thing."""
+        return None
+
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The model's prediction for each example, in the split's order."""
         task = inputs.split.task
@@ -73,4 +80,6 @@ class Evaluator(Protocol):
         )
 
 
-evaluators: Registry[type[Evaluator]] = Registry("evaluator")
+evaluators: Registry[type[Evaluator]] = Registry(
+    "evaluator", [f"tombola.evaluation.{name}" for name in ("classes", "spans", "tags", "tokens")]
+)

@@ -4,12 +4,12 @@ from math import sqrt
 
 import numpy as np
 
-from tombola.evaluation.metrics import metrics
 from tombola.evaluation.resampling import ratio, score_of_sums
 from tombola.evaluation.scores import Score
+from tombola.tasks.metrics import metric
 
 
-@metrics("micro_f1")
+@metric("micro_f1", kinds=("multi-label",))
 def micro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
     """F1 over all decisions on labels of all examples together."""
     counts = _counts(logits, labels).sum(axis=2)
@@ -28,7 +28,7 @@ def macro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
     return score_of_sums(counts.reshape(len(labels), -1), mean)
 
 
-@metrics("subset_accuracy")
+@metric("subset_accuracy", kinds=("multi-label",))
 def subset_accuracy(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Share of examples whose labels are all found and no others; binomial error."""
     share = float(((logits > 0) == labels.astype(bool)).all(axis=1).mean())

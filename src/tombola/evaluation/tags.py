@@ -1,5 +1,7 @@
 """The tags that a model gives to the words of sentences."""
 
+from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from tombola.evaluation.labels import label_order
 from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
 from tombola.foundations.hardware import Precision
-from tombola.tasks import Collate, Tagged
-from tombola.tasks.encoding import IGNORED
+from tombola.tasks import Collate, Split, Tagged
+from tombola.tasks.definition import IGNORED
+from tombola.tasks.metrics import metrics
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +32,7 @@ def predict_tags(
     *,
     batch_tokens: int = BATCH_TOKENS,
     precision: Precision = "fp32",
+    progress: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
     """Of each sentence the logits of its words' first sub-words, (words, tags); `Tagged.words_of` says which words."""
     found: dict[int, np.ndarray] = {}
@@ -38,7 +42,9 @@ def predict_tags(
         for member, rows, labels in zip(members.tolist(), values, batch["labels"], strict=True):
             found[member] = require_finite(rows[labels != IGNORED]).numpy()
 
-    each_batch(model, sentences, collate, take, batch_tokens=batch_tokens, precision=precision)
+    each_batch(
+        model, sentences, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
+    )
     return [found[number] for number in range(len(sentences))]
 
 
@@ -69,6 +75,13 @@ class Tags(Evaluator):
         ).astype(np.int32)
         return Evaluation(scores, predictions, order.notes + _cut(inputs, sum(lengths)))
 
+    def constant(self, split: Split) -> float | None:
+        """That of the most frequent tag for every word."""
+        names = split.task.labels or []
+        ((number, _),) = Counter(tag for tags in split.labels for tag in tags).most_common(1)
+        true = [[names[tag] for tag in tags] for tags in split.labels]
+        return metrics[split.task.headline]([[names[number]] * len(tags) for tags in true], true).value
+
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The tags of each sentence's words, and the probabilities of all tags for each word."""
         task, data = inputs.split.task, inputs.data
@@ -89,7 +102,9 @@ class Tags(Evaluator):
     @staticmethod
     def _logits(inputs: Inputs) -> list[np.ndarray]:
         assert isinstance(inputs.data, Tagged)
-        return predict_tags(inputs.model, inputs.data, inputs.collate, precision=inputs.precision)
+        return predict_tags(
+            inputs.model, inputs.data, inputs.collate, precision=inputs.precision, progress=inputs.progress
+        )
 
 
 def _all_words(data: Any, number: int, logits: np.ndarray, words: int) -> np.ndarray:

@@ -1,15 +1,31 @@
 """The plain objective: cross-entropy over classes or over each label, squared error for real numbers."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-import torch.nn.functional as F
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
-from tombola.objectives import Batch, LogitLoss, objectives
-from tombola.objectives.passes import is_multi_label
+from pydantic import Field
+
+from tombola.foundations.lazy import lazy_module
+from tombola.objectives import Batch, LogitLoss, is_multi_label
+from tombola.objectives.settings import LossSettings, loss
+
+if TYPE_CHECKING:
+    import torch.nn.functional as F
+    from torch import Tensor
+else:
+    F = lazy_module("torch.nn.functional")
 
 
-@objectives("cross_entropy")
+class CrossEntropyLoss(LossSettings):
+    """Settings of the plain loss."""
+
+    kind: Literal["cross_entropy"] = "cross_entropy"
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of the target spread over all classes")
+
+
+@loss(CrossEntropyLoss)
 @dataclass(frozen=True)
 class CrossEntropy(LogitLoss):
     """Mean cross-entropy from the logits, with optional label smoothing; mean squared error for regression.
@@ -21,19 +37,20 @@ class CrossEntropy(LogitLoss):
     an answer are two items, each a choice among the tokens.
     """
 
-    label_smoothing: float = 0.0
+    settings: CrossEntropyLoss = field(default_factory=CrossEntropyLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """The mean over the batch's items."""
         labels = batch["labels"]
         if labels.is_floating_point():
             if is_multi_label(labels):
-                targets = labels * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
+                smoothing = self.settings.label_smoothing
+                targets = labels * (1 - smoothing) + 0.5 * smoothing
                 return F.binary_cross_entropy_with_logits(logits.float(), targets)
             return F.mse_loss(logits.squeeze(-1).float(), labels)
         return F.cross_entropy(
             logits.flatten(0, -2).float(),
             labels.flatten(),
             ignore_index=-100,
-            label_smoothing=self.label_smoothing,
+            label_smoothing=self.settings.label_smoothing,
         )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tombola.objectives import Batch, inputs_of, logits_of
+from tombola.objectives import Batch, inputs_of, is_multi_label, logits_of
 
 
 def two_passes(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -18,11 +18,6 @@ def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     """½·(KL(p‖q) + KL(q‖p)) = ½·Σ (p − q)(log p − log q) of two sets of logits, as a mean over the items."""
     p, q = first.float().log_softmax(-1), second.float().log_softmax(-1)
     return 0.5 * ((p.exp() - q.exp()) * (p - q)).sum(-1).mean()
-
-
-def is_multi_label(labels: Tensor) -> bool:
-    """Whether a batch's labels are rows with the 0 or 1 of every label."""
-    return labels.is_floating_point() and labels.dim() == 2
 
 
 def symmetric_binary_kl(first: Tensor, second: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from tombola.foundations.lazy import lazily
 from tombola.tasks.kinds import collate_of, encode, kind_of, task_kinds
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
-from tombola.tasks.task import HOLDOUT, Task, task_names, unlabelled, validate
+from tombola.tasks.task import HOLDOUT, Task, register_task, task_names, unlabelled
 
 if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens
@@ -41,10 +41,10 @@ __all__ = [
     "fitting_length",
     "kind_of",
     "position_limit",
+    "register_task",
     "task_kinds",
     "task_names",
     "unlabelled",
-    "validate",
 ]
 
 __getattr__ = lazily(__name__, _HOME)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import DataError
-from tombola.tasks.encoding import CHUNK, IGNORED, Collate, TokenEncoded
+from tombola.tasks.definition import IGNORED
+from tombola.tasks.encoding import CHUNK, Collate, TokenEncoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.split import Split
 

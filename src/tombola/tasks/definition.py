@@ -6,32 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-MetricName = Literal[
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "weighted_f1",
-    "mcc",
-    "pearson",
-    "spearman",
-    "exact_match",
-    "squad_f1",
-    "masked_accuracy",
-    "micro_f1",
-    "subset_accuracy",
-    "entity_f1",
-    "entity_precision",
-    "entity_recall",
-    "token_accuracy",
-]
-METRICS: dict[str, set[MetricName]] = {
-    "classification": {"accuracy", "f1", "macro_f1", "weighted_f1", "mcc"},
-    "regression": {"pearson", "spearman"},
-    "question-answering": {"exact_match", "squad_f1"},
-    "masked-lm": {"masked_accuracy"},
-    "multi-label": {"micro_f1", "macro_f1", "subset_accuracy"},
-    "token-classification": {"entity_f1", "entity_precision", "entity_recall", "token_accuracy"},
-}
+IGNORED = -100
+"""The label of a token that is not to be predicted."""
 
 
 def _inside(path: str) -> str:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from tombola.errors import DataError
+from tombola.tasks.definition import IGNORED
 from tombola.tasks.split import Split
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-IGNORED = -100  # the label of a token that is not to be predicted
 CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, little memory
 POSITIONS_AFTER_PADDING = {
     "roberta",

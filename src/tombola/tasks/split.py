@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import DataError
+from tombola.foundations.plugins import plugins_of
+from tombola.tasks.kinds import task_kinds
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
@@ -42,6 +44,7 @@ class Split:
         """
         task = self.task
         head = [task.name, task.version, task.kind, task.labels, task.kind_settings.canonical()]
+        head += [plugins] if (plugins := plugins_of(task_kinds[task.kind])) else []
         digest = blake2b(json.dumps(head, sort_keys=True).encode(), digest_size=16)
         for identity, texts, label in zip(self.ids, self.texts, self.labels, strict=True):
             digest.update(

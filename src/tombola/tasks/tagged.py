@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tombola.errors import DataError
-from tombola.tasks.encoding import CHUNK, IGNORED, TokenEncoded
+from tombola.tasks.definition import IGNORED
+from tombola.tasks.encoding import CHUNK, TokenEncoded
 from tombola.tasks.split import Split
 
 if TYPE_CHECKING:

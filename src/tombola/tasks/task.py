@@ -6,21 +6,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from pydantic import PrivateAttr, model_validator
+from pydantic import PrivateAttr, field_validator, model_validator
 
-from tombola.errors import DataError, RecipeError, UnknownName
+from tombola.errors import DataError, PluginError, RecipeError, UnknownName
+from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import parse_yaml
-from tombola.tasks.definition import (
-    METRICS,
-    Companions,
-    Definition,
-    Holdout,
-    MetricName,
-    Names,
-    Source,
-)
+from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
+from tombola.tasks.metrics import metrics, metrics_for
 from tombola.tasks.places import find_examples, open_unlabelled
 from tombola.tasks.split import Split
 
@@ -39,7 +33,7 @@ class Task(Definition):
     text: Names
     labels: list[str] | None = None
     unanswerable: bool = False  # some questions have no answer in their context (SQuAD 2.0)
-    metrics: list[MetricName]
+    metrics: list[str]
     settings: dict[str, Any] = {}  # those of its kind, such as doc_stride; a recipe may change them
     attackable: list[str] = []  # columns an attack may change; all of `text` unless said
     keep: list[str] = []  # further columns to carry along in a split
@@ -57,6 +51,16 @@ class Task(Definition):
     citation: str = ""
 
     _directory: Path = PrivateAttr(default=DEFINITIONS)
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        if not names:
+            raise ValueError("takes one metric or more; the first is the headline")
+        for name in names:
+            if name not in metrics:
+                raise ValueError(str(UnknownName("metric", name, metrics)))
+        return names
 
     @model_validator(mode="before")
     @classmethod
@@ -78,16 +82,23 @@ class Task(Definition):
             raise ValueError(str(error)) from None
         if len({label.casefold() for label in classes}) != len(classes):
             raise ValueError("labels: must be unique")
-        if not self.metrics or not set(self.metrics) <= METRICS.get(self.kind, set(self.metrics)):
-            raise ValueError(
-                f"metrics: those of a {self.kind} task are {', '.join(sorted(METRICS[self.kind]))}"
-            )
+        for name in self.metrics:
+            if self.kind not in metrics[name].kinds:
+                raise ValueError(
+                    f"metrics: {name} is not for a {self.kind} task; use {', '.join(metrics_for(self.kind))}"
+                )
+            if metrics[name].labels not in (None, len(classes)):
+                others = [
+                    one for one in metrics_for(self.kind) if metrics[one].labels in (None, len(classes))
+                ]
+                raise ValueError(
+                    f"metrics: {name} is for {metrics[name].labels} labels, and these are {len(classes)}; "
+                    f"use {', '.join(others)}"
+                )
         if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
             raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":
             raise ValueError("unanswerable: is for question-answering tasks")
-        if "f1" in self.metrics and len(classes) != 2:
-            raise ValueError("metrics: f1 is for two labels; use macro_f1 or weighted_f1")
         if not set(self.attackable) <= set(self.text):
             raise ValueError(f"attackable: takes columns of `text` ({', '.join(self.text)})")
         for layout in self.source.layouts:
@@ -106,9 +117,11 @@ class Task(Definition):
 
     @classmethod
     def named(cls, name: str) -> "Task":
-        """A task that ships with the package, or the one in a YAML file when `name` is the path of such a file."""
+        """A task of the package or of a plugin, or the one in a YAML file when `name` is the path of such a file."""
         if name.endswith((".yaml", ".yml")):
             return cls.from_file(Path(name))
+        if name in _registered:
+            return cls.from_file(_registered[name])
         if name not in task_names():
             raise UnknownName("task", name, task_names())
         return cls.from_file(DEFINITIONS / f"{name}.yaml")
@@ -128,7 +141,7 @@ class Task(Definition):
         return task
 
     @property
-    def headline(self) -> MetricName:
+    def headline(self) -> str:
         """The metric that tickets are chosen and compared by."""
         return self.metrics[0]
 
@@ -229,15 +242,27 @@ def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabe
     return Split(task, name, texts, labels, [str(number) for number in range(len(texts))], "memory")
 
 
+_registered: Registry[Path] = Registry("task")
+"""The files of tasks from outside the package that have a name."""
+
+
 def task_names() -> list[str]:
-    """The tasks that ship with the package."""
-    return sorted(path.stem for path in DEFINITIONS.glob("*.yaml"))
+    """The tasks of the package, and those that were registered."""
+    return sorted([*(path.stem for path in DEFINITIONS.glob("*.yaml")), *_registered])
 
 
-def validate(path: str | Path, folder: Path | str | None = None) -> dict[str, int]:
-    """Check a task file and every row of its data; the number of examples in each split."""
+def register_task(path: str | Path) -> Task:
+    """Give a task file a name in recipes: the task's own.
+
+    Args:
+        path: The task's YAML file. Data files that it names without a `folder` are found beside it.
+    """
+    path = Path(path).resolve()
     task = Task.from_file(path)
-    return {name: len(task.load(name, folder)) for name in task.split_names()}
+    if task.name in task_names():
+        raise PluginError(f"task {task.name!r} exists already: choose another name")
+    _registered(task.name)(path)
+    return task
 
 
 def _part(text: tuple[str, ...], parts: dict[str, float], whole: str) -> str:

@@ -13,6 +13,7 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.store.stage import Stage, Workspace
+from tombola.tasks import kind_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +26,16 @@ SCORES = "scores.json"
 
 
 class Evaluated(StageResult):
-    """Scores by metric, the headline first, and remarks for the reader."""
+    """Scores by metric, the headline first, and remarks for the reader.
+
+    `constant` is the headline score of the best constant prediction: a model that is not above it has learned
+    nothing. None for tasks that have no such thing.
+    """
 
     scores: dict[str, Score]
     notes: list[str]
     source: str
+    constant: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,11 +63,20 @@ class EvaluateStage(Stage[Evaluated]):
         import torch
         from safetensors.torch import save_file
 
-        from tombola.evaluation.evaluate import evaluate_split
+        from tombola.evaluation.evaluate import constant_score, evaluate_split
         from tombola.evaluation.leakage import leakage_note
 
         split = self.data.load()
-        result = evaluate_split(model, tokenizer, split, max_length=self.max_length, precision=self.precision)
+        result = evaluate_split(
+            model,
+            tokenizer,
+            split,
+            max_length=self.max_length,
+            precision=self.precision,
+            progress=space.progress,
+        )
+        headline = next(iter(result.scores))
+        space.progress(len(split), len(split), {headline: result.scores[headline].value})
         kept = {"predictions": torch.from_numpy(np.ascontiguousarray(result.predictions))}
         if split.task.single_label:
             right = result.predictions.argmax(axis=1) == np.asarray(split.labels)
@@ -72,7 +87,9 @@ class EvaluateStage(Stage[Evaluated]):
         notes += dict.fromkeys(note for note in seen if note is not None)
         for note in notes:
             _warn(note)
-        space.write_json(SCORES, Evaluated(scores=result.scores, notes=notes, source=split.source))
+        constant = constant_score(split)
+        evaluated = Evaluated(scores=result.scores, notes=notes, source=split.source, constant=constant)
+        space.write_json(SCORES, evaluated)
 
     def read(self, folder: Path) -> Evaluated:
         """The scores with their standard errors."""
@@ -84,7 +101,7 @@ class Evaluate(EvaluateStage):
     """The scores of one model on one data set."""
 
     kind: ClassVar = "evaluate"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelStage
     mask: MaskStage | None = None
@@ -110,10 +127,13 @@ class Evaluate(EvaluateStage):
 
 
 def metrics_of(data: DataSource) -> list[Any]:
-    """The functions behind a task's metrics."""
-    from tombola.evaluation.metrics import metrics
+    """The evaluator of a task, and the functions behind its metrics."""
+    from tombola.evaluation.evaluators import evaluators
+    from tombola.tasks.metrics import metrics
 
-    return [metrics[name] for name in data.definition.metrics]
+    task = data.definition
+    found = [metrics[name] for name in task.metrics]
+    return [evaluators[kind_of(task).evaluator], *found, *(metric.function for metric in found)]
 
 
 def read_correct(folder: Path) -> np.ndarray | None:

@@ -53,7 +53,7 @@ class TaskKind:
     pretrained_head: ClassVar[str] = ""
     """Whose head it is ("a masked language model"), where pre-trained models bring it along."""
     evaluator: ClassVar[str] = "classes"
-    """Who predicts and scores: an entry of `tombola.evaluation.evaluators.evaluators`."""
+    """Who predicts and scores: an entry of `tombola.evaluation.evaluators`."""
 
     def check(self, task: "Task") -> None:
         """Raise a ValueError that names the field if a task file does not make sense."""
@@ -138,7 +138,20 @@ class TaskKind:
         return {"id2label": names, "label2id": {name: number for number, name in names.items()}}
 
 
-task_kinds: Registry[type[TaskKind]] = Registry("kind of task")
+task_kinds: Registry[type[TaskKind]] = Registry(
+    "kind of task",
+    [
+        f"{__name__}.{name}"
+        for name in (
+            "classification",
+            "masked_lm",
+            "multi_label",
+            "question_answering",
+            "regression",
+            "token_classification",
+        )
+    ],
+)
 """Every kind of task, by the name that task files give as `kind`."""
 
 
@@ -164,13 +177,3 @@ def _reason(read: Callable[[], Any]) -> list[str]:
     except BadRow as bad:
         return [str(bad)]
     return []
-
-
-from tombola.tasks.kinds import (  # noqa: E402, F401  (the registry's lines)
-    classification,
-    masked_lm,
-    multi_label,
-    question_answering,
-    regression,
-    token_classification,
-)
