@@ -79,7 +79,7 @@ def measured(ratio: float | None = None, milliseconds: float = 10.0, busy: str |
             flops=1,
             length=48,
             latency=latency,
-            texts="texts of the task",
+            texts="validation",
             threads=1,
             device="cpu",
         )

@@ -1,6 +1,5 @@
 """How much of a hypothesis stands in its premise: the six features of the lexical-overlap bias. (Clark et al. 2019)"""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
+from tombola.bias.words import words_of
 from tombola.foundations.quiet import quiet
 from tombola.models.loading import load_tokenizer
 from tombola.models.safety import open_pretrained
@@ -21,12 +21,6 @@ FEATURES = [
     "least similarity",
     "log length ratio",
 ]
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation."""
-    return _WORD.findall(text.lower())
 
 
 def overlap_features(pairs: Sequence[tuple[str, ...]], vectors: Path) -> np.ndarray:
