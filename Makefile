@@ -2,11 +2,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+INSTALL_LOG := $(VENV)/install.log
+# Only what the user can change is worth a line, so all that pip says goes to a file, which is shown if it fails.
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1 \
+	$(BIN)/python -m pip install --quiet --quiet --constraint constraints.txt
+FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation failed: see $(INSTALL_LOG)'; exit 1; }
 
 .PHONY: quickstart test test-slow lint types docs examples browser check clean
 
 quickstart: $(INSTALLED)
-	$(BIN)/tombola quickstart
+	@echo 'Drawing a first ticket: about 4 minutes on two cores.'
+	@$(BIN)/tombola quickstart
 
 test: $(INSTALLED) browser
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2
@@ -36,10 +42,12 @@ browser:
 check: lint types docs test examples
 
 $(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	@echo 'Installing into $(VENV), once. First torch: about 1 minute.'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) torch >$(INSTALL_LOG) 2>&1 || $(FAILED)
+	@echo 'Then Tombola and its tools: about 2 minutes.'
+	@$(PIP) --editable '.[dev]' >>$(INSTALL_LOG) 2>&1 || $(FAILED)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist runs quickstart

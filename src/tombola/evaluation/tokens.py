@@ -1,5 +1,6 @@
 """Which words a language model puts in the place of the masked ones."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ def predict_tokens(
     *,
     batch_tokens: int = BATCH_TOKENS,
     precision: Precision = "fp32",
+    progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
     """The predicted and the true id of every token that is asked for, (tokens, 2) in the order of the data."""
     found: dict[int, np.ndarray] = {}
@@ -35,5 +37,7 @@ def predict_tokens(
         for member, guess, label, here in zip(members.tolist(), guesses, labels, asked, strict=True):
             found[member] = torch.stack([guess[here], label[here]], dim=1).numpy().astype(np.int32)
 
-    each_batch(model, blocks, collate, take, batch_tokens=batch_tokens, precision=precision)
+    each_batch(
+        model, blocks, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
+    )
     return np.concatenate([found[block] for block in range(len(blocks))])

@@ -28,6 +28,11 @@ class Learned(SearchSettings):
     mix: tuple[Mixed, ...] = Field(
         (), description="other data that the search alone sees, e.g. {on: hans/train}"
     )
+    sample: Literal["pass", "step"] = Field(
+        "pass",
+        description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
+        "an adversary average the noise; or once for an optimizer step",
+    )
     train: TrainSettings = Field(
         TrainSettings(),
         description="how the scores are trained; what is not set is as published for the gate",

@@ -68,13 +68,6 @@ class Attack(Stage[Attacked]):
         model = self.model.load(space, self.trained.definition, self.epoch)
         if self.mask is not None:
             self.mask.load(space).apply(model)
-        finished = 0
-
-        def progress(ended: int) -> None:
-            nonlocal finished
-            finished += ended
-            space.progress(finished, self.n, {})
-
         report = attack(
             model,
             load_tokenizer(space.open(self.model)),
@@ -89,7 +82,7 @@ class Attack(Stage[Attacked]):
             max_length=self.max_length,
             precision=self.precision,
             resume=space.scratch / "journal.jsonl",
-            progress=progress,
+            progress=space.progress,
         )
         report.save(space.folder)
 
