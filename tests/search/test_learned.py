@@ -16,6 +16,8 @@ from tombola.search.learned import Learned
 from tombola.store.store import Store
 from tombola.tasks import Task
 
+pytestmark = pytest.mark.portable
+
 HARD_CONCRETE = {"method": "learned", "train": {"epochs": 2}}
 THRESHOLD = {
     "method": "learned",
