@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.ticket import Ticket
     from tombola.training import KeepMask
+    from tombola.training.selective import RoseTrainer, Selection
 
 _HOME = {
     "AttackReport": "attacks.report",
@@ -42,7 +43,9 @@ _HOME = {
     "Mask": "masks",
     "MultiTaskTicket": "tickets.multitask",
     "Result": "results.result",
+    "RoseTrainer": "training.selective",
     "Scores": "masks",
+    "Selection": "training.selective",
     "Task": "tasks",
     "Ticket": "tickets.ticket",
     "Units": "masks",
@@ -67,7 +70,9 @@ __all__ = [
     "Mask",
     "MultiTaskTicket",
     "Result",
+    "RoseTrainer",
     "Scores",
+    "Selection",
     "Task",
     "Ticket",
     "TombolaError",

@@ -235,13 +235,13 @@ def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str
         int8: Also write a dynamically quantised version.
         task: The task of a multi-task ticket.
     """
-    from tombola.shrink import export_onnx
-    from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
+    from tombola.tickets.exporting import export_folder
+    from tombola.tickets.multitask import as_ticket, is_multi_task
 
     folder = Path(model)
+    if task is not None and not is_multi_task(folder):
+        raise TombolaError(f"{model} is not a ticket of several tasks: leave out --task")
     if not is_multi_task(folder):
-        if task is not None:
-            raise TombolaError(f"{model} is not a ticket of several tasks: leave out --task")
-        return export_onnx(folder, path, int8=int8)
-    ticket = MultiTaskTicket.from_pretrained(folder)
-    return export_onnx(ticket.model(require_task(ticket, task)), path, int8=int8)
+        return export_folder(folder, path, int8=int8)
+    with as_ticket(folder, task) as own:
+        return export_folder(own, path, int8=int8)

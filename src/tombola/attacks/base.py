@@ -66,7 +66,9 @@ class Attack(Choice):
 
     name: str
     called: str | None = Field(
-        None, min_length=1, description="what to call it in results; else its name and what differs from published"
+        None,
+        min_length=1,
+        description="what to call it in results; else its name and what differs from published",
     )
 
     @abstractmethod

@@ -8,7 +8,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.base import Attack, Tools, configure
 from tombola.attacks.journal import Journal
 from tombola.attacks.material import Labelled, Material
 from tombola.attacks.report import AttackReport, Example
@@ -51,7 +51,7 @@ def attack(
     same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
     accuracy under attack so far.
     """
-    chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
+    chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)

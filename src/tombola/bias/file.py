@@ -45,9 +45,7 @@ class BiasFile(BiasModel):
         """The file of the predictions."""
         return self.path
 
-    def fit(
-        self, split: Split, seed: int, model: Path | None = None, file: Path | None = None
-    ) -> FromFile:
+    def fit(self, split: Split, seed: int, model: Path | None = None, file: Path | None = None) -> FromFile:
         """Read the file."""
         from tombola.bias.files import read_log_probs
 

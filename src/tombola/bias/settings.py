@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 HERE = "tombola.bias"
 
 bias_models: Choices[type[BiasModel]] = Choices(
-    "bias model", [f"{HERE}.{name}" for name in ("file", "lexical_overlap", "one_side", "shallow", "synthetic")]
+    "bias model",
+    [f"{HERE}.{name}" for name in ("file", "lexical_overlap", "one_side", "shallow", "synthetic")],
 )
 
 

@@ -59,7 +59,7 @@ def each_batch(
 
     `progress` is called with the number of rows of each batch.
     """
-    with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
+    with evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
         for members in batches(encoded.lengths, batch_tokens):
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
@@ -76,7 +76,7 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _evaluating(model: "PreTrainedModel", pad_id: int) -> Iterator[None]:
+def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
     """The model in eval mode, and with a padding token if it lacks one (decoders look for it); both put back after."""
     training, own = model.training, model.config.pad_token_id
     model.eval()

@@ -11,4 +11,13 @@ from tombola.families.family import (
     register_family,
 )
 
-__all__ = ["Attention", "Family", "FeedForward", "Location", "families", "family_of", "family_of_type", "register_family"]
+__all__ = [
+    "Attention",
+    "Family",
+    "FeedForward",
+    "Location",
+    "families",
+    "family_of",
+    "family_of_type",
+    "register_family",
+]

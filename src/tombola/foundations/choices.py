@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import (
     GetCoreSchemaHandler,
@@ -37,7 +37,8 @@ class Choice(Settings):
         class Learned(Settings):
             gate: Gate
 
-    The tag is written out even at its default. Complaints are about the fields of the chosen kind alone.
+    The base itself is a constructor of all kinds: `Gate(kind="threshold")` is a `Threshold`. The tag is written out
+    even at its default. Complaints are about the fields of the chosen kind alone.
     """
 
     choices: ClassVar[Registry[Any]]
@@ -48,6 +49,10 @@ class Choice(Settings):
     """The kind of a mapping that does not say which."""
     by_name: ClassVar[bool] = False
     """Whether the tag alone may stand for a kind with its defaults."""
+
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        """A new instance; of the base, one of the kind that the fields name."""
+        return cls.model_validate(fields) if cls.is_open() else super().__new__(cls)
 
     @classmethod
     def is_open(cls) -> bool:
@@ -69,7 +74,7 @@ class Choice(Settings):
     def meant_by(cls, raw: Any) -> type[Choice] | None:
         """The settings class that raw input is meant for, if it names one that there is."""
         name = raw.get(cls.tag, cls.usual) if isinstance(raw, dict) else raw
-        return cls.settings_of(name) if name in cls.choices else None
+        return cls.settings_of(str(name)) if name in cls.choices else None
 
     @classmethod
     def choose(cls, value: Any) -> Any:
@@ -99,7 +104,9 @@ class Choice(Settings):
         )
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         if not cls.is_open():
             return handler(schema)
         names = [core_schema.literal_schema(list(cls.choices))] if cls.by_name else []

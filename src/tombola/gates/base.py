@@ -40,6 +40,12 @@ class Gate(Choice):
     usual_budget: ClassVar[str] = "l0"
     """The kind of budget where a recipe names none: the one that the gate was published with."""
 
+    noisy: ClassVar[bool] = True
+    """Whether two samples of the same scores may differ."""
+
+    bound: ClassVar[float | None] = None
+    """How far a score may lie from the cut; the optimizer's steps beyond are undone."""
+
     kind: str
 
     @abstractmethod
@@ -49,7 +55,7 @@ class Gate(Choice):
 
     @abstractmethod
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors for one optimizer step, written into `out`."""
+        """The factors until the next sample, written into `out`."""
         ...
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Bernoulli gates: open with the probability that the score says. (Zhou et al. 2019; Zhao et al. 2020)"""
+"""Bernoulli gates: open with the probability that the score says, straight-through. (Zhao et al. 2020; SRNets)"""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ else:
 
 @gates.register
 class Bernoulli(Gate):
-    """Settings and arithmetic of 1[u < σ(a)], whose derivative is taken to be that of its mean, σ(a)."""
+    """Settings and arithmetic of 1[u < σ(a)], whose derivative by a is taken to be 1.
+
+    So dL/da = dL/d(W ⊙ m) ⊙ W, as for the other gates of SRNets' release: nothing is passed through the sigmoid.
+    """
+
+    straight: ClassVar[bool] = True
 
     published: ClassVar[dict[str, Any]] = HardConcrete.published
 
@@ -36,8 +41,8 @@ class Bernoulli(Gate):
         return torch.bernoulli(torch.sigmoid(margin), generator=generator, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """Straight through the sample, and then through the sigmoid."""
-        return gradient.mul_(self.openness_slope(margin))
+        """Straight through."""
+        return gradient
 
     def openness(self, margin: Tensor) -> Tensor:
         """σ(a)."""

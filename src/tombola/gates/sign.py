@@ -19,7 +19,14 @@ else:
 
 @gates.register
 class Sign(Gate):
-    """Settings and arithmetic of (1 + sign a)/2. Gradients pass while |a| ≤ 1, so no score runs away."""
+    """Settings and arithmetic of (1 + sign a)/2, whose derivative by a is taken to be 1 while |a| < 1.
+
+    As in SRNets' release, both hold: a score is clamped into [−1, 1] after each step, and takes no gradient of the
+    loss where it lies at an end. A score of exactly 0 is shut; the release makes it half open.
+    """
+
+    noisy: ClassVar[bool] = False
+    bound: ClassVar[float | None] = 1.0
 
     published: ClassVar[dict[str, Any]] = Threshold.published
 
@@ -43,5 +50,5 @@ class Sign(Gate):
         return margin.gt(0).to(margin.dtype)
 
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """1 while |a| ≤ 1, else 0."""
-        return margin.abs().le(1).to(margin.dtype)
+        """1 while |a| < 1, else 0."""
+        return margin.abs().lt(1).to(margin.dtype)

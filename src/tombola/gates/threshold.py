@@ -32,6 +32,7 @@ class Threshold(Gate):
 
     straight: ClassVar[bool] = True
     usual_budget: ClassVar[str] = "exact"
+    noisy: ClassVar[bool] = False
 
     kind: Literal["threshold"] = "threshold"
     initial: Literal["hard", "soft", "random"] = Field(

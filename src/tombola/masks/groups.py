@@ -11,6 +11,7 @@ from tombola.errors import UnknownName
 from tombola.masks.layout import ATTENTION, FFN, Layout, Matrix
 from tombola.masks.names import Granularity
 
+
 @dataclass(frozen=True)
 class Part:
     """What a group's units cover of one stored tensor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tombola.foundations.lazy import lazy_module
@@ -31,7 +31,7 @@ class ConfidenceLoss(DebiasingLoss):
 class Confidence(Debiasing):
     """Confidence regularisation: learn from a teacher, less sure of itself where the bias model is sure."""
 
-    settings: ConfidenceLoss = ConfidenceLoss()
+    settings: ConfidenceLoss = field(default_factory=ConfidenceLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """−Σ target·log p, with target ∝ t^(1−β)."""

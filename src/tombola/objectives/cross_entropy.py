@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -34,7 +34,7 @@ class CrossEntropy(LogitLoss):
     an answer are two items, each a choice among the tokens.
     """
 
-    settings: CrossEntropyLoss = CrossEntropyLoss()
+    settings: CrossEntropyLoss = field(default_factory=CrossEntropyLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """The mean over the batch's items."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
-
 from tombola.objectives.debiasing import Debiasing, DebiasingLoss
 from tombola.objectives.settings import loss
 
@@ -29,7 +28,7 @@ class PoELoss(DebiasingLoss):
 class PoE(Debiasing):
     """Product of experts: cross-entropy of the model's and the bias model's probabilities multiplied."""
 
-    settings: PoELoss = PoELoss()
+    settings: PoELoss = field(default_factory=PoELoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """CE(log_softmax(logits) + b, y)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tombola.foundations.lazy import lazy_module
@@ -32,7 +32,7 @@ class Reweighting(Debiasing):
     The mean is weighted within each batch: Σ(1−β)·CE / Σ(1−β), also where gradients of several are accumulated.
     """
 
-    settings: ReweightingLoss = ReweightingLoss()
+    settings: ReweightingLoss = field(default_factory=ReweightingLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """Σ(1−β)·CE / Σ(1−β); 0 for a batch that the bias model explains wholly."""

@@ -70,7 +70,10 @@ class Adversary(Choice):
         None, gt=0, description="of the ball that the perturbation stays in; null: it may go anywhere"
     )
     initial: float = Field(
-        0.05, ge=0, description="size of the random perturbation that the ascent starts at"
+        0.05,
+        ge=0,
+        description="size of the random perturbation that the ascent starts at: of each number in linf; in l2 this "
+        "divided by the root of their count",
     )
 
 

@@ -32,7 +32,11 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
         found = f"a valid task, {task.name} version {task.version}"
-        return [found, *_describe([(task, name, None, None, 0) for name in task.split_names()])] if data else [found]
+        return (
+            [found, *_describe([(task, name, None, None, 0) for name in task.split_names()])]
+            if data
+            else [found]
+        )
     raw = load_recipe(path, overrides)
     if any(key in raw for key in ("recipes", *OWN)):
         study = load_study(path, overrides)
@@ -115,7 +119,9 @@ def _describe(wanted: Iterable[Wanted], readers: dict[str, set[_Reader]] | None 
     loaded: list[Split] = []
     for task, name, folder, limit, seed in wanted:
         try:
-            split = task.load(name, folder=Path(folder).expanduser() if folder else None, limit=limit, seed=seed)
+            split = task.load(
+                name, folder=Path(folder).expanduser() if folder else None, limit=limit, seed=seed
+            )
         except TombolaError as error:
             mistakes.append(str(error))
             continue
@@ -125,7 +131,9 @@ def _describe(wanted: Iterable[Wanted], readers: dict[str, set[_Reader]] | None 
     for split in loaded:
         parts = [f"{split.task.name}/{split.name}: {len(split):,} rows{_labels(split)}"]
         parts += _duplicates(split, training.values())
-        for reader in sorted((readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)):
+        for reader in sorted(
+            (readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)
+        ):
             try:
                 parts += _lengths(split, reader)
             except TombolaError as error:

@@ -117,7 +117,9 @@ def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
             field = kind.model_fields.get(key)
             inner = settings_type(field.annotation, old) if field else None
             if inner is not None and any(tag in old for tag in TAGS):
-                kept[key] = merge(old, {name: new for name, new in value.items() if name in inner.model_fields})
+                kept[key] = merge(
+                    old, {name: new for name, new in value.items() if name in inner.model_fields}
+                )
             else:
                 kept[key] = _give_way(old, value, inner or Settings)
         elif key in part and not (isinstance(value, dict) and old is None):

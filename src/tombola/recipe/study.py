@@ -37,9 +37,7 @@ class StudyRecipe(Settings):
     )
 
 
-def load_study(
-    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
-) -> Raw:
+def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any) -> Raw:
     """Read a study or a recipe, with changes laid over every recipe in it. The result is raw."""
     found = find_recipe(source)
     raw = load_recipe(found)

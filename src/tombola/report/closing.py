@@ -13,7 +13,7 @@ def failed(result: Result) -> Section | None:
     columns = [
         Column("stage"),
         Column("what"),
-        Column("reason"),
+        Column("reason", "prose"),
         Column("log"),
         Column("cells missing", "count"),
     ]

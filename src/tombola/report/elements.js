@@ -19,6 +19,7 @@ function button(label, press, attributes = {}) {
 
 const FORMATS = {
   text: (value) => String(value),
+  prose: (value) => String(value),
   percent: (value) => (100 * value).toFixed(1),
   sparsity: (value) => value === 0 ? "dense" : (100 * value).toFixed(1),
   count: (value) => Math.round(value).toLocaleString("en-GB"),

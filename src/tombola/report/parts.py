@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 Facets = Mapping[str, str]
 """What a reader may filter by: the variant and the value on every axis of the grid."""
 
-Format = Literal["text", "percent", "sparsity", "count", "number", "correlation", "ratio"]
+Format = Literal["text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio"]
 """How a value is written."""
 
 AxisFormat = Literal["percent", "correlation", "count"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tombola.evaluation.intervals import normal_quantile
@@ -56,18 +56,30 @@ def _is_above(score: Estimate, constant: float) -> bool:
     return score.mean > constant + normal_quantile(0.975) * score.stderr
 
 
-def _constant_answers(rows: Iterable[Summary], result: Result) -> Iterator[str]:
-    for row in rows:
-        for on in row.scores:
+def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
+    """Dense models that learned nothing, one by one; and tickets, together."""
+    for on in result.datasets:
+        tickets = []
+        for row in rows:
             constant = level_of_constant(row, on)
-            if constant is None or (not row.dense and result.condition(on) != "clean"):
+            if constant is None:
                 continue
-            metric = row.metrics[on]
-            learned = "has not learned the task" if result.condition(on) == "clean" else "is at chance"
+            if not row.dense:
+                tickets.append(row.label)
+                continue
+            own = result.condition(on) == "clean"
             yield (
-                f"{row.label} {learned}: {write_value(row.scores[on].mean, metric)} on {on}, where one answer to all "
-                f"has {write_value(constant, metric)}"
+                f"{row.label} {'has not learned the task' if own else 'is at chance'}: "
+                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where one answer to all has "
+                f"{write_value(constant, row.metrics[on])}"
             )
+        if tickets:
+            yield f"no better than one answer to all on {on}: {_first(tickets, '; ')}"
+
+
+def _first(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
+    more = f"{separator}and {len(names) - count} more" if len(names) > count else ""
+    return separator.join(names[:count]) + more
 
 
 def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:
@@ -80,10 +92,7 @@ def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:
 def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
     for row in rows:
         if row.emptied:
-            shown = ", ".join(row.emptied[:2]) + (
-                f" and {len(row.emptied) - 2} more" if row.emptied[2:] else ""
-            )
-            yield f"{row.label}: the mask leaves nothing of {shown}, so no signal passes through it"
+            yield f"{row.label}: the mask leaves nothing of {_first(row.emptied)}, so no signal passes there"
 
 
 def _busy(rows: Iterable[Summary]) -> Iterator[str]:

@@ -10,8 +10,9 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
-from tombola.pipeline.stages.measure import Measured, Speedup
+from tombola.pipeline.stages.measure import Measured
 from tombola.pipeline.stages.train import Frozen
+from tombola.shrink.sizes import Speedup
 
 FORMAT: Final = 2
 """Raise it when the meaning of a field changes: a record of another format is refused."""
@@ -96,7 +97,8 @@ class Estimate(Record):
         mean: Mean over seeds.
         std: Standard deviation over seeds; None for one seed.
         stderr: Standard error of one run's score, a mean over seeds.
-        low: Lower end of the 95 % interval: Student's t over seeds; of one run Wilson's for a share, else normal.
+        low: Lower end of the 95 % interval: Student's t over seeds; of one run, or of seeds that all score the same,
+            Wilson's for a share and normal for anything else.
         high: Upper end.
         seeds: Number of seeds.
     """

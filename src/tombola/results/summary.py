@@ -12,10 +12,10 @@ from typing import Any
 
 from tombola.evaluation.intervals import mean_interval, normal_quantile
 from tombola.evaluation.scores import Score
-from tombola.pipeline.stages.measure import Speedup
 from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
 from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
+from tombola.shrink.sizes import Speedup
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
 """The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
@@ -23,23 +23,25 @@ TICKET_SECTIONS = ("search", "draw", "retrain")
 
 def estimate_scores(scores: Sequence[Score]) -> Estimate:
     """Summarise one score per seed."""
-    if len(scores) == 1:
-        low, high = scores[0].interval()
-        return Estimate(mean=scores[0].value, std=None, stderr=scores[0].stderr, low=low, high=high, seeds=1)
-    return estimate_values([score.value for score in scores], [score.stderr for score in scores])
+    values, errors = [score.value for score in scores], [score.stderr for score in scores]
+    return _estimate(values, errors, scores[0].interval())
 
 
 def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimate:
-    """Summarise one value per seed, each with its standard error. A single value has a normal interval."""
-    stderr = mean(errors)
-    if len(values) == 1:
-        half = normal_quantile(0.975) * stderr
-        return Estimate(
-            mean=values[0], std=None, stderr=stderr, low=values[0] - half, high=values[0] + half, seeds=1
-        )
+    """Summarise one value per seed, each with its standard error; the interval of a single run is normal."""
+    half = normal_quantile(0.975) * mean(errors)
+    return _estimate(values, errors, (values[0] - half, values[0] + half))
+
+
+def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
+    """Mean, deviation and t interval; where values do not differ, the interval of one run `alone`."""
+    seeds, stderr = len(values), mean(errors)
+    if len(set(values)) == 1:
+        std = None if seeds == 1 else 0.0
+        return Estimate(mean=values[0], std=std, stderr=stderr, low=alone[0], high=alone[1], seeds=seeds)
     found = mean_interval(values)
     return Estimate(
-        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=len(values)
+        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=seeds
     )
 
 
@@ -74,7 +76,7 @@ class Summary:
         """The number of seeds."""
         return len(self.cells)
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Whether nothing was removed: the row is a baseline for tickets."""
         return all(cell.mask is None for cell in self.cells)
@@ -166,12 +168,27 @@ def by_baseline(rows: Iterable[Summary]) -> list[list[Summary]]:
     """The rows that are compared with each other: those with one baseline key, in order."""
     groups: dict[str, list[Summary]] = {}
     for row in rows:
-        groups.setdefault(json.dumps(row.baseline_key, sort_keys=True), []).append(row)
+        groups.setdefault(_key(row), []).append(row)
     return list(groups.values())
 
 
-def parameters_left(row: Summary, rows: Iterable[Summary]) -> int | None:
-    """Parameters that are left; of a dense model all of them, as its tickets know."""
-    if row.left is not None:
-        return row.left
-    return next((one.parameters for one in rows if one.parameters and one.shares_baseline(row)), None)
+def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
+    """For each row the first dense model with its baseline key, if there is one."""
+    dense: dict[str, Summary] = {}
+    for row in rows:
+        if row.dense:
+            dense.setdefault(_key(row), row)
+    return [dense.get(_key(row)) for row in rows]
+
+
+def parameters_left(rows: Sequence[Summary]) -> list[int | None]:
+    """For each row the parameters that are left; of a dense model all of them, as its tickets know."""
+    whole: dict[str, int] = {}
+    for row in rows:
+        if row.parameters is not None:
+            whole.setdefault(_key(row), row.parameters)
+    return [row.left if row.left is not None else whole.get(_key(row)) for row in rows]
+
+
+def _key(row: Summary) -> str:
+    return json.dumps(row.baseline_key, sort_keys=True)

@@ -214,4 +214,3 @@ def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
 def about(function: Callable[..., Any]) -> str:
     """The first line of what a function's author says of it."""
     return (function.__doc__ or "").strip().splitlines()[0]
-

@@ -73,21 +73,21 @@ def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, 
         raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
     sign = -1.0 if settings.order == "losing" else 1.0
     kinds = scores.units.granularity.split("+")
-    masks = []
+    drawn = []
     for kind in kinds:
         units = masks.Units.from_layout(scores.units.layout, kind, scores.units.base)
         ranked = masks.Scores(units, {name: sign * scores[name] for name in units.by_name})
         protected = _protected(ranked, settings.min_heads if kind == "head" else 0)
         share = sparsity if kind == "head" or len(kinds) == 1 else sparsity * settings.ffn_ratio
-        masks.append(
+        drawn.append(
             masks.draw(
                 ranked,
                 remove=min(whole_units(share, units.count), protected.removed),
-                within=Mask(units, within.bits) if within is not None else None,
+                within=masks.Mask(units, within.bits) if within is not None else None,
                 protect=protected,
             )
         )
-    return reduce(Mask.join, masks)
+    return reduce(masks.Mask.join, drawn)
 
 
 @scorer(Importance, choose=choose)
@@ -125,7 +125,9 @@ def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
     def norm(group: Group) -> Tensor:
         return over_layers if group.kind == "ffn" and over_layers is not None else values[group.name].norm()
 
-    return masks.Scores(units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups})
+    return masks.Scores(
+        units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups}
+    )
 
 
 def _protected(scores: Scores, count: int) -> Mask:

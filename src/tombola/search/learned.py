@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tombola.gates import Budget, Gate, HardConcrete, budgets
+from tombola.gates import Budget, Gate, HardConcrete
 from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
@@ -27,6 +27,11 @@ class Learned(SearchSettings):
     )
     mix: tuple[Mixed, ...] = Field(
         (), description="other data that the search alone sees, e.g. {on: hans/train}"
+    )
+    sample: Literal["pass", "step"] = Field(
+        "pass",
+        description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
+        "an adversary average the noise; or once for an optimizer step",
     )
     train: TrainSettings = Field(
         TrainSettings(),
@@ -66,7 +71,7 @@ class Learned(SearchSettings):
     @property
     def effective_budget(self) -> Budget:
         """The budget, or the one that the gate was published with."""
-        return self.budget or budgets[self.gate.usual_budget]()
+        return self.budget or Budget(kind=self.gate.usual_budget)
 
     def canonical(self) -> dict[str, Any]:
         """What enters a stage's hash, without what does not change the training's result."""

@@ -90,7 +90,9 @@ class Task(Definition):
                     f"metrics: {name} is not for a {self.kind} task; use {', '.join(metrics_for(self.kind))}"
                 )
             if metrics[name].labels not in (None, len(classes)):
-                others = [one for one in metrics_for(self.kind) if metrics[one].labels in (None, len(classes))]
+                others = [
+                    one for one in metrics_for(self.kind) if metrics[one].labels in (None, len(classes))
+                ]
                 raise ValueError(
                     f"metrics: {name} is for {metrics[name].labels} labels, and these are {len(classes)}; "
                     f"use {', '.join(others)}"

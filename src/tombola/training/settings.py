@@ -28,8 +28,18 @@ class TrainSettings(Settings):
     optimizer: Literal["adamw", "adamax"] = "adamw"
     betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the optimizer's two moments")
     epsilon: float = Field(1e-8, gt=0)
+    bias_correction: bool = Field(
+        True,
+        description="adamax: divide out the first moment's start at zero; false as Super Tickets released",
+    )
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
+    clip_per: Literal["all", "tensor"] = Field(
+        "all", description="the norm of all gradients together, or of each tensor by itself"
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
+    head_dropout: float | None = Field(
+        None, ge=0, lt=1, description="in the task head alone; else as everywhere"
+    )
     loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
     adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
     r_drop: float | None = Field(
@@ -37,7 +47,11 @@ class TrainSettings(Settings):
     )
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
-    group_by_length: bool = Field(True, description="examples of like length share a batch")
+    group_by_length: bool = Field(
+        True,
+        description="examples of like length share a batch, which pads less; false draws batches uniformly, as the "
+        "published systems do",
+    )
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
     report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
 
@@ -48,6 +62,14 @@ class TrainSettings(Settings):
         return TrainSettings.model_construct(
             **{name: getattr(self, name) for name in TrainSettings.model_fields}
         )
+
+    @model_validator(mode="after")
+    def _bias_correction_is_adamax(self) -> Self:
+        if not self.bias_correction and self.optimizer != "adamax":
+            raise ValueError(
+                f"bias_correction: false is for optimizer: adamax; {self.optimizer} always corrects: leave it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:

@@ -70,6 +70,7 @@ def phase_table(result: Result, phases: Phases) -> Grid:
             ],
         )
         for order in ORDERS
+        if any(getattr(point, order) for point in points)
     ]
     values.append(Column("phase", ["", *(point.phase or "–" for point in points)], "center"))
     where = f", {write_axes(phases.axes)}" if phases.axes else ""

@@ -109,12 +109,12 @@ class Grid:
 
 
 def _width(columns: Sequence[Column]) -> int:
-    """Characters of a table as `_draw` draws it: a space around each column's text, and one between columns."""
-    return sum(column.width + 3 for column in columns) - 1
+    """Characters of a table as `_draw` draws it: two spaces between columns."""
+    return sum(column.width + 2 for column in columns) - 2
 
 
 def _draw(columns: Sequence[Column], sections: Sequence[int] = ()) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
     for column in columns:
         table.add_column(Text(column.heading), justify=column.justify, no_wrap=True, overflow="ellipsis")
     for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):

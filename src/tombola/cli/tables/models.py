@@ -11,12 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tombola.cli.tables.layout import Column, Grid
+from tombola.results.formatting import write_speedup
 
 if TYPE_CHECKING:
     from tombola.attacks import AttackReport
     from tombola.evaluation.scores import Score
     from tombola.masks import Mask
     from tombola.shrink import Export, Row
+    from tombola.shrink.onnx import Int8
     from tombola.tickets.comparison import Comparison
 
 
@@ -82,16 +84,23 @@ def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
 
 
 def size_table(title: str, rows: Sequence[Row]) -> Grid:
-    """Before and after, with the ratio of each."""
+    """Before and after, with the ratio of each; that of a time with its 95 % interval."""
     return Grid(
         title,
         [Column("", [row.what for row in rows], "left")],
         [
             Column("before", [scaled(row.before, row.unit) for row in rows]),
             Column("after", [scaled(row.after, row.unit) for row in rows]),
-            Column("ratio", [f"{row.ratio:.2f} ×" for row in rows]),
+            Column("ratio", [_ratio(row) for row in rows], "left"),
         ],
+        [f"{row.what}: {row.speedup.busy}" for row in rows if row.speedup and row.speedup.busy],
     )
+
+
+def _ratio(row: Row) -> str:
+    if row.speedup is None:
+        return f"{row.ratio:.2f} ×"
+    return f"{row.ratio:.2f} × ({row.speedup.low:.2f}–{row.speedup.high:.2f})"
 
 
 def scaled(value: float, unit: str = "") -> str:
@@ -103,19 +112,29 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def export_table(done: Export) -> Grid:
-    """How far onnxruntime is from PyTorch."""
-    kinds = {"float32": (done.bytes, done.max_difference, "")}
+    """How far onnxruntime is from PyTorch, and how many times faster."""
+    models: dict[str, Export | Int8] = {"float32": done}
     if done.int8:
-        kinds["int8"] = (done.int8.bytes, done.int8.max_difference, _percent(done.int8.agreement))
-    return Grid(
-        "ONNX",
-        [Column("", list(kinds), "left")],
-        [
-            Column("bytes", [f"{size:,}" for size, _, _ in kinds.values()]),
-            Column("largest difference", [f"{difference:.2g}" for _, difference, _ in kinds.values()]),
-            Column("same decision", [agreement for _, _, agreement in kinds.values()]),
-        ],
-    )
+        models["int8"] = done.int8
+    values = [
+        Column("bytes", [f"{model.bytes:,}" for model in models.values()]),
+        Column("largest\ndifference", [f"{model.max_difference:.2g}" for model in models.values()]),
+    ]
+    if done.int8:
+        values.append(Column("same\ndecision", ["", _percent(done.int8.agreement)]))
+    if done.metric:
+        values.append(Column(done.metric, [_percent(model.score) for model in models.values()]))
+    values += [
+        Column(
+            f"speed-up,\nbatch {batch}", [write_speedup(model.speedup[batch]) for model in models.values()]
+        )
+        for batch in done.speedup
+    ]
+    caption = [
+        f"on {done.texts}",
+        *(["speed-up: × as fast as PyTorch, 95 % interval"] if done.speedup else []),
+    ]
+    return Grid("ONNX", [Column("", list(models), "left")], values, caption)
 
 
 def overlap_table(compared: Comparison) -> Grid:

@@ -94,14 +94,13 @@ def _legend(result: Result, short: dict[str, str]) -> list[str]:
 
 def _sizes(rows: list[Summary]) -> list[Column]:
     """Parameters left, and what was measured of the shipped model."""
-    left = [parameters_left(row, rows) for row in rows]
+    left = parameters_left(rows)
     columns = []
     if any(left):
         columns.append(Column("parameters\nleft", [scaled(number) if number else "" for number in left]))
     if any(row.shipped for row in rows):
-        columns.append(
-            Column("MB", [f"{row.shipped.bytes / 1e6:.1f}" if row.shipped else "" for row in rows])
-        )
+        sizes = [scaled(row.shipped.bytes, "B") if row.shipped else "" for row in rows]
+        columns.append(Column("on disk", sizes))
     batches = sorted({batch for row in rows for batch in row.speedup})
     for batch in batches:
         ratios = [write_speedup(row.speedup.get(batch)) for row in rows]

@@ -56,8 +56,11 @@ class Search(ScoreStage):
     def training_steps(self) -> int:
         """Optimizer steps of this search."""
         from tombola.pipeline.stages.train import whole_schedule
+        from tombola.training.schedule import check_schedule
 
-        return whole_schedule(self.train, self.data)
+        steps = whole_schedule(self.train, self.data)
+        check_schedule(self.train, steps)
+        return steps
 
     def run(self, space: Workspace) -> None:
         """Train the gates, and leave their scores with the fingerprint of the pre-trained model."""
@@ -93,6 +96,7 @@ class Search(ScoreStage):
             seed=self.seed,
             precision=self.precision,
             folder=space.scratch,
+            sample=self.search.sample,
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)
