@@ -27,7 +27,10 @@ class Shouting(Attack):
 
 
 RECIPE = {
-    **{"name": "own-attack", "model": "minilm", "task": "reviews", "data": {"train": 96, "evaluation": 100}},
+    "name": "own-attack",
+    "model": "minilm",
+    "task": "reviews",
+    "data": {"train": 96, "evaluation": 100},
     "train": {"epochs": 1, "learning_rate": 1e-4, "batch_size": 16, "max_length": 24},
     "attack": {"recipes": ["shouting", {"name": "shouting", "letters": 9, "called": "loud"}], "n": 12},
 }
