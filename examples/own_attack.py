@@ -18,6 +18,7 @@ class Shouting(Attack):
     letters: int = Field(3, gt=0, description="copies of the last letter")
 
     def perturb(self, text, label, tools):
+        """Change one more word with every question."""
         for position in tools.content_words(text):
             word = text.words[position]
             text = text.replace(position, word + self.letters * word[-1])
