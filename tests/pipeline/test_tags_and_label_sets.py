@@ -110,7 +110,8 @@ def finished(world: World, store: Store, **changes: Any) -> CellPlan:
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_ticket_learns_the_task(worlds: dict[str, World], tmp_path: Path, kind: str, search: str) -> None:
     store = Store(tmp_path)
-    plan = finished(worlds[kind], store, **SEARCHES[search])
+    training = {**TRAINING, "epochs": 20, "learning_rate": 4e-3}
+    plan = finished(worlds[kind], store, train=training, **SEARCHES[search])
     stage = plan.evaluations["validation"]
     scores = store.read(stage).scores
     assert list(scores) == Task.named(str(worlds[kind].task)).metrics
