@@ -1,0 +1,104 @@
+"""What an augmentation is: settings, and one function from a text and random numbers to a text of the same label."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Any, Protocol, TypeVar
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from tombola.errors import UnknownName
+from tombola.foundations.registry import Registry
+from tombola.foundations.settings import Kind, checked
+from tombola.words.scanning import word_spans
+
+T = TypeVar("T")
+
+
+class Synonyms(Protocol):
+    """What the synonym augmentation asks of a lexicon, which must be hashable: what it says is cached."""
+
+    def synonyms(self, word: str) -> Sequence[str]:
+        """The word's synonyms, the commonest first; none if it is unknown."""
+        ...
+
+    def same_part_of_speech(self, word: str, other: str) -> bool:
+        """Whether both words can be of one part of speech."""
+        ...
+
+    def is_stop_word(self, word: str) -> bool:
+        """Whether the word carries grammar rather than content."""
+        ...
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What augmentations may need besides the text."""
+
+    synonyms: Synonyms | None = None
+
+
+class Augmentation(Kind, ABC):
+    """Settings of a change that leaves a text's label as it is."""
+
+    @abstractmethod
+    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+        """Change the text.
+
+        Args:
+            text: One text of an example.
+            random: Its own random numbers. Only `random.random()` is to be called: Python promises that its
+                numbers never change, which it does not of `choice` and the like.
+            resources: What else there is, such as a lexicon.
+        """
+
+    def check(self, resources: Resources) -> None:
+        """Raise a `TombolaError` if something is missing that `apply` needs."""
+        return None
+
+
+augmentations: Registry[type[Augmentation]] = Registry("augmentation")
+"""Augmentations by `kind`."""
+
+
+def _find(value: Any) -> Any:
+    if isinstance(value, Augmentation):
+        return value
+    if isinstance(value, str):
+        value = {"kind": value}
+    if not isinstance(value, dict) or "kind" not in value:
+        raise ValueError(f"takes a mapping with a kind, one of {', '.join(augmentations)}; not {value!r}")
+    if value["kind"] not in augmentations:
+        raise ValueError(str(UnknownName("augmentation", value["kind"], augmentations)))
+    return checked(augmentations[value["kind"]], value, str(value["kind"]))
+
+
+AnyAugmentation = Annotated[SerializeAsAny[Augmentation], BeforeValidator(_find)]
+"""The settings of any registered augmentation, told apart by `kind`; its name alone stands for its defaults."""
+
+
+def pick(things: Sequence[T], random: Random) -> T:
+    """One of several, all equally likely."""
+    return things[int(random.random() * len(things))]
+
+
+def some(count: int, share: float, random: Random) -> list[int]:
+    """The numbers of about `share` of `count` things, in order: as many as the share says, rounded at random."""
+    number = int(share * count + random.random())
+    chosen = sorted((random.random(), i) for i in range(count))[:number] if number < count else None
+    return list(range(count)) if chosen is None else sorted(i for _, i in chosen)
+
+
+def replace(text: str, spans: Sequence[tuple[int, int]], pieces: Sequence[str]) -> str:
+    """The text with other pieces in the place of some spans, which are in order and do not overlap."""
+    parts, end = [], 0
+    for (start, stop), piece in zip(spans, pieces, strict=True):
+        parts += [text[end:start], piece]
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+def spans_of(text: str) -> list[tuple[int, int]]:
+    """Where the words are that an augmentation may touch."""
+    return list(word_spans(text))

@@ -1,0 +1,38 @@
+"""Where the words of a text are, and what only looks like a word and is left alone."""
+
+import re
+from collections.abc import Iterator
+
+LETTER = "A-Za-zÀ-ÖØ-öø-ʯͰ-ͳͶͷΆΈ-ϿЀ-ҁҊ-ԯ"
+"""Latin, Greek and Cyrillic letters. Scripts that combine signs are never cut into letters, so texts in them stay
+as they are; so do words with combining marks."""
+
+_GLUE = r"\w\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u109f\u200c\u200d"
+
+WORD = (
+    rf"(?<![{_GLUE}])(?<![^\W\d_]['’])"
+    rf"[{LETTER}]+(?:['’](?!s(?![{_GLUE}]))[{LETTER}]+)*"
+    rf"(?![{_GLUE}])"
+)
+"""A run of letters, with the apostrophes inside it. The `'s` of `film's` is no part of the word."""
+
+PROTECTED = "|".join(
+    (
+        r"(?:https?://|www\.)\S+",
+        r"[^\s@]+@[^\s@]+\.\w+",  # addresses
+        r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^\s<>]*>",  # special tokens and mark-up
+        r"&\#?\w+;|\#\d+;(?:(?:s|m|d|t|re|ve|ll)\b)?",  # entities, whole or halved as AG News has them
+        r"[@\#]\w+",  # handles and hash tags
+        r"[:;=8xX][-'o^]?[()\[\]DPpOo/\\|3](?!\w)",  # emoticons
+        r"(?<!\w)['’](?:s|m|d|t|re|ve|ll|em)\b",  # clitics of text that was tokenised: it 's
+    )
+)
+
+_SCAN = re.compile(rf"(?:{PROTECTED})|(?P<word>{WORD})")
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each word begins and ends, without addresses, special tokens, numbers and what else is no plain word."""
+    for match in _SCAN.finditer(text):
+        if match.lastgroup == "word":
+            yield match.span()
