@@ -16,7 +16,7 @@ class SynonymSwaps(Augmentation):
     """Synonyms from a lexicon, in the case of the word that they replace.
 
     A lexicon lists base forms, so a synonym counts only if the word is a synonym of it in turn: `films`, which would
-    become `movie`, is left alone.
+    become `movie`, is left alone. So are capitalised words inside a text, which may be names.
     """
 
     kind: Literal["synonyms"] = "synonyms"
@@ -29,7 +29,8 @@ class SynonymSwaps(Augmentation):
         found = [
             (span, synonyms)
             for span in spans_of(text)
-            if (synonyms := _synonyms(text[slice(*span)].lower(), lexicon, self.nearest))
+            if not _may_be_name(text, *span)
+            and (synonyms := _synonyms(text[slice(*span)].lower(), lexicon, self.nearest))
         ]
         chosen = [found[i] for i in some(len(found), self.share, random)]
         words = [_in_case_of(text[slice(*span)], pick(synonyms, random)) for span, synonyms in chosen]
@@ -55,6 +56,10 @@ def _synonyms(word: str, lexicon: Synonyms, nearest: int) -> tuple[str, ...]:
         if lexicon.same_part_of_speech(word, other) and word in lexicon.synonyms(other)
     )
     return tuple(islice(mutual, nearest))
+
+
+def _may_be_name(text: str, start: int, end: int) -> bool:
+    return start > 0 and text[start].isupper() and not text[start:end].isupper()
 
 
 def _in_case_of(word: str, other: str) -> str:

@@ -16,10 +16,13 @@ WORD = (
 )
 """A run of letters, with the apostrophes inside it. The `'s` of `film's` is no part of the word."""
 
+ADDRESS = r"(?:https?://|www\.)\S+|[^\s@]+@[^\s@]+\.\w+"
+
+DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=[A-Za-z]{0,99}[@0135]+[A-Za-z])[A-Za-z@0135]{3,24}(?![\w@])"
+"""Letters with signs among or before them that look like letters: `m0vie`, `@mazing`, and `1st` too."""
+
 PROTECTED = "|".join(
     (
-        r"(?:https?://|www\.)\S+",
-        r"[^\s@]+@[^\s@]+\.\w+",  # addresses
         r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^\s<>]*>",  # special tokens and mark-up
         r"&\#?\w+;|\#\d+;(?:(?:s|m|d|t|re|ve|ll)\b)?",  # entities, whole or halved as AG News has them
         r"[@\#]\w+",  # handles and hash tags
@@ -27,8 +30,9 @@ PROTECTED = "|".join(
         r"(?<!\w)['’](?:s|m|d|t|re|ve|ll|em)\b",  # clitics of text that was tokenised: it 's
     )
 )
+"""What looks like words and is none."""
 
-_SCAN = re.compile(rf"(?:{PROTECTED})|(?P<word>{WORD})")
+_SCAN = re.compile(rf"(?:{ADDRESS}|{PROTECTED})|(?P<word>{WORD})")
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
