@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 TYPO = log(0.1)  # a word has an error
 SPLIT = log(1e-4)  # a word is broken in two by a blank
-NEW = log(0.02)  # a word is one that was never seen …
+NEW = log(1e-3)  # a word is one that was never seen …
 NEW_NAME = log(30.0)  # a capitalised word inside a sentence is so much likelier to be one
+NEW_ACRONYM = log(1e5)  # and so is a short one in capitals
+ACRONYM = 4  # letters at most
+INFLECTED = log(20.0)  # as is a known word with an ending
+INFLECTIONS = (("s", ""), ("es", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("ly", ""), ("er", ""))
 KNOWN = 0.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
 TWO_EDITS_FROM = 6  # letters of a word that may have two errors
 MOST = 8  # candidates that are weighed in their context
@@ -71,22 +75,32 @@ class FittedSpelling(FittedDefense):
         settings: The settings.
         words: How often each word occurs in the training texts.
         pairs: How often two words stand side by side there.
+        forms: How words are written that are not written in small letters, such as names.
         dictionary: How often each word occurs in the language at large.
     """
 
     def __init__(
-        self, settings: Spelling, words: Mapping[str, int], pairs: Pairs, dictionary: Mapping[str, int]
+        self,
+        settings: Spelling,
+        words: Mapping[str, int],
+        pairs: Pairs,
+        forms: Mapping[str, str],
+        dictionary: Mapping[str, int],
     ) -> None:
         self.settings = settings
+        self.forms = forms
         self.language = Language(words, pairs, dictionary)
-        self._known = frozenset(words) | frozenset(map(key_of, settings.keep))
+        self._known = frozenset(
+            [word for word, count in words.items() if count >= settings.min_count] + [*map(key_of, settings.keep)]
+        )
+        self._all = self._known.union(words, dictionary)
         self._letters = Letters(self._vocabulary)
         self._cache: dict[str, list[Scored]] = {}
 
     def parts(self) -> list[dict[str, Any]]:
         """The settings and the counts."""
         pairs = [[left, right, count] for (left, right), count in self.language.pairs.items()]
-        state = {"words": dict(self.language.words), "pairs": pairs}
+        state = {"words": dict(self.language.words), "pairs": pairs, "forms": dict(self.forms)}
         return [{"settings": self.settings.model_dump(mode="json"), "state": state}]
 
     def correct(self, text: str) -> str:
@@ -94,21 +108,17 @@ class FittedSpelling(FittedDefense):
         found = list(tokens(text))
         keys = [key_of(token.text) for token in found]
         known = self._known
-        if known.issuperset(keys):
-            return text
         parts, end, i, left = [], 0, 0, ""
         while i < len(found):
             token, key = found[i], keys[i]
             right = keys[i + 1] if i + 1 < len(found) else ""
             last = token
-            if key in known and right in known:
-                meant = key
-            elif right and self._joined(text, found[i], found[i + 1], key, right):
+            if right and self._joined(text, found[i], found[i + 1], key, right):
                 meant, last = key + right, found[i + 1]
             else:
                 meant = key if key in known else self._meant(text, token, key, left, right)
             if meant != key:
-                parts += [text[end : token.start], in_case_of(token.text, meant)]
+                parts += [text[end : token.start], in_case_of(token.text, meant, self.forms.get(meant))]
                 end = last.end
             left = meant
             i += 1 if last is token else 2
@@ -118,27 +128,38 @@ class FittedSpelling(FittedDefense):
         """The word that a string stands for; itself if it is likelier to be meant so."""
         if token.disguised:
             return self._undisguised(key)
-        if _mixed_case(token.text):
-            return key
-        best, score = key, self._as_it_stands(key, _may_be_name(text, token))
+        best, score = key, self._as_it_stands(key) + _name_bonus(text, token)
+        mixed = _mixed_case(token.text)
         for word, static in self.candidates(key):
             if static <= score - MOST_CONTEXT:
                 break
+            if mixed and word not in self.forms:
+                continue
             total = static + self.language.context(left, word, right, self.language.probability(word))
             if total > score:
                 best, score = word, total
         return best
 
-    def _as_it_stands(self, key: str, name: bool = False) -> float:
+    def _as_it_stands(self, key: str) -> float:
         """How likely a string is to be a word that is meant so."""
-        new = NEW + self._letters.log_probability(key) + (NEW_NAME if name else 0.0)
+        new = NEW + self._letters.log_probability(key) + (INFLECTED if self._is_inflected(key) else 0.0)
         probability = self.language.probability(key)
         return max(new, log(probability) + KNOWN) if probability else new
+
+    def _is_inflected(self, key: str) -> bool:
+        """Whether a known word is in it, with an ending of English."""
+        return key + "s" in self._all or any(
+            key.removesuffix(ending) + base in self._all
+            for ending, base in INFLECTIONS
+            if key.endswith(ending) and len(key) > len(ending) + 2
+        )
 
     def _joined(self, text: str, token: Token, after: Token, key: str, right: str) -> bool:
         """Whether two strings are the parts of one word of the training texts."""
         joined = key + right
         if joined not in self.language.words or text[token.end : after.start] != " ":
+            return False
+        if key in self._known and right in self._known and not self._never_beside(key, right):
             return False
         apart = sum(
             max([self._as_it_stands(part), *(score for _, score in self.candidates(part)[:1])])
@@ -148,13 +169,17 @@ class FittedSpelling(FittedDefense):
         )
         return log(self.language.probability(joined)) + SPLIT > apart
 
+    def _never_beside(self, left: str, right: str) -> bool:
+        """Whether two words of the training texts never stand side by side there, as far as that is remembered."""
+        return bool(self.language.pairs) and (left, right) not in self.language.pairs
+
     def _undisguised(self, key: str) -> str:
         """The word of the training texts that signs such as 0 and @ make look like something else."""
         letters = sum(letter.isalpha() for letter in key)
         if letters < (2 if key[0].isalpha() else 3):
             return key
         variants = map("".join, product(*(_SIGNS.get(letter, letter) for letter in key)))
-        known = [word for word in variants if word in self.language.words]
+        known = [word for word in variants if word in self.language.words or (len(word) > 4 and word in self._all)]
         return max(known, key=self.language.probability, default=key)
 
     def candidates(self, key: str) -> list[Scored]:
@@ -192,19 +217,26 @@ class FittedSpelling(FittedDefense):
         return DeletionIndex([w for w in self.language.words if len(w) >= TWO_EDITS_FROM - 1], 2)
 
 
-def in_case_of(typed: str, word: str) -> str:
-    """The word in capitals where the string that it replaces has them."""
+def in_case_of(typed: str, word: str, form: str | None = None) -> str:
+    """The word in capitals where the string that it replaces has them; `form` is how it is usually written."""
     letters = [letter for letter in typed if letter.isalpha()]
     if len(letters) > 1 and all(letter.isupper() for letter in letters):
         return word.upper()
+    if form is not None:
+        return form
     return word[:1].upper() + word[1:] if any(letter.isupper() for letter in letters[:2]) else word
 
 
 def _mixed_case(word: str) -> bool:
-    """Whether there are capitals behind the second letter, as in McDonald or eBay, but not everywhere."""
+    """Whether there are capitals behind the second letter, as in McDonald or iTunes, but not everywhere."""
     return not word.isupper() and not word[2:].islower() and len(word) > 2
 
 
-def _may_be_name(text: str, token: Token) -> bool:
-    """Whether the word is capitalised where words are not."""
-    return token.text[0].isupper() and not _SENTENCE_END.search(text[max(token.start - 4, 0) : token.start] or ".")
+def _name_bonus(text: str, token: Token) -> float:
+    """How much likelier a new word is when it is capitalised where words are not."""
+    word = token.text
+    if not word[0].isupper():
+        return 0.0
+    if len(word) <= ACRONYM and word.isupper() and not text.isupper():
+        return NEW_ACRONYM
+    return 0.0 if _SENTENCE_END.search(text[max(token.start - 4, 0) : token.start] or ".") else NEW_NAME

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from math import log
 
 TRAIN = 0.8  # weight of the training texts' frequencies; the rest is the dictionary's
-CONTEXT = 20.0  # how many occurrences beside a neighbour the word's own frequency counts for
+CONTEXT = 100.0  # how many occurrences beside a neighbour the word's own frequency counts for
 LETTERS = 30.0  # letters that may follow any two, each counted LETTER_FLOOR times before any word is read
 LETTER_FLOOR = 0.5
 

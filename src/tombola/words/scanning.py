@@ -18,12 +18,12 @@ WORD = (
 
 ADDRESS = r"(?:https?://|www\.)\S+|[^\s@]+@[^\s@]+\.\w+"
 
-DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=[A-Za-z]{0,99}[@0135]+[A-Za-z])[A-Za-z@0135]{3,24}(?![\w@])"
-"""Letters with signs among or before them that look like letters: `m0vie`, `@mazing`, and `1st` too."""
+DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0135]{3,24}(?![\w@])"
+"""Letters and signs that look like letters: `m0vie`, `@mazing`, and `mp3` too."""
 
 PROTECTED = "|".join(
     (
-        r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^\s<>]*>",  # special tokens and mark-up
+        r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^<>]{0,200}>",  # special tokens and mark-up
         r"&\#?\w+;|\#\d+;(?:(?:s|m|d|t|re|ve|ll)\b)?",  # entities, whole or halved as AG News has them
         r"[@\#]\w+",  # handles and hash tags
         r"[:;=8xX][-'o^]?[()\[\]DPpOo/\\|3](?!\w)",  # emoticons
