@@ -39,11 +39,14 @@ class Resources:
     synonyms: Synonyms | None = None
 
 
+NOTHING = Resources()
+
+
 class Augmentation(Kind, ABC):
     """Settings of a change that leaves a text's label as it is."""
 
     @abstractmethod
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Change the text.
 
         Args:

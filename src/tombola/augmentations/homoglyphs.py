@@ -5,7 +5,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.augmentations.base import Augmentation, Resources, augmentations, pick, replace, some, spans_of
+from tombola.augmentations.base import (
+    NOTHING,
+    Augmentation,
+    Resources,
+    augmentations,
+    pick,
+    replace,
+    some,
+    spans_of,
+)
 from tombola.words.homoglyphs import CYRILLIC, GREEK, SIGNS
 
 _TABLES = {"cyrillic": CYRILLIC, "greek": GREEK, "signs": SIGNS}
@@ -23,7 +32,7 @@ class Homoglyphs(Augmentation):
     share: float = Field(0.2, ge=0, le=1, description="of the words that are changed")
     max_edits: int = Field(1, ge=1, description="letters of one word that are changed at most")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Change letters of some words that have look-alikes."""
         spans = [span for span in spans_of(text) if self._possible(text[slice(*span)])]
         chosen = [spans[i] for i in some(len(spans), self.share, random)]

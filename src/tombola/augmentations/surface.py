@@ -7,7 +7,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.augmentations.base import Augmentation, Resources, augmentations, pick, replace, some, spans_of
+from tombola.augmentations.base import (
+    NOTHING,
+    Augmentation,
+    Resources,
+    augmentations,
+    pick,
+    replace,
+    some,
+    spans_of,
+)
 
 MARKS = (",", ".", ";", ":", "!", "?")
 _MARK = re.compile(r"[ \t]*[,.;:!?]+(?=\s|$)")
@@ -26,7 +35,7 @@ class Casing(Augmentation):
     )
     share: float = Field(1.0, ge=0, le=1, description="of the words that are written so")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Write some of the words, or all of them, in another case."""
         change = _CASES[pick(self.forms, random)]
         spans = spans_of(text)
@@ -45,7 +54,7 @@ class Punctuation(Augmentation):
     drop: float = Field(0.3, ge=0, le=1, description="share of the marks that are dropped")
     insert: float = Field(0.1, ge=0, le=1, description="share of the gaps between words that get a mark")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Drop some marks and insert some; those inside words and numbers stay."""
         dropped = [match.span() for match in _MARK.finditer(text) if match.start()]
         dropped = [dropped[i] for i in some(len(dropped), self.drop, random)]
@@ -68,7 +77,7 @@ class Whitespace(Augmentation):
     )
     share: float = Field(0.15, ge=0, le=1, description="of the places where the edit is possible that get it")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Draw one of the edits, and make it in some places."""
         places = _PLACES[pick(self.edits, random)](text, random)
         chosen = [places[i] for i in some(len(places), self.share, random)]

@@ -7,7 +7,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.augmentations.base import Augmentation, Resources, Synonyms, augmentations, pick, replace, some, spans_of
+from tombola.augmentations.base import (
+    NOTHING,
+    Augmentation,
+    Resources,
+    Synonyms,
+    augmentations,
+    pick,
+    replace,
+    some,
+    spans_of,
+)
 from tombola.errors import TombolaError
 
 
@@ -23,7 +33,7 @@ class SynonymSwaps(Augmentation):
     share: float = Field(0.2, ge=0, le=1, description="of the words that have a synonym")
     nearest: int = Field(3, ge=1, description="synonyms of a word to choose from, the commonest first")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace some of the words that have a synonym."""
         lexicon = self._lexicon(resources)
         found = [

@@ -8,7 +8,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.augmentations.base import Augmentation, Resources, augmentations, pick, replace, spans_of
+from tombola.augmentations.base import (
+    NOTHING,
+    Augmentation,
+    Resources,
+    augmentations,
+    pick,
+    replace,
+    spans_of,
+)
 from tombola.words.keyboard import NEIGHBOURS
 
 # How often each kind of slip happens. In the 136 million keystrokes of Dhakal et al. (CHI 2018), substitutions are
@@ -33,7 +41,7 @@ class Typos(Augmentation):
     share: float = Field(0.3, ge=0, le=1, description="of the words that are mistyped")
     max_edits: int = Field(2, ge=1, description="errors in one word at most; second ones are rare")
 
-    def apply(self, text: str, random: Random, resources: Resources = Resources()) -> str:
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Mistype some of the words; numbers, addresses and special tokens are not words."""
         spans = spans_of(text)
         chosen = self._choose([end - start for start, end in spans], random)

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = 24  # letters of a word that is indexed: longer ones are hardly words, and have hundreds of deletions
+LONGEST = (
+    24  # letters of a word that is indexed: longer ones are hardly words, and have hundreds of deletions
+)
 
 Codes = NDArray[np.uint64]
 _POWERS: Codes = np.cumprod(np.full(LONGEST + 3, 0x9E3779B97F4A7C15, np.uint64))

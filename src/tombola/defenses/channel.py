@@ -95,6 +95,8 @@ def _substituted(letter: str, typed: str) -> float:
         return SUBSTITUTE_KEY
     if SIGNS.get(letter) == typed or _SAME.get(typed) == letter:
         return SUBSTITUTE_LOOK
+    if letter.isascii() and not typed.isascii():
+        return IMPOSSIBLE  # nobody types é for e by mistake: the word is another one
     return SUBSTITUTE_VOWEL if letter in _VOWELS and typed in _VOWELS else SUBSTITUTE
 
 
@@ -105,5 +107,7 @@ def _omitted(letter: str, before: str) -> float:
 def _inserted(typed: str, before: str, after: str) -> float:
     if typed in (before, after):
         return INSERT_DOUBLE
+    if not typed.isascii() and (before or after).isascii():
+        return IMPOSSIBLE
     near = NEIGHBOURS.get(typed, "")
     return INSERT_KEY if (before and before in near) or (after and after in near) else INSERT

@@ -18,6 +18,7 @@ from tombola.defenses.base import FittedDefense
 from tombola.defenses.candidates import DeletionIndex
 from tombola.defenses.channel import IMPOSSIBLE, log_likelihood
 from tombola.defenses.language import Language, Letters, Pairs
+from tombola.words.english import Dictionary
 from tombola.words.scanning import ADDRESS, DISGUISED, PROTECTED, WORD
 
 if TYPE_CHECKING:
@@ -30,8 +31,18 @@ NEW_NAME = log(30.0)  # a capitalised word inside a sentence is so much likelier
 NEW_ACRONYM = log(1e5)  # and so is a short one in capitals
 ACRONYM = 4  # letters at most
 INFLECTED = log(20.0)  # as is a known word with an ending
-INFLECTIONS = (("s", ""), ("es", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("ly", ""), ("er", ""))
-KNOWN = 0.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
+INFLECTIONS = (
+    ("s", ""),
+    ("es", ""),
+    ("ed", ""),
+    ("ed", "e"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("ly", ""),
+    ("er", ""),
+)
+ENDINGS = "sdryn"  # a word with one of these behind it is another form of it, and no typo
+KNOWN = 1.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
 TWO_EDITS_FROM = 6  # letters of a word that may have two errors
 MOST = 8  # candidates that are weighed in their context
 MOST_CONTEXT = 12.0  # what context may add to a candidate at most
@@ -76,7 +87,7 @@ class FittedSpelling(FittedDefense):
         words: How often each word occurs in the training texts.
         pairs: How often two words stand side by side there.
         forms: How words are written that are not written in small letters, such as names.
-        dictionary: How often each word occurs in the language at large.
+        dictionary: How often each word occurs in the language at large; None if that is not known.
     """
 
     def __init__(
@@ -85,22 +96,30 @@ class FittedSpelling(FittedDefense):
         words: Mapping[str, int],
         pairs: Pairs,
         forms: Mapping[str, str],
-        dictionary: Mapping[str, int],
+        dictionary: Dictionary | None = None,
     ) -> None:
         self.settings = settings
         self.forms = forms
-        self.language = Language(words, pairs, dictionary)
+        self.dictionary_fingerprint = dictionary.fingerprint if dictionary else None
+        counts = dictionary.counts if dictionary else {}
+        self.language = Language(words, pairs, counts)
         self._known = frozenset(
-            [word for word, count in words.items() if count >= settings.min_count] + [*map(key_of, settings.keep)]
+            [word for word, count in words.items() if count >= settings.min_count]
+            + [*map(key_of, settings.keep)]
         )
-        self._all = self._known.union(words, dictionary)
+        self._all = self._known.union(words, counts)
         self._letters = Letters(self._vocabulary)
         self._cache: dict[str, list[Scored]] = {}
 
     def parts(self) -> list[dict[str, Any]]:
         """The settings and the counts."""
         pairs = [[left, right, count] for (left, right), count in self.language.pairs.items()]
-        state = {"words": dict(self.language.words), "pairs": pairs, "forms": dict(self.forms)}
+        state = {
+            "words": dict(self.language.words),
+            "pairs": pairs,
+            "forms": dict(self.forms),
+            "dictionary": self.dictionary_fingerprint,
+        }
         return [{"settings": self.settings.model_dump(mode="json"), "state": state}]
 
     def correct(self, text: str) -> str:
@@ -135,7 +154,8 @@ class FittedSpelling(FittedDefense):
                 break
             if mixed and word not in self.forms:
                 continue
-            total = static + self.language.context(left, word, right, self.language.probability(word))
+            context = self.language.context(left, word, right, self.language.probability(word))
+            total = static + min(context, MOST_CONTEXT)
             if total > score:
                 best, score = word, total
         return best
@@ -179,7 +199,9 @@ class FittedSpelling(FittedDefense):
         if letters < (2 if key[0].isalpha() else 3):
             return key
         variants = map("".join, product(*(_SIGNS.get(letter, letter) for letter in key)))
-        known = [word for word in variants if word in self.language.words or (len(word) > 4 and word in self._all)]
+        known = [
+            word for word in variants if word in self.language.words or (len(word) > 4 and word in self._all)
+        ]
         return max(known, key=self.language.probability, default=key)
 
     def candidates(self, key: str) -> list[Scored]:
@@ -198,7 +220,9 @@ class FittedSpelling(FittedDefense):
         found = [
             (word, likelihood + TYPO + log(self.language.probability(word)))
             for word in words
-            if word != key and (likelihood := log_likelihood(word, key, edits)) > IMPOSSIBLE
+            if word != key
+            and not (key[:-1] == word and key[-1] in ENDINGS)
+            and (likelihood := log_likelihood(word, key, edits)) > IMPOSSIBLE
         ]
         return sorted(found, key=lambda scored: (-scored[1], scored[0]))[:MOST]
 

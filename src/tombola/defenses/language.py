@@ -41,9 +41,13 @@ class Language:
         prior = CONTEXT * probability
         found = 0.0
         if left in self._before:
-            found += log((self.pairs.get((left, word), 0) + prior) / (prior + self._before[left] * probability))
+            found += log(
+                (self.pairs.get((left, word), 0) + prior) / (prior + self._before[left] * probability)
+            )
         if right in self._behind:
-            found += log((self.pairs.get((word, right), 0) + prior) / (prior + self._behind[right] * probability))
+            found += log(
+                (self.pairs.get((word, right), 0) + prior) / (prior + self._behind[right] * probability)
+            )
         return found
 
 

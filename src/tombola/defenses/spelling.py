@@ -10,10 +10,11 @@ from pydantic import Field
 from tombola.defenses.base import Defense, State, defenses
 from tombola.defenses.corrector import FittedSpelling, tokens
 from tombola.defenses.language import Pairs
+from tombola.errors import TombolaError
 from tombola.words.english import english
 
-
 USUAL = 0.8  # of a word's occurrences are written in one way: that is how it is written
+
 
 @defenses("spelling")
 class Spelling(Defense):
@@ -24,11 +25,17 @@ class Spelling(Defense):
         "english", description="words that are known besides those of the training texts; null: none"
     )
     min_count: int = Field(
-        2, ge=1, description="words that occur so often in the training texts are never corrected; rarer ones hardly"
+        2,
+        ge=1,
+        description="words that occur so often in the training texts are never corrected; rarer ones hardly",
     )
     context: bool = Field(True, description="weigh candidates by the words beside them as well")
-    keep: tuple[str, ...] = Field((), description="words that are never changed, besides those of the training texts")
-    max_pairs: int = Field(200_000, ge=0, description="pairs of neighbouring words to remember, the most frequent")
+    keep: tuple[str, ...] = Field(
+        (), description="words that are never changed, besides those of the training texts"
+    )
+    max_pairs: int = Field(
+        200_000, ge=0, description="pairs of neighbouring words to remember, the most frequent"
+    )
 
     def fit(self, texts: Iterable[str]) -> FittedSpelling:
         """Count words and pairs of words."""
@@ -55,7 +62,13 @@ class Spelling(Defense):
         words, pairs, forms = state.get("words"), state.get("pairs"), state.get("forms")
         if not isinstance(words, dict) or not isinstance(pairs, list) or not isinstance(forms, dict):
             raise ValueError("the state of a spelling defense has words, pairs and forms")
-        return self._fitted(words, {(left, right): count for left, right, count in pairs}, forms)
+        fitted = self._fitted(words, {(left, right): count for left, right, count in pairs}, forms)
+        if state.get("dictionary") != fitted.dictionary_fingerprint:
+            raise TombolaError(
+                "A spelling defense was fitted with another version of the English dictionary: install the version "
+                "of symspellpy that was used then, or fit the defense again."
+            )
+        return fitted
 
     def _fitted(self, words: dict[str, int], pairs: Pairs, forms: dict[str, str]) -> FittedSpelling:
-        return FittedSpelling(self, words, pairs, forms, english() if self.dictionary else {})
+        return FittedSpelling(self, words, pairs, forms, english() if self.dictionary else None)

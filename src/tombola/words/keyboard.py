@@ -6,7 +6,9 @@ ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
 
 def _neighbours() -> dict[str, str]:
     places = {
-        key: (column + shift, row) for row, (keys, shift) in enumerate(ROWS) for column, key in enumerate(keys)
+        key: (column + shift, row)
+        for row, (keys, shift) in enumerate(ROWS)
+        for column, key in enumerate(keys)
     }
     return {
         key: "".join(
