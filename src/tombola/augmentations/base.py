@@ -19,6 +19,8 @@ T = TypeVar("T")
 class Synonyms(Protocol):
     """What the synonym augmentation asks of a lexicon, which must be hashable: what it says is cached."""
 
+    def __hash__(self) -> int: ...
+
     def synonyms(self, word: str) -> Sequence[str]:
         """The word's synonyms, the commonest first; none if it is unknown."""
         ...

@@ -16,7 +16,9 @@ LONGEST = (
 )
 
 Codes = NDArray[np.uint64]
-_POWERS: Codes = np.cumprod(np.full(LONGEST + 3, 0x9E3779B97F4A7C15, np.uint64))
+_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2 ** 64
+_INVERSE = np.uint64(pow(_BASE, -1, 2**64))
+_POWERS: Codes = np.array([pow(_BASE, i + 1, 2**64) for i in range(LONGEST + 3)], np.uint64)
 
 
 class DeletionIndex:
@@ -42,15 +44,18 @@ class DeletionIndex:
         joined = np.concatenate(keys)
         order = np.argsort(joined)
         self._keys, self._owners = joined[order], np.concatenate(owners)[order]
+        if not len(self._keys):  # so that there is a first one to compare with
+            self._keys, self._owners = np.zeros(1, np.uint64), np.empty(0, np.int32)
 
     def near(self, typed: str) -> set[str]:
         """The words within the number of edits of `typed`, and at times some that are further away."""
         if not 0 < len(typed) <= LONGEST + 1:
             return set()
         keys = deletion_hashes([typed], len(typed), self.edits)[0]
-        starts = self._keys.searchsorted(keys, "left").tolist()
-        ends = self._keys.searchsorted(keys, "right").tolist()
-        found = [self._owners[a:b].tolist() for a, b in zip(starts, ends, strict=True) if a < b]
+        starts = self._keys.searchsorted(keys, "left")
+        hits = self._keys.take(starts, mode="clip") == keys
+        ends = self._keys.searchsorted(keys[hits], "right").tolist()
+        found = [self._owners[a:b].tolist() for a, b in zip(starts[hits].tolist(), ends, strict=True)]
         return {self.words[owner] for owners in found for owner in owners}
 
 
@@ -71,9 +76,6 @@ def deletion_hashes(words: Sequence[str], size: int, edits: int) -> Codes:
     first, second = np.triu_indices(size, 1)
     two = stay[:, first] + (move[:, second] - move[:, first + 1]) + (far[:, -1:] - far[:, second + 1])
     return np.concatenate([whole, one, two], axis=1)
-
-
-_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 
 
 def _sums(values: Codes) -> Codes:

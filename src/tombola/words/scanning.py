@@ -24,6 +24,7 @@ DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0
 PROTECTED = "|".join(
     (
         r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^<>]{0,200}>",  # special tokens and mark-up
+        r"-(?:[LRlr][RSCrsc][Bb])-",  # brackets as the Penn Treebank writes them: -LRB-
         r"&\#?\w+;|\#\d+;(?:(?:s|m|d|t|re|ve|ll)\b)?",  # entities, whole or halved as AG News has them
         r"[@\#]\w+",  # handles and hash tags
         r"[:;=8xX][-'o^]?[()\[\]DPpOo/\\|3](?!\w)",  # emoticons
