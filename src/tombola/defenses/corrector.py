@@ -28,8 +28,7 @@ TYPO = log(0.1)  # a word has an error
 SPLIT = log(1e-4)  # a word is broken in two by a blank
 NEW = log(1e-3)  # a word is one that was never seen …
 NEW_NAME = log(30.0)  # a capitalised word inside a sentence is so much likelier to be one
-NEW_ACRONYM = log(1e5)  # and so is a short one in capitals
-ACRONYM = 4  # letters at most
+ACRONYM = 4  # letters at most of a word in capitals that is taken for an acronym
 INFLECTED = log(20.0)  # as is a known word with an ending
 INFLECTIONS = (
     ("s", ""),
@@ -147,12 +146,14 @@ class FittedSpelling(FittedDefense):
         """The word that a string stands for; itself if it is likelier to be meant so."""
         if token.disguised:
             return self._undisguised(key)
+        if _is_acronym(text, token.text):
+            return key
         best, score = key, self._as_it_stands(key) + _name_bonus(text, token)
         mixed = _mixed_case(token.text)
         for word, static in self.candidates(key):
             if static <= score - MOST_CONTEXT:
                 break
-            if mixed and word not in self.forms:
+            if mixed and word not in self.forms and not _swapped_at_start(token.text, word):
                 continue
             context = self.language.context(left, word, right, self.language.probability(word))
             total = static + min(context, MOST_CONTEXT)
@@ -252,15 +253,21 @@ def in_case_of(typed: str, word: str, form: str | None = None) -> str:
 
 
 def _mixed_case(word: str) -> bool:
-    """Whether there are capitals behind the second letter, as in McDonald or iTunes, but not everywhere."""
-    return not word.isupper() and not word[2:].islower() and len(word) > 2
+    """Whether there are capitals behind the first letter, as in McDonald or iTunes, but not everywhere."""
+    return not word.isupper() and not word[1:].islower() and len(word) > 2
+
+
+def _swapped_at_start(typed: str, word: str) -> bool:
+    """Whether the first two letters were swapped with their case: `iFilm` is a name, but `oGod` is Good."""
+    return typed[:2].lower() == word[1::-1] and typed[2:] == word[2:]
+
+
+def _is_acronym(text: str, word: str) -> bool:
+    return len(word) <= ACRONYM and word.isupper() and not text.isupper()
 
 
 def _name_bonus(text: str, token: Token) -> float:
     """How much likelier a new word is when it is capitalised where words are not."""
-    word = token.text
-    if not word[0].isupper():
+    if not token.text[0].isupper():
         return 0.0
-    if len(word) <= ACRONYM and word.isupper() and not text.isupper():
-        return NEW_ACRONYM
     return 0.0 if _SENTENCE_END.search(text[max(token.start - 4, 0) : token.start] or ".") else NEW_NAME

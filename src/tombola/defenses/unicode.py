@@ -14,8 +14,11 @@ _LATIN = re.compile(r"[A-Za-zÀ-ÖØ-öø-ɏ]")
 _LOOKS = str.maketrans(TO_LATIN)
 _RUN = re.compile(r"[^\W\d_]+")
 _HIDDEN = re.compile(f"[{ZERO_WIDTH}]")
-# Joiners shape letters of Arabic and Indic scripts and hold emoji together; between Latin letters they only hide.
-_HIDDEN_IN_LATIN = re.compile(rf"(?<=[\x00-\u024f])[{ZERO_WIDTH}]+(?=[\x00-\u024f]|$)|^[{ZERO_WIDTH}]+")
+# Joiners shape letters of Arabic and Indic scripts and hold emoji together. Beside Latin, Greek and Cyrillic letters
+# they only hide.
+_HIDDEN_IN_LATIN = re.compile(
+    rf"(?<=[\x00-\u024f\u0370-\u052f])[{ZERO_WIDTH}]+(?=[\x00-\u024f\u0370-\u052f]|$)|^[{ZERO_WIDTH}]+"
+)
 # Letters in mathematical, full-width and enclosed dress are one letter each under NFKC. Ligatures, fractions and
 # superscripts are left as they are: ½ would become 1⁄2, and x² would become x2.
 _DRESSED = re.compile(r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u24b6-\u24e9\u2100-\u214f]")

@@ -7,7 +7,10 @@ LETTER = "A-Za-zÀ-ÖØ-öø-ʯͰ-ͳͶͷΆΈ-ϿЀ-ҁҊ-ԯ"
 """Latin, Greek and Cyrillic letters. Scripts that combine signs are never cut into letters, so texts in them stay
 as they are; so do words with combining marks."""
 
-_GLUE = r"\w\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u109f\u200c\u200d"
+_GLUE = (
+    r"\w\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u109f"
+    r"\u200b-\u200d\u2060\ufeff\u00ad"
+)
 
 WORD = (
     rf"(?<![{_GLUE}])(?<![^\W\d_]['’])"
