@@ -1,4 +1,4 @@
-"""Questions and masked words through the whole road: from a recipe to a ticket and its scores."""
+"""Questions and masked words all the way: from a recipe to a ticket and its scores."""
 
 import json
 from pathlib import Path
@@ -90,9 +90,9 @@ def test_imp_draws_a_ticket_that_has_learned_something(
     raw = recipe(worlds[kind])
     result = tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store")
     (cell,) = result.cells
-    score = cell["scores"]["validation"][metric]
-    assert score["value"] > chance + 3 * score["stderr"]
-    ticket = tombola.Ticket.from_pretrained(tmp_path / "out" / cell["ticket"])
+    score = cell.scores["validation"][metric]
+    assert score.value > chance + 3 * score.stderr
+    ticket = tombola.Ticket.from_pretrained(tmp_path / "out" / cell.ticket)
     assert (
         len(ticket.mask.units.groups) == 12
     )  # six matrices in each of two layers: these models have no pooler
@@ -101,10 +101,8 @@ def test_imp_draws_a_ticket_that_has_learned_something(
     for name, kept in ticket.mask.items():
         assert (weights[f"bert.{name}.weight"][~kept] == 0).all()
     again = tombola.evaluate(ticket, max_length=24)["validation"][metric]
-    assert again.value == score["value"]
-    assert (
-        tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store").content["stages"]["run_now"] == 0
-    )
+    assert again.value == score.value
+    assert tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store").record.stages.run_now == 0
 
 
 @pytest.mark.parametrize("kind", ["question-answering", "masked-lm"])
@@ -114,7 +112,7 @@ def test_grasp_scores_these_kinds_too(worlds: dict[str, World], tmp_path: Path, 
         raw = {**recipe(worlds[kind]), "search": {"method": "grasp", "batches": 2}, "retrain": None}
         raw["train"] = {**raw["train"], "steps": 2}
         (cell,) = tombola.run(raw, output=tmp_path / store / "out", store=tmp_path / store / "store").cells
-        masks.append(Mask.load(tmp_path / store / "out" / cell["ticket"] / "mask.safetensors"))
+        masks.append(Mask.load(tmp_path / store / "out" / cell.ticket / "mask.safetensors"))
     assert masks[0] == masks[1]
 
 
@@ -128,8 +126,8 @@ def test_a_language_models_mask_is_trained_under_by_another_task(
     (cell,) = tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store").cells
     own = {**recipe(source), "train": raw["train"]}
     (expected,) = tombola.run(own, output=tmp_path / "own", store=tmp_path / "store").cells
-    assert cell["stages"]["mask"] == expected["stages"]["mask"]
-    assert set(cell["scores"]["validation"]) == {"squad_f1", "exact_match"}
+    assert cell.stages.mask == expected.stages.mask
+    assert set(cell.scores["validation"]) == {"squad_f1", "exact_match"}
 
 
 def test_a_model_is_not_judged_on_another_kind_of_task(worlds: dict[str, World], tmp_path: Path) -> None:

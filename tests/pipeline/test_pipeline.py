@@ -14,11 +14,10 @@ import torch
 from safetensors.torch import load_file
 
 import tombola
+from tests.pipeline.running import execute, plans, stages, workspace
 from tombola.masks import Mask
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
-from tombola.pipeline.planner import execute, plan, unique
-from tombola.pipeline.stages import Job
 from tombola.pipeline.stages.train import prepare
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
@@ -27,24 +26,12 @@ from tombola.tasks import Task
 IMP = {"method": "iterative", "step": 0.25}
 
 
-def plans(world, **changes):
-    return [plan(cell) for cell in expand(world.recipe(**changes))]
-
-
-def stages(world, **changes):
-    return unique(stage for one in plans(world, **changes) for stage in one.stages())
-
-
-def job(store, stage):
-    return Job(stage, Path(), {name: store.open(one) for name, one in stage.inputs.items()}, lambda *_: None)
-
-
 @pytest.fixture(scope="module")
 def finished(world, tmp_path_factory):
     """A store in which IMP at 50 % has been run."""
     store = Store(tmp_path_factory.mktemp("store"))
     (one,) = plans(world, search=IMP, draw={"sparsity": 0.5})
-    execute(one.stages(), store)
+    execute(one.ends(), store)
     return one, store
 
 
@@ -77,9 +64,9 @@ def test_a_new_pooler_is_trained_rewound_and_ranked_like_the_encoder(world, tmp_
     (own,) = plans(world, search=IMP, draw={"sparsity": 0.25})
     assert not {stage.key for stage in one.stages()} & {stage.key for stage in own.stages()}
     store = Store(tmp_path)
-    execute(one.stages(), store)
+    execute(one.ends(), store)
     start = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), 1, new_pooler=True)
-    rewound, mask = prepare(job(store, one.model)), Mask.load(store.open(one.mask) / "mask.safetensors")
+    rewound, mask = prepare(one.model, workspace(store)), Mask.load(store.open(one.mask) / "mask.safetensors")
     kept = mask["pooler.dense"]
     pooler, first = (model.base_model.get_parameter("pooler.dense.weight") for model in (rewound, start))
     assert pooler[kept].equal(first[kept])
@@ -103,7 +90,7 @@ def test_changed_data_changes_the_key(world, tmp_path):
 def test_masks_of_imp_are_nested_and_exact(finished):
     one, store = finished
     final = Mask.load(store.open(one.mask) / "mask.safetensors")
-    first = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
+    first = Mask.load(store.open(one.mask.within) / "mask.safetensors")
     assert first.removed == first.count // 4
     assert final.removed == final.count // 2
     assert first.contains(final)
@@ -112,8 +99,8 @@ def test_masks_of_imp_are_nested_and_exact(finished):
 def test_imp_removes_the_smallest_of_the_trained_weights_that_were_left(finished):
     one, store = finished
     final = Mask.load(store.open(one.mask) / "mask.safetensors")
-    before = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
-    trained = load_file(store.open(one.mask.inputs["of"]) / "model.safetensors")
+    before = Mask.load(store.open(one.mask.within) / "mask.safetensors")
+    trained = load_file(store.open(one.mask.of) / "model.safetensors")
     left, gone = [], []
     for name, kept in final.items():
         weights = trained[f"bert.{name}.weight"].abs()
@@ -124,7 +111,7 @@ def test_imp_removes_the_smallest_of_the_trained_weights_that_were_left(finished
 
 def test_after_a_rewind_every_kept_encoder_weight_is_the_pretrained_one_bit_for_bit(world, finished):
     one, store = finished
-    rewound = prepare(job(store, one.model))
+    rewound = prepare(one.model, workspace(store))
     original = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     kept = mask.tensors(rewound)
@@ -150,35 +137,69 @@ def test_training_moves_what_is_kept_and_nothing_that_is_removed(finished):
 def test_late_rewinding_goes_back_to_the_step_and_not_to_the_start(world, tmp_path):
     store = Store(tmp_path)
     (one,) = plans(world, search={**IMP, "rewind_step": 3}, draw={"sparsity": 0.5})
-    execute(one.stages(), store)
-    second = one.mask.inputs["of"]
-    point = second.inputs["start"]
-    assert point.settings["stop_at"] == 3
+    execute(one.ends(), store)
+    second = one.mask.of
+    point = second.start
+    assert point.stop_at == 3
     assert json.loads((store.open(point) / "log.json").read_text())["steps"] == 3
-    rewound = prepare(job(store, second)).state_dict()
+    rewound = prepare(second, workspace(store)).state_dict()
     checkpoint = load_file(store.open(point) / "model.safetensors")
-    mask = Mask.load(store.open(one.mask.inputs["within"]) / "mask.safetensors")
+    mask = Mask.load(store.open(one.mask.within) / "mask.safetensors")
     for name, kept in mask.items():
         assert torch.equal(rewound[f"bert.{name}.weight"], checkpoint[f"bert.{name}.weight"] * kept)
     assert torch.equal(rewound["classifier.weight"], checkpoint["classifier.weight"])
+    final = prepare(one.model, workspace(store)).state_dict()
+    kept = Mask.load(store.open(one.mask) / "mask.safetensors")
+    for name, bits in kept.items():
+        assert torch.equal(final[f"bert.{name}.weight"], checkpoint[f"bert.{name}.weight"] * bits)
+    assert torch.equal(final["classifier.weight"], checkpoint["classifier.weight"])
 
 
 def test_a_carried_head_is_the_last_rounds_and_a_fresh_one_is_new(world, tmp_path):
     store = Store(tmp_path)
     (one,) = plans(world, search={**IMP, "head": "carried"}, draw={"sparsity": 0.5})
-    execute(one.mask.road(), store)
-    second = one.mask.inputs["of"]
-    trained = load_file(store.open(second.inputs["head"]) / "model.safetensors")
-    assert torch.equal(prepare(job(store, second)).classifier.weight, trained["classifier.weight"])
+    execute([one.mask], store)
+    second = one.mask.of
+    trained = load_file(store.open(second.head) / "model.safetensors")
+    assert torch.equal(prepare(second, workspace(store)).classifier.weight, trained["classifier.weight"])
+    execute([one.model.head], store)
+    last = load_file(store.open(one.mask.of) / "model.safetensors")
+    assert torch.equal(prepare(one.model, workspace(store)).classifier.weight, last["classifier.weight"])
 
 
 def test_without_rewinding_a_round_goes_on_from_the_trained_weights(world, tmp_path):
     store = Store(tmp_path)
     (one,) = plans(world, search={**IMP, "rewind": False}, draw={"sparsity": 0.5})
-    execute(one.mask.road(), store)
-    second = one.mask.inputs["of"]
-    trained = load_file(store.open(second.inputs["start"]) / "model.safetensors")
-    assert torch.equal(prepare(job(store, second)).classifier.weight, trained["classifier.weight"])
+    execute([one.mask], store)
+    second = one.mask.of
+    trained = load_file(store.open(second.start) / "model.safetensors")
+    assert torch.equal(prepare(second, workspace(store)).classifier.weight, trained["classifier.weight"])
+    last, final = load_file(store.open(second) / "model.safetensors"), prepare(one.model, workspace(store))
+    for name, bits in Mask.load(store.open(one.mask) / "mask.safetensors").items():
+        assert torch.equal(final.state_dict()[f"bert.{name}.weight"], last[f"bert.{name}.weight"] * bits)
+
+
+def test_retraining_may_start_elsewhere_than_the_search_rewinds_to(world):
+    def start(where, **search):
+        retrain = {"start": where} if where else {}
+        (one,) = plans(world, search={**IMP, **search}, draw={"sparsity": 0.5}, retrain=retrain)
+        return one.model.start, one.mask.of
+
+    assert start("pretrained", rewind_step=3)[0] is None
+    found, last = start("last_round")
+    assert found.key == last.key
+    found, _ = start("finetuned")
+    assert found.key == plans(world)[0].model.key
+
+
+def test_imp_without_retraining_keeps_the_weights_of_its_last_round(world, tmp_path):
+    store = Store(tmp_path)
+    (one,) = plans(world, search=IMP, draw={"sparsity": 0.5}, retrain=None)
+    assert one.model.key == one.mask.of.key
+    execute(one.ends(), store)
+    weights = load_file(store.open(one.model) / "model.safetensors")
+    mask = Mask.load(store.open(one.mask.within) / "mask.safetensors")
+    assert all((weights[f"bert.{name}.weight"][~kept] == 0).all() for name, kept in mask.items())
 
 
 @pytest.mark.parametrize(
@@ -201,7 +222,7 @@ def test_a_mask_without_retraining_is_applied_when_it_is_evaluated(world, tmp_pa
     search = {"method": "magnitude", "start": "finetuned"}
     one, most = plans(world, search=search, retrain=None, draw={"sparsity": [0.1, 0.99]})
     assert one.model.key == plans(world)[0].model.key
-    execute(one.stages() + most.stages(), store)
+    execute([*one.ends(), *most.ends()], store)
     scores = [
         load_file(store.open(p.evaluations["validation"]) / "predictions.safetensors")["predictions"]
         for p in (one, most)
@@ -216,14 +237,14 @@ def test_run_gives_scores_tickets_and_the_same_again_for_nothing(world, tmp_path
     )
     first = tombola.run(recipe, **arguments)
     again = tombola.run(recipe, **arguments)
-    assert first.content["stages"]["run_now"] == first.content["stages"]["all"] == 2 * 4
-    assert again.content["stages"]["run_now"] == 0
+    assert first.record.stages.run_now == first.record.stages.all == 2 * 4
+    assert again.record.stages.run_now == 0
     assert again.cells == first.cells
-    assert set(first.cells[0]["scores"]) == {"validation", "other"}
-    ticket = tombola.Ticket.from_pretrained(tmp_path / "out" / first.cells[0]["ticket"])
+    assert set(first.cells[0].scores) == {"validation", "other"}
+    ticket = tombola.Ticket.from_pretrained(tmp_path / "out" / first.cells[0].ticket)
     assert ticket.mask.sparsity == 0.5
     assert tombola.evaluate(ticket)["validation"]["accuracy"].value == pytest.approx(
-        first.cells[0]["scores"]["validation"]["accuracy"]["value"]
+        first.cells[0].scores["validation"]["accuracy"].value
     )
 
 
@@ -231,7 +252,7 @@ def test_equal_seeds_give_equal_bits_and_other_seeds_others(world, tmp_path):
     def bits(folder, seed):
         store = Store(folder)
         (one,) = plans(world, search={"method": "magnitude", "start": "finetuned"}, seed=seed)
-        execute(one.stages(), store)
+        execute(one.ends(), store)
         return hashlib.sha256((store.path(one.mask) / "mask.safetensors").read_bytes()).hexdigest()
 
     assert bits(tmp_path / "a", 1) == bits(tmp_path / "b", 1) != bits(tmp_path / "c", 2)
@@ -277,7 +298,7 @@ def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(world, 
     assert all((path / "manifest.json").stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert contents(tmp_path / "killed") == contents(tmp_path / "reference")
     result = tombola.Result.load(tmp_path / "out")
-    assert [cell["scores"] for cell in result.cells] == [cell["scores"] for cell in reference.cells]
+    assert [cell.scores for cell in result.cells] == [cell.scores for cell in reference.cells]
 
 
 def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
@@ -288,13 +309,13 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
     )
     result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
     (cell,) = result.cells
-    found = cell["attacks"]["deepwordbug"]
-    assert found["n"] == 12
-    assert found["accuracy_under_attack"] <= found["clean_accuracy"]
-    assert cell["scores"]["deepwordbug"]["under attack"]["value"] == found["accuracy_under_attack"]
-    curve = cell["curves"]["deepwordbug"]
+    found = cell.attacks["deepwordbug"]
+    assert found.n == 12
+    assert found.accuracy_under_attack <= found.clean_accuracy
+    assert cell.scores["deepwordbug"]["under attack"].value == found.accuracy_under_attack
+    curve = cell.curves["deepwordbug"]
     assert len(curve) == 2
-    assert curve[-1]["accuracy_under_attack"] == found["accuracy_under_attack"]
+    assert curve[-1].accuracy_under_attack == found.accuracy_under_attack
 
 
 def test_an_unknown_attack_offers_the_nearest(world):
@@ -319,8 +340,8 @@ def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(w
     store = Store(tmp_path)
     search = {"method": "magnitude", "start": "finetuned", "start_step": 2}
     (one,) = plans(world, search=search)
-    execute(one.mask.road(), store)
-    early = one.mask.inputs["of"]
+    execute([one.mask], store)
+    early = one.mask.of
     assert json.loads((store.open(early) / "log.json").read_text())["steps"] == 2
     weights = load_file(store.open(early) / "model.safetensors")
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
@@ -334,14 +355,14 @@ def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(w
 def test_every_round_of_imp_trains_fully_before_it_prunes_and_its_schedule_ends_within_it(finished):
     """Regressions: released code decays over all rounds together, and prunes for MLM before any training."""
     one, store = finished
-    trainings = [stage for stage in one.model.road() if stage.kind == "train"]
+    trainings = [stage for stage in one.model.with_inputs() if stage.kind == "train"]
     assert len(trainings) == 3  # dense, under 25 %, under 50 %
-    assert "mask" not in trainings[0].inputs
+    assert trainings[0].mask is None
     for stage in trainings:
         log = json.loads((store.open(stage) / "log.json").read_text())
         assert log["steps"] == 72  # 6 epochs of 12 batches
         rates = [rate for _, _, rate in log["curve"]]
         assert rates[0] == pytest.approx(3e-3, rel=0.05)
         assert rates[-1] < 3e-3 / 50
-    draws = [stage for stage in one.model.road() if stage.kind == "draw"]
-    assert all(stage.inputs["of"].kind == "train" for stage in draws)
+    draws = [stage for stage in one.model.with_inputs() if stage.kind == "draw"]
+    assert all(stage.of.kind == "train" for stage in draws)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from tombola.recipe.recipe.share import ShareRecipe
-from tombola.results.result.sharing import ShareResult
 from typer.testing import CliRunner
 
 import tombola
@@ -22,10 +20,12 @@ from tombola.cli import app, main
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.settings import checked
 from tombola.masks import Mask
-from tombola.pipeline.share_planner import WITH, WITHOUT, plan
+from tombola.pipeline.sharing import WITH, WITHOUT, plan_share
+from tombola.pipeline.watching import Watcher
 from tombola.recipe.catalogue import check_file
+from tombola.recipe.share import ShareRecipe
 from tombola.results.result import Result
-from tombola.store.store import Stage, Store
+from tombola.store.store import Store
 from tombola.tickets.multitask import MultiTaskTicket
 
 
@@ -72,66 +72,67 @@ def recipe(world: World, tasks: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ran(recipe: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[ShareResult, Path]:
+def ran(recipe: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     folder = tmp_path_factory.mktemp("share")
     return tombola.share(recipe, output=folder / "out", store=folder / "store"), folder
 
 
 def test_every_task_is_scored_with_and_without_tickets_and_so_is_their_average(
-    ran: tuple[ShareResult, Path],
+    ran: tuple[Result, Path],
 ) -> None:
     result, folder = ran
-    rows = result.rows("validation")
+    rows = result.sharing("validation")
     assert [(row.task, row.metric) for row in rows] == [
-        ("tiny", "accuracy"), ("size", "accuracy"), ("length", "pearson"), ("average", ""),
+        ("tiny", "accuracy"), ("size", "accuracy"), ("length", "pearson"), ("average", None),
     ]  # fmt: skip
     saved = Result.load(folder / "out")
     assert len(saved.cells) == 2 * 2 * 3
     for row in rows[:3]:
         values = {
-            (cell["variant"], cell["seed"]): cell["scores"]["validation"][row.metric]["value"]
+            (cell.variant, cell.seed): cell.scores["validation"][row.metric].value
             for cell in saved.cells
-            if cell["axes"]["task"] == row.task
+            if cell.axes["task"] == row.task
         }
         for variant, spread in ((WITHOUT, row.without), (WITH, row.shared)):
             own = [values[variant, seed] for seed in (1, 2)]
             assert spread.mean == pytest.approx(np.mean(own))
             assert spread.std == pytest.approx(np.std(own, ddof=1))
         gains = [values[WITH, seed] - values[WITHOUT, seed] for seed in (1, 2)]
-        assert row.difference == pytest.approx((np.mean(gains), np.std(gains, ddof=1)))
+        assert row.difference.mean == pytest.approx(np.mean(gains))
+        assert row.difference.std == pytest.approx(np.std(gains, ddof=1))
     assert rows[3].shared.mean == pytest.approx(np.mean([row.shared.mean for row in rows[:3]]))
     averages = [
-        np.mean([c["scores"]["validation"][r.metric]["value"] for r in rows[:3] for c in saved.cells
-                 if (c["variant"], c["axes"]["task"], c["seed"]) == (WITH, r.task, seed)])
+        np.mean([c.scores["validation"][r.metric].value for r in rows[:3] for c in saved.cells
+                 if (c.variant, c.axes["task"], c.seed) == (WITH, r.task, seed)])
         for seed in (1, 2)
     ]  # fmt: skip
     assert rows[3].shared.std == pytest.approx(np.std(averages, ddof=1))
-    assert saved.content["sharing"]["validation"][3]["task"] == "average"
+    assert saved.record.sharing["validation"][3].task == "average"
 
 
-def test_remaining_weights_are_what_each_mask_keeps(ran: tuple[ShareResult, Path]) -> None:
+def test_remaining_weights_are_what_each_mask_keeps(ran: tuple[Result, Path]) -> None:
     result, folder = ran
     ticket = MultiTaskTicket.from_pretrained(folder / "out" / "tickets" / "seed-1")
     assert [ticket.mask(task).removed for task in ticket.tasks] == [4, 0, 2]  # of 8 heads
-    for row in result.rows("validation")[:3]:
+    for row in result.sharing("validation")[:3]:
         assert row.remaining == pytest.approx(1 - ticket.mask(row.task).parameter_sparsity)
 
 
 def test_nothing_runs_twice_and_a_new_task_share_reuses_the_tickets(
-    ran: tuple[ShareResult, Path], recipe: dict[str, Any]
+    ran: tuple[Result, Path], recipe: dict[str, Any]
 ) -> None:
     result, folder = ran
     again = tombola.share(recipe, output=folder / "again", store=folder / "store")
-    assert again.content["stages"]["run_now"] == 0
-    assert again.content["sharing"] == result.content["sharing"]
+    assert again.record.stages.run_now == 0
+    assert again.record.sharing == result.record.sharing
     store = Store(folder / "store")
-    other = plan(checked(ShareRecipe, {**recipe, "sampling": {"kind": "uniform"}}), 1)
-    missing = [stage.kind for stage in other.stages() if not store.has(stage)]
+    other = plan_share({**recipe, "seed": 1, "sampling": {"kind": "uniform"}})
+    missing = [stage.kind for stage in other.stages if not store.has(stage)]
     assert missing == ["share", *["evaluate_shared"] * 3] * 2
 
 
 def test_a_command_killed_while_it_shares_goes_on_and_ends_the_same(
-    ran: tuple[ShareResult, Path], recipe: dict[str, Any], tmp_path: Path
+    ran: tuple[Result, Path], recipe: dict[str, Any], tmp_path: Path
 ) -> None:
     result, folder = ran
     shutil.copytree(folder / "store", tmp_path / "store")
@@ -139,35 +140,34 @@ def test_a_command_killed_while_it_shares_goes_on_and_ends_the_same(
         shutil.rmtree(tmp_path / "store" / kind)
     often = {**recipe, "seed": 1, "train": {**recipe["train"], "checkpoint_minutes": 0}}
 
-    def watch(stage: Stage, found: bool) -> Any:
-        def progress(step: int, total: int) -> None:
+    class Killer(Watcher):
+        def progressed(self, stage: Any, step: int, steps: int, figures: Any) -> None:
             if stage.label.endswith(WITH) and step == 9:
                 raise Killed
 
-        return progress
-
     with pytest.raises(Killed):
-        tombola.share(often, output=tmp_path / "out", store=tmp_path / "store", watch=watch)
+        tombola.share(often, output=tmp_path / "out", store=tmp_path / "store", watcher=Killer())
     assert not (tmp_path / "out" / "results.json").exists()
     assert len(list((tmp_path / "store" / "share").glob("*.partial/work/checkpoints/step-8"))) == 1
     again = tombola.share(often, output=tmp_path / "out", store=tmp_path / "store")
     for cell in again.cells:
-        (same,) = [one for one in result.cells if one["label"] == cell["label"]]
-        assert cell["scores"] == same["scores"]
+        (same,) = [one for one in result.cells if one.label == cell.label]
+        assert cell.scores == same.scores
     for name in ("model.safetensors", "tasks/tiny/head.safetensors"):
         ended = (tmp_path / "out" / "tickets" / "seed-1" / name).read_bytes()
         assert ended == (folder / "out" / "tickets" / "seed-1" / name).read_bytes()
 
 
 def test_a_task_that_shares_everything_costs_no_fine_tuning(recipe: dict[str, Any]) -> None:
-    one = plan(checked(ShareRecipe, recipe), 1)
-    kinds = [stage.kind for stage in one.stages()]
+    plan = plan_share({**recipe, "seed": 1})
+    kinds = [stage.kind for stage in plan.stages]
     assert kinds.count("train") == kinds.count("draw") == 2
-    assert set(one.models[WITH].inputs) == {"mask0", "mask2"}
-    assert not one.models[WITHOUT].inputs
+    models = {cell.cell.variant: cell.model for cell in plan.cells}
+    assert set(models[WITH].inputs) == {"masks.0", "masks.2"}
+    assert not models[WITHOUT].inputs
 
 
-def test_the_ticket_gives_back_every_task_as_it_was_scored(ran: tuple[ShareResult, Path]) -> None:
+def test_the_ticket_gives_back_every_task_as_it_was_scored(ran: tuple[Result, Path]) -> None:
     _, folder = ran
     ticket = MultiTaskTicket.from_pretrained(folder / "out" / "tickets" / "seed-2")
     assert ticket.tasks == ["tiny", "size", "length"]
@@ -184,7 +184,7 @@ def test_the_ticket_gives_back_every_task_as_it_was_scored(ran: tuple[ShareResul
     assert "3 tasks on one" in (ticket.folder / "README.md").read_text()
 
 
-def test_a_task_cut_out_shrinks(ran: tuple[ShareResult, Path], tmp_path: Path) -> None:
+def test_a_task_cut_out_shrinks(ran: tuple[Result, Path], tmp_path: Path) -> None:
     _, folder = ran
     shared = folder / "out" / "tickets" / "seed-1"
     said = CliRunner().invoke(
@@ -201,18 +201,14 @@ def test_a_task_cut_out_shrinks(ran: tuple[ShareResult, Path], tmp_path: Path) -
     torch.testing.assert_close(small(tokens).logits, masked(tokens).logits, atol=1e-5, rtol=0)
 
 
-def test_an_existing_folder_is_not_overwritten_by_a_cut(
-    ran: tuple[ShareResult, Path], tmp_path: Path
-) -> None:
+def test_an_existing_folder_is_not_overwritten_by_a_cut(ran: tuple[Result, Path], tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(TombolaError, match="exists already"):
         MultiTaskTicket.from_pretrained(ran[1] / "out" / "tickets" / "seed-1").cut("tiny", tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 
-def test_the_command_prints_a_table(
-    ran: tuple[ShareResult, Path], recipe: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_command_prints_a_table(ran: tuple[Result, Path], recipe: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     said = CliRunner().invoke(
         app,
@@ -234,7 +230,7 @@ def test_the_command_prints_a_table(
 
 
 def test_a_ticket_of_several_tasks_needs_a_task_to_shrink(
-    ran: tuple[ShareResult, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ran: tuple[Result, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shared = str(ran[1] / "out" / "tickets" / "seed-1")
     monkeypatch.setattr(sys, "argv", ["tombola", "shrink", shared, "-o", "nowhere"])
@@ -265,9 +261,9 @@ def test_a_wrong_recipe_is_one_sentence(changes: dict[str, Any], message: str) -
 
 
 def test_only_the_seed_makes_a_grid(recipe: dict[str, Any]) -> None:
-    said = checked(ShareRecipe, {**recipe, "search": {**recipe["search"], "units": ["head", "weight"]}})
+    grid = {**recipe, "search": {**recipe["search"], "units": ["head", "weight"]}}
     with pytest.raises(RecipeError, match=r"search.units: takes one value here"):
-        plan(said, 1)
+        plan_share(grid)
 
 
 def test_a_single_task_is_trained_as_all_are_unless_said() -> None:

@@ -9,13 +9,15 @@ from typer.testing import CliRunner
 
 import tombola
 from tombola.cli import app
-from tombola.errors import RecipeError
+from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import run_cache
-from tombola.pipeline.costs import estimate, steps
-from tombola.pipeline.planner import plan
-from tombola.pipeline.studying import Study, plan_study
+from tombola.pipeline.costs import estimate
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.stages.draw import Draw
+from tombola.pipeline.study import plan_study, read_study
 from tombola.recipe.grid import expand
-from tombola.store.store import Store, roads
+from tombola.results.result import Result
+from tombola.store.store import Store
 
 OMP = {"method": "magnitude"}
 SHORT = {"epochs": 1, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16}
@@ -29,13 +31,17 @@ def finished(world, tmp_path_factory):
     return raw, tombola.study(raw, store=folder / "store", output=folder / "out"), Store(folder / "store")
 
 
-def axes(planned):
-    return [(one.cell.variant, one.cell.axes) for one in planned.plans]
+def planned_study(source, overrides=()) -> Plan:
+    return plan_study(read_study(source, overrides))
+
+
+def axes(plan):
+    return [(one.cell.variant, one.cell.axes) for one in plan.cells]
 
 
 def test_a_plain_recipe_is_a_study_of_itself(world):
     raw = world.recipe(search=OMP, draw={"sparsity": [0.5, 0.7]}, seed=[1, 2])
-    assert [one.cell for one in plan_study(raw).plans] == expand(raw)
+    assert [one.cell for one in planned_study(raw).cells] == expand(raw)
 
 
 def test_a_grid_takes_any_field_even_one_that_is_a_list_or_a_mapping(world):
@@ -45,15 +51,15 @@ def test_a_grid_takes_any_field_even_one_that_is_a_list_or_a_mapping(world):
             "train": {"short": {"epochs": 1}, "long": {"epochs": 2}},
         }
     )
-    planned = plan_study(raw)
-    assert [one.cell.axes for one in planned.plans] == [
+    planned = planned_study(raw)
+    assert [one.cell.axes for one in planned.cells] == [
         {"evaluate.on": json.dumps(on), "train": length}
         for on in (["validation"], ["validation", "other"])
         for length in ("short", "long")
     ]
-    assert [len(one.evaluations) for one in planned.plans] == [1, 1, 2, 2]
-    assert [one.cell.recipe.train.epochs for one in planned.plans] == [1, 2, 1, 2]
-    assert len({one.cell.label for one in planned.plans}) == 4
+    assert [len(one.evaluations) for one in planned.cells] == [1, 1, 2, 2]
+    assert [one.cell.recipe.train.epochs for one in planned.cells] == [1, 2, 1, 2]
+    assert len({one.cell.label for one in planned.cells}) == 4
 
 
 def test_several_recipes_make_one_study(world, tmp_path):
@@ -67,10 +73,10 @@ def test_several_recipes_make_one_study(world, tmp_path):
             }
         )
     )
-    planned = plan_study(tmp_path / "study.yaml", ["seed=[3]"])
+    planned = planned_study(tmp_path / "study.yaml", ["seed=[3]"])
     assert axes(planned) == [("tiny", {"recipe": name, "seed": 3}) for name in "ab"]
-    assert {one.cell.recipe.train.epochs for one in planned.plans} == {1}
-    assert planned.settings.name == "both"
+    assert {one.cell.recipe.train.epochs for one in planned.cells} == {1}
+    assert planned.name == "both"
 
 
 @pytest.mark.parametrize(
@@ -84,17 +90,17 @@ def test_several_recipes_make_one_study(world, tmp_path):
 )
 def test_a_wrong_study_file_is_one_sentence(raw, message):
     with pytest.raises(RecipeError, match=message):
-        plan_study(raw)
+        planned_study(raw)
 
 
 def test_the_plan_shares_what_cells_have_in_common(world):
     raw = world.recipe(search={"method": "iterative", "step": 0.25}, draw={"sparsity": [0.25, 0.5, 0.75]})
-    planned = plan_study(raw)
-    alone = sum(len(one.stages()) for one in planned.plans)
+    planned = planned_study(raw)
+    alone = sum(len(one.stages()) for one in planned.cells)
     assert len(planned.stages) < alone
     assert len({stage.key for stage in planned.stages}) == len(planned.stages)
     with run_cache():
-        trained = sum(steps(stage) for stage in planned.stages)
+        trained = sum(stage.training_steps() for stage in planned.stages)
     assert (
         trained == 4 * 6 * 12
     )  # the dense model and three tickets: 6 epochs of 192 examples in batches of 16
@@ -103,9 +109,9 @@ def test_the_plan_shares_what_cells_have_in_common(world):
 def test_results_are_those_of_run(finished, tmp_path):
     raw, found, store = finished
     again = tombola.run(raw, store=store, output=tmp_path)
-    assert again.content["stages"]["run_now"] == 0
-    assert [cell["scores"] for cell in again.cells] == [cell["scores"] for cell in found.cells]
-    assert Study.load(found.folder).rows() == found.rows()
+    assert again.record.stages.run_now == 0
+    assert [cell.scores for cell in again.cells] == [cell.scores for cell in found.cells]
+    assert Result.load(found.folder).rows() == found.rows()
 
 
 def test_predictions_of_two_variants_are_compared_example_by_example(finished):
@@ -118,44 +124,40 @@ def test_predictions_of_two_variants_are_compared_example_by_example(finished):
 def test_a_finished_study_runs_nothing(finished, tmp_path):
     raw, _, store = finished
     again = tombola.study(raw, store=store, output=tmp_path)
-    assert again.content["stages"]["run_now"] == 0
+    assert again.record.stages.run_now == 0
     assert len(again.cells) == 4
 
 
 def test_a_failure_leaves_the_other_cells_and_is_listed(world, tmp_path, monkeypatch):
-    from tombola.errors import TombolaError
-    from tombola.pipeline.stages import Kind, kinds
+    whole = Draw.run
 
-    whole = kinds["draw"]
-
-    def broken(job):
-        if job.settings["seed"] == 2:
+    def broken(stage, space):
+        if stage.seed == 2:
             raise TombolaError("the disk is gone: mount it again")
-        whole.run(job)
+        whole(stage, space)
 
-    monkeypatch.setitem(kinds._entries, "draw", Kind("draw", 1, broken))
+    monkeypatch.setattr(Draw, "run", broken)
     raw = world.recipe(train=SHORT, seed=[1, 2], search=OMP, variants={"dense": {"search": None}, "omp": {}})
     found = tombola.study(raw, store=tmp_path / "store", output=tmp_path / "out")
-    assert [(cell["variant"], cell["seed"]) for cell in found.cells] == [
+    assert [(cell.variant, cell.seed) for cell in found.cells] == [
         ("dense", 1),
         ("dense", 2),
         ("omp", 1),
     ]
     (failure,) = found.failures
-    assert failure["reason"] == "the disk is gone: mount it again"
-    assert failure["cells"] == ["omp_seed-2"]
+    assert failure.reason == "the disk is gone: mount it again"
+    assert failure.cells == ["omp_seed-2"]
     monkeypatch.undo()
     mended = tombola.study(raw, store=tmp_path / "store", output=tmp_path / "out")
     assert mended.failures == []
-    assert mended.content["stages"]["run_now"] == 3  # draw, retrain, evaluate
+    assert mended.record.stages.run_now == 3  # draw, retrain, evaluate
 
 
 def test_the_cost_is_known_from_the_store_or_measured(world, tmp_path):
     store = Store(tmp_path)
+    plan = planned_study(world.recipe(train=SHORT, seed=[1, 2]))
     with run_cache():
-        plans = [plan(cell) for cell in expand(world.recipe(train=SHORT, seed=[1, 2]))]
-        stages = roads(stage for one in plans for stage in one.ends())
-        costs = {cost.kind: cost for cost in estimate([one.stages() for one in plans], stages, store)}
+        costs = {cost.kind: cost for cost in estimate(plan, store)}
     assert (costs["train"].stages, costs["train"].steps, costs["train"].asked_steps) == (2, 24, 24)
     assert costs["train"].seconds > 0
     assert costs["evaluate"].seconds is None

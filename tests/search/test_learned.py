@@ -5,11 +5,12 @@ import json
 import pytest
 import torch
 
+from tests.pipeline.running import execute
 from tombola.errors import RecipeError
 from tombola.gates import L0, Exact
 from tombola.masks import Mask, Scores, draw
 from tombola.models.loading import load_model
-from tombola.pipeline.planner import execute, plan
+from tombola.pipeline.planner import plan_cell
 from tombola.recipe.grid import expand
 from tombola.search.learned import Learned
 from tombola.store.store import Store
@@ -27,7 +28,7 @@ THRESHOLD = {
 
 def planned(world, **changes):
     (cell,) = expand(world.recipe(**changes))
-    return plan(cell)
+    return plan_cell(cell)
 
 
 def scores_stage(one):
@@ -41,8 +42,8 @@ def test_scores_are_optimised_as_published_for_their_gate_unless_it_is_said():
     assert (masked.train.learning_rate, masked.train.weight_decay) == (5e-5, 0.0)
     said = Learned(gate={"kind": "threshold"}, train={"learning_rate": 0.1, "batch_size": 8})
     assert (said.train.learning_rate, said.train.batch_size, said.train.epochs) == (0.1, 8, 5)
-    assert isinstance(robust.held, L0)
-    assert isinstance(masked.held, Exact)
+    assert isinstance(robust.effective_budget, L0)
+    assert isinstance(masked.effective_budget, Exact)
 
 
 @pytest.mark.parametrize("rate", [2e-5, 5e-5, 0.1])
@@ -57,7 +58,10 @@ def test_settings_survive_being_written_down(rate):
     [
         ({"start": "pretrained", "start_step": 3}, "needs start: finetuned"),
         ({"start_step": 3, "start_share": 0.5}, "say one of them"),
-        ({"gate": {"kind": "hardconcrete"}}, "search.gate: needs a kind"),
+        (
+            {"gate": {"kind": "hardconcrete"}},
+            "search.gate: unknown gate 'hardconcrete'. Did you mean 'hard_concrete'",
+        ),
         ({"gate": {"kind": "threshold", "initial": "firm"}}, "search.gate.initial"),
         ({"budget": {"kind": "l0", "wieght": 1}}, "weight"),
         ({"train": {"epochs": 0}}, "takes more than 0"),
@@ -94,8 +98,8 @@ def test_timing_studies_start_from_a_share_of_the_fine_tuning(world):
         share: scores_stage(planned(world, search={**HARD_CONCRETE, "start_share": share})).inputs["start"]
         for share in (0.25, 0.5)
     }
-    assert [stage.settings["stop_at"] for stage in stages.values()] == [0.25, 0.5]
-    assert "stop_at" not in scores_stage(planned(world, search=HARD_CONCRETE)).inputs["start"].settings
+    assert [stage.stop_at for stage in stages.values()] == [0.25, 0.5]
+    assert scores_stage(planned(world, search=HARD_CONCRETE)).inputs["start"].stop_at is None
 
 
 def test_a_mask_on_untouched_weights_keeps_their_head_with_the_ticket(world, tmp_path):
@@ -132,7 +136,7 @@ def test_a_robust_ticket_is_searched_on_the_fine_tuned_model_with_the_adversary(
         world, search=search, draw={"sparsity": 0.5}, train={**world.recipe()["train"], "epochs": 1}
     )
     store = Store(tmp_path)
-    execute(one.mask.road(), store)
+    execute(one.mask.with_inputs(), store)
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     assert (mask.removed, mask.count) == (4, 8)
     origin = load_model(world.model, Task.named(str(world.task)), seed=1)

@@ -3,10 +3,11 @@
 import fsspec
 import pytest
 
+from tests.store.kinds import Write
 from tombola.errors import DamagedArtefact, TombolaError
-from tombola.store.store import Stage, Store
+from tombola.store.store import Store
 
-ONE = Stage("train", 1, {"a": 1})
+ONE = Write(text="1")
 
 
 def write(text):
@@ -34,10 +35,11 @@ def test_what_one_machine_made_another_reads(machines):
     assert not there.has(ONE)
     assert here.make(ONE, write("made here"))
     assert there.has(ONE)
-    assert there.finished([ONE, Stage("train", 1, {"a": 2})]) == {ONE.key}
+    assert there.finished([ONE, Write(text="2")]) == {ONE.key}
     assert there.seconds(ONE) >= 0
     assert not there.make(ONE, write("made twice"))
     assert (there.open(ONE) / "deep" / "result.txt").read_text() == "made here"
+    assert there.open(ONE.name) == there.open(ONE)
     assert there.root != here.root
     assert Store(there.address).address == there.address
 

@@ -5,39 +5,86 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from safetensors import SafetensorError
 
+from tests.store.kinds import Write
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.settings import Settings
-from tombola.store.store import WORK, Ref, Stage, Store
+from tombola.store.stage import WORK, Reference, Stage, Workspace, stages
+from tombola.store.store import Store
 
 
 def write(text):
     return lambda folder: (folder / "result.txt").write_text(text)
 
 
-def stage(**settings):
-    return Stage("train", 1, settings)
+def stage(a: int = 1) -> Write:
+    return Write(text=str(a))
+
+
+@dataclass(frozen=True)
+class Data(Reference):
+    fingerprint: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit(Stage[None]):
+    kind: ClassVar = "test_fit"
+    version: ClassVar = 1
+    data: Data
+    rate: float
+    start: Stage[Any] | None = None
+    mask: Stage[Any] | None = None
+    more: bool = False
+    others: tuple[Stage[Any] | None, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return "fit"
+
+    def run(self, space: Workspace) -> None: ...
+
+    def read(self, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Refit(Fit):
+    kind: ClassVar = "test_refit"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NewerFit(Fit):
+    version: ClassVar = 2
 
 
 def test_equal_stages_have_equal_keys_and_everything_that_matters_changes_them():
-    base = Stage("train", 1, {"lr": 1}, {"start": stage(a=1)}, {"data": Ref("f1", {"folder": "x"})})
-    same = Stage(
-        "train", 1, {"lr": 1}, {"start": stage(a=1)}, {"data": Ref("f1", {"folder": "y"})}, label="other"
-    )
-    assert base.key == same.key
+    base = Fit(data=Data("f1", "x"), rate=1, start=stage(1))
+    assert base.key == Fit(data=Data("f1", "y"), rate=1, start=stage(1), more=False).key
     others = [
-        Stage("draw", 1, {"lr": 1}, {"start": stage(a=1)}, {"data": Ref("f1")}),
-        Stage("train", 2, {"lr": 1}, {"start": stage(a=1)}, {"data": Ref("f1")}),
-        Stage("train", 1, {"lr": 2}, {"start": stage(a=1)}, {"data": Ref("f1")}),
-        Stage("train", 1, {"lr": 1}, {"start": stage(a=2)}, {"data": Ref("f1")}),
-        Stage("train", 1, {"lr": 1}, {"mask": stage(a=1)}, {"data": Ref("f1")}),
-        Stage("train", 1, {"lr": 1}, {"start": stage(a=1)}, {"data": Ref("f2")}),
+        Refit(data=Data("f1"), rate=1, start=stage(1)),
+        NewerFit(data=Data("f1"), rate=1, start=stage(1)),
+        Fit(data=Data("f1"), rate=2, start=stage(1)),
+        Fit(data=Data("f1"), rate=1, start=stage(2)),
+        Fit(data=Data("f1"), rate=1, mask=stage(1)),
+        Fit(data=Data("f2"), rate=1, start=stage(1)),
+        Fit(data=Data("f1"), rate=1, start=stage(1), more=True),
+        Fit(data=Data("f1"), rate=1, start=stage(1), others=(stage(1), None)),
+        Fit(data=Data("f1"), rate=1, start=stage(1), others=(None, stage(1))),
     ]
     assert len({one.key for one in others} | {base.key}) == len(others) + 1
+    assert list(others[-1].inputs) == ["start", "others.1"]
+
+
+def test_a_kind_of_stage_is_registered_once():
+    assert stages["test_fit"] is Fit
+    with pytest.raises(TombolaError, match="'test_fit' exists already"):
+        type("Again", (Fit,), {"kind": "test_fit"})
 
 
 def test_a_default_added_later_renames_nothing():
@@ -52,14 +99,14 @@ def test_a_default_added_later_renames_nothing():
 
 
 def test_a_finished_stage_is_not_run_again(tmp_path):
-    store, one = Store(tmp_path), stage(a=1)
+    store, one = Store(tmp_path), stage(1)
     assert store.make(one, write("first"))
     assert not store.make(one, write("second"))
     assert (store.open(one) / "result.txt").read_text() == "first"
 
 
 def test_a_failed_stage_leaves_nothing_that_looks_finished(tmp_path):
-    store, one = Store(tmp_path), stage(a=1)
+    store, one = Store(tmp_path), stage(1)
 
     def fail(folder: Path) -> None:
         (folder / "result.txt").write_text("half")
@@ -73,7 +120,7 @@ def test_a_failed_stage_leaves_nothing_that_looks_finished(tmp_path):
 
 
 def test_work_survives_a_failure_and_goes_when_the_stage_is_finished(tmp_path):
-    store, one = Store(tmp_path), stage(a=1)
+    store, one = Store(tmp_path), stage(1)
 
     def first(folder: Path) -> None:
         (folder / WORK).mkdir()
@@ -94,7 +141,7 @@ def test_work_survives_a_failure_and_goes_when_the_stage_is_finished(tmp_path):
 
 @pytest.mark.parametrize("damage", ["content", "size", "missing", "manifest"])
 def test_a_damaged_artefact_is_detected_and_named(tmp_path, damage):
-    store, one = Store(tmp_path), stage(a=1)
+    store, one = Store(tmp_path), stage(1)
     store.make(one, write("abcd"))
     file = store.path(one) / ("manifest.json" if damage == "manifest" else "result.txt")
     if damage == "missing":
@@ -119,15 +166,15 @@ def test_a_full_disk_is_one_sentence(tmp_path, error):
 
     store = Store(tmp_path)
     with pytest.raises(TombolaError, match=r"No space left on device .*the same command goes on from here"):
-        store.make(stage(a=1), full)
-    assert not store.has(stage(a=1))
+        store.make(stage(1), full)
+    assert not store.has(stage(1))
 
 
-def test_the_road_lists_each_stage_once_and_inputs_first():
-    root = stage(a=1)
-    left = Stage("draw", 1, {"s": 0.5}, {"of": root})
-    right = Stage("draw", 1, {"s": 0.7}, {"of": stage(a=1), "within": left})
-    assert [one.kind for one in right.road()] == ["train", "draw", "draw"]
+def test_a_stage_with_its_inputs_lists_each_once_and_inputs_first():
+    root = stage(1)
+    left = Fit(data=Data("f"), rate=0.5, start=root)
+    right = Fit(data=Data("f"), rate=0.7, start=stage(1), mask=left)
+    assert [one.key for one in right.with_inputs()] == [one.key for one in (root, left, right)]
 
 
 def _slow(root: str, log: str) -> None:
@@ -137,7 +184,7 @@ def _slow(root: str, log: str) -> None:
         time.sleep(0.3)
         (folder / "result.txt").write_text("done")
 
-    Store(root).make(stage(a=1), run)
+    Store(root).make(stage(1), run)
 
 
 def test_two_processes_that_want_one_stage_run_it_once(tmp_path):
@@ -150,7 +197,7 @@ def test_two_processes_that_want_one_stage_run_it_once(tmp_path):
     for worker in workers:
         worker.join()
     assert (tmp_path / "log").read_text() == "ran\n"
-    assert Store(tmp_path / "store").open(stage(a=1))
+    assert Store(tmp_path / "store").open(stage(1))
 
 
 def test_a_killed_process_gives_up_its_lock(tmp_path):
@@ -158,13 +205,11 @@ def test_a_killed_process_gives_up_its_lock(tmp_path):
         (folder / "half").write_text("x")
         os.kill(os.getpid(), signal.SIGKILL)
 
-    worker = multiprocessing.get_context("fork").Process(
-        target=lambda: Store(tmp_path).make(stage(a=1), hang)
-    )
+    worker = multiprocessing.get_context("fork").Process(target=lambda: Store(tmp_path).make(stage(1), hang))
     worker.start()
     worker.join()
     assert worker.exitcode == -signal.SIGKILL
     store = Store(tmp_path)
-    assert not store.has(stage(a=1))
-    store.make(stage(a=1), write("done"))
-    assert "half" not in json.loads((store.open(stage(a=1)) / "manifest.json").read_text())["files"]
+    assert not store.has(stage(1))
+    store.make(stage(1), write("done"))
+    assert "half" not in json.loads((store.open(stage(1)) / "manifest.json").read_text())["files"]

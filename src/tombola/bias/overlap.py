@@ -1,6 +1,5 @@
 """How much of a hypothesis stands in its premise: the six features of the lexical-overlap bias. (Clark et al. 2019)"""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,8 +7,10 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
+from tombola.bias.words import words_of
 from tombola.foundations.quiet import quiet
 from tombola.models.loading import load_tokenizer
+from tombola.models.safety import open_pretrained
 from tombola.tasks.frame import token_ids
 
 FEATURES = [
@@ -20,12 +21,6 @@ FEATURES = [
     "least similarity",
     "log length ratio",
 ]
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation."""
-    return _WORD.findall(text.lower())
 
 
 def overlap_features(pairs: Sequence[tuple[str, ...]], vectors: Path) -> np.ndarray:
@@ -57,7 +52,7 @@ def word_vectors(words: list[str], folder: Path) -> np.ndarray:
     """Unit vectors of words: the mean of a model's input embeddings over each word's tokens."""
     tokenizer = load_tokenizer(folder)
     with quiet(), torch.no_grad():
-        embeddings = AutoModel.from_pretrained(folder, use_safetensors=True).get_input_embeddings().weight
+        embeddings = open_pretrained(AutoModel, folder).get_input_embeddings().weight
         tokens = token_ids(tokenizer, words)
         starts = torch.tensor([0, *np.cumsum([len(ids) for ids in tokens])[:-1]])
         ids = torch.from_numpy(np.concatenate(tokens)).long()

@@ -8,8 +8,8 @@ from typing import Any
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
-from tombola.objectives.settings import CrossEntropyLoss
-from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_data, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
@@ -26,7 +26,6 @@ from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
 from tombola.tasks.mixing import Mixed
-from tombola.tasks.targets import find_target
 from tombola.training.settings import TrainSettings
 
 
@@ -46,19 +45,7 @@ class StageBuilder:
 
     def split(self, on: str, limit: int | None, mix: Sequence[Mixed] = ()) -> DataSource:
         """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
-        data = self.recipe.data
-        task, split = find_target(on, self.recipe.task)
-        own = task == self.recipe.task
-        return DataSource.find(
-            task,
-            split,
-            data.folder,
-            limit,
-            data.seed,
-            holdout=data.holdout if own else None,
-            synthetic_bias=data.synthetic_bias if own else None,
-            mix=tuple(mix),
-        )
+        return find_data(self.recipe.data, self.recipe.task, on, limit, mix)
 
     def train(
         self,
@@ -210,8 +197,17 @@ class StageBuilder:
 
     def measure(self, model: ModelStage[Any], mask: MaskStage | None) -> Measure:
         """Size and speed of the model, shrunk by its mask."""
-        assert self.recipe.measure is not None
-        return Measure(model=model, mask=mask, measure=self.recipe.measure)
+        settings = self.recipe.measure
+        assert settings is not None
+        if settings.length is not None:
+            return Measure(model=model, mask=mask, measure=settings)
+        return Measure(
+            model=model,
+            mask=mask,
+            measure=settings,
+            data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
+            max_length=self.recipe.train.max_length,
+        )
 
 
 def _own_task(settings: Any) -> Any:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from tombola.errors import DataError, RecipeError
+from tombola.families import Family, family_of_type
 from tombola.foundations.caching import cached_in_run
 from tombola.models.finding import find_model
+from tombola.recipe.sections import DataSettings
 from tombola.store.stage import Reference
 from tombola.tasks import HOLDOUT, Split, Task
 from tombola.tasks.mixing import Mixed, mix_in
 from tombola.tasks.synthetic import SyntheticBias, biased
-from tombola.tasks.targets import find_target
+from tombola.tasks.targets import all_targets, find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pooler = Literal["own", "new"]
+
+TEXTS = 512
+"""Texts that models are timed on, at most."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,10 @@ class ModelSource(Reference):
         from tombola.models.loading import load_model
 
         return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
+
+    def family(self) -> Family | None:
+        """Where a model of this type keeps its units, if that is known."""
+        return family_of_type(_model_type(self.folder))
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The model's tokenizer."""
@@ -110,11 +121,54 @@ class FileSource(Reference):
             return cls(str(file), hashlib.file_digest(content, "blake2b").hexdigest()[:32])
 
 
+def find_data(
+    settings: DataSettings, task: str, on: str, limit: int | None, mix: Sequence[Mixed] = ()
+) -> DataSource:
+    """The data that `on` means to a recipe: a split of its task, or `task` or `task/split` of another.
+
+    Args:
+        settings: The recipe's `data`.
+        task: The recipe's task.
+        on: The name of the data.
+        limit: Size of a random subset.
+        mix: Other data to mix in.
+    """
+    name, split = find_target(on, task)
+    own = name == task
+    return DataSource.find(
+        name,
+        split,
+        settings.folder,
+        limit,
+        settings.seed,
+        holdout=settings.holdout if own else None,
+        synthetic_bias=settings.synthetic_bias if own else None,
+        mix=tuple(mix),
+    )
+
+
+def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSource:
+    """Texts to time models on: some of those that a recipe evaluates on first, or trains on if it does not evaluate.
+
+    Args:
+        settings: The recipe's `data`.
+        task: The recipe's task.
+        on: The recipe's `evaluate.on`.
+    """
+    targets = all_targets(tuple(on), task) or ["train"]
+    return find_data(settings, task, targets[0], min(TEXTS, settings.evaluation or TEXTS))
+
+
 @cached_in_run
 def _find_model(name: str, pooler: Pooler) -> ModelSource:
     found = find_model(name)
     suffix = "" if pooler == "own" else f"+{pooler} pooler"
     return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+
+
+@cached_in_run
+def _model_type(folder: str) -> str:
+    return str(json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type"))
 
 
 @cached_in_run

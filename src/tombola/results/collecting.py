@@ -6,21 +6,28 @@ from pathlib import Path
 
 from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import describe_machine
+from tombola.foundations.paths import path_part
 from tombola.foundations.versions import versions
+from tombola.masks import MASK, Mask
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.stages.attack import Attacked
+from tombola.pipeline.stages.base import Drawn
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Outcome
-from tombola.results.record import CellResult, CellStages, FailureRecord, RunRecord, StageCounts
+from tombola.results.record import (
+    UNDER_ATTACK,
+    CellResult,
+    CellStages,
+    FailureRecord,
+    RunRecord,
+    StageCounts,
+)
 from tombola.store.store import Store
 from tombola.tickets.multitask import write_multi_task_ticket
 from tombola.tickets.ticket import write_ticket
-
-UNDER_ATTACK = "under attack"
-"""The metric of a score that an attack left."""
 
 
 def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets: bool) -> RunRecord:
@@ -53,8 +60,9 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
 def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     """What came out of one cell."""
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
-    scores = {on: store.read(stage).scores for on, stage in plan.evaluations.items()}
-    scores |= {name: {UNDER_ATTACK: _as_score(attacked)} for name, attacked in attacks.items()}
+    evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
+    scores = {on: found.scores for on, found in evaluated.items()}
+    scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     return CellResult(
         variant=plan.cell.variant,
         axes=plan.cell.axes,
@@ -63,6 +71,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         precision=plan.precision,
         recipe=plan.cell.raw(),
         scores=scores,
+        constants={on: found.constant for on, found in evaluated.items() if found.constant is not None},
         attacks=attacks,
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
@@ -75,11 +84,12 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
             attacks={name: stage.name for name, stage in plan.attacks.items()},
             measured=plan.measured.name if plan.measured else None,
         ),
+        notes=list(dict.fromkeys(note for found in evaluated.values() for note in found.notes)),
         seconds=sum(store.seconds(stage) for stage in plan.stages()),
     )
 
 
-def _as_score(attacked: Attacked) -> Score:
+def attack_score(attacked: Attacked) -> Score:
     """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
     share, n = attacked.accuracy_under_attack, attacked.n
     return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
@@ -119,7 +129,7 @@ def _write_tickets(
                 if place not in written:
                     _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
         elif cell_plan.mask is not None:
-            place = f"tickets/{cell.label}"
+            place = f"tickets/{path_part(cell.label)}"
             _write_one(cell_plan, cell, store, folder / place)
         if place is not None:
             written.add(place)
@@ -128,7 +138,8 @@ def _write_tickets(
 
 
 def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
-    assert plan.mask is not None and cell.mask is not None
+    assert plan.mask is not None
+    assert cell.mask is not None
     info = {
         "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
@@ -145,12 +156,14 @@ def _write_shared(
 ) -> None:
     own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
     first = own[0][0].cell.recipe
+    trained = store.open(model)
+    masks = {cell.label: cell.mask or _whole(trained, cell.axes["task"]) for _, cell in own}
     info = {
-        "base": {"name": first.model, "fingerprint": next(cell.mask.base for _, cell in own if cell.mask)},
+        "base": {"name": first.model, "fingerprint": next(iter(masks.values())).base},
         "tasks": {
             cell.axes["task"]: {
                 "task": one.cell.recipe.task,
-                "mask": cell.mask.model_dump(mode="json") if cell.mask else None,
+                "mask": masks[cell.label].model_dump(mode="json"),
                 "metrics": _metrics(cell),
             }
             for one, cell in own
@@ -159,7 +172,15 @@ def _write_shared(
         "recipe": {**plan.recipe, "seed": first.seed},
         "provenance": {stage.key: stage.identity() for stage in model.with_inputs()},
     }
-    write_multi_task_ticket(folder, store.open(model), info)
+    write_multi_task_ticket(folder, trained, info)
+
+
+def _whole(trained: Path, task: str) -> Drawn:
+    """The mask of a task that shares everything, as the training of all tasks has kept it."""
+    from tombola.training.multitask.model import open_task, task_folder
+
+    mask = Mask.load(task_folder(trained, task) / MASK)
+    return Drawn.of(mask, open_task(trained, task).num_parameters())
 
 
 def _metrics(cell: CellResult) -> dict[str, dict[str, dict[str, object]]]:

@@ -14,12 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tombola.errors import TombolaError
+from tombola.errors import TombolaError, UnknownName
+from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.finding import find_folder
 from tombola.models.loading import load_tokenizer
+from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
@@ -87,34 +89,45 @@ class MultiTaskTicket:
             return write_ticket(folder, Path(temporary), Path(temporary), info)
 
 
+def is_multi_task(folder: Path) -> bool:
+    """Whether a folder is a multi-task ticket."""
+    return (folder / SHARE).is_file()
+
+
+def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
+    """The task, if it is one of the ticket's; else an error that names those."""
+    if task is None:
+        tasks = ", ".join(ticket.tasks)
+        raise TombolaError(f"{ticket.folder} is a ticket of several tasks: pass --task, one of {tasks}")
+    if task not in ticket.tasks:
+        raise UnknownName("task", task, ticket.tasks, where=str(ticket.folder))
+    return task
+
+
 @contextmanager
 def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
     """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket."""
-    shared = (folder / SHARE).is_file()
-    if task is None:
-        if shared:
-            tasks = ", ".join(MultiTaskTicket.from_pretrained(folder).tasks)
-            raise TombolaError(f"{folder} is a ticket of several tasks: say which with --task ({tasks})")
-        if not (folder / MASK).is_file():
-            raise TombolaError(
-                f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
-            )
-        yield folder
+    if is_multi_task(folder):
+        ticket = MultiTaskTicket.from_pretrained(folder)
+        with TemporaryDirectory() as temporary:
+            yield ticket.cut(require_task(ticket, task), Path(temporary) / "ticket").folder
         return
-    with TemporaryDirectory() as temporary:
-        yield MultiTaskTicket.from_pretrained(folder).cut(task, Path(temporary) / "ticket").folder
+    if not (folder / MASK).is_file():
+        raise TombolaError(
+            f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
+        )
+    if task is not None:
+        raise TombolaError(f"{folder} is not a ticket of several tasks: leave out --task")
+    yield folder
 
 
 def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
     """Assemble the folder from a finished shared training and what is known about it."""
-    partial = folder.with_name(f"{folder.name}.partial")
-    for path in (folder, partial):
-        shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(model, partial, ignore=shutil.ignore_patterns(MANIFEST, "log.json"))
     full = {"format": FORMAT, **info, "versions": versions()}
-    (partial / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False))
-    (partial / "README.md").write_text(shared_card(full))
-    partial.rename(folder)
+    with replacing(folder, SHARE) as new:
+        shutil.copytree(model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG), dirs_exist_ok=True)
+        (new / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
+        (new / "README.md").write_text(shared_card(full), encoding="utf-8")
     return MultiTaskTicket(folder, full)
 
 

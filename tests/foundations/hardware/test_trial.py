@@ -54,7 +54,7 @@ class Clock:
     ("fp32", "bf16", "texts", "rounds"),
     [
         (0.001, 0.001, 8, MAX_ROUNDS),
-        (0.06, 0.06, 8, 3),
+        (0.035, 0.035, 8, 3),
         (0.02, 0.3, 1, MAX_ROUNDS),
         (1.0, 3.0, 1, MIN_ROUNDS),
     ],

@@ -82,6 +82,8 @@ def test_another_machine_or_setting_is_probed_again(
         lambda text: text.replace('"crashed": null', '"crashed": 4'),
         lambda text: text.replace('"threads": 1', '"threads": 8'),
         lambda text: text.replace('"reason"', '"reasons"'),
+        lambda text: text.replace('"fp32_seconds": 2.0', '"fp32_seconds": "2.0"'),
+        lambda text: text.replace('"crashed"', '"more": 1, "crashed"'),
     ],
 )
 def test_a_damaged_file_is_probed_again(damage, faster: Counting, cache: Path) -> None:

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pipeline.engines.kinds import one
-from tombola.pipeline.engines import Local, Watcher
+from tests.store.kinds import one
+from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.schedule import Schedule
-from tombola.store.store import Store, roads
+from tombola.pipeline.watching import Watcher
+from tombola.store.stage import topological_order
+from tombola.store.store import Store
 
 
 class Diary(Watcher):
@@ -29,12 +31,12 @@ def diamond():
 
 def test_inputs_come_first_and_nothing_runs_twice(tmp_path):
     store, end, diary = Store(tmp_path), diamond(), Diary()
-    outcome = Local().run(end.road(), store, diary)
+    outcome = Local().run(end.with_inputs(), store, diary)
     assert (store.open(end) / "text").read_text() == "abacd"
     assert diary.begun_[0] == "a"
     assert diary.begun_[-1] == "d"
     assert len(outcome.ran) == 4
-    again = Local().run(end.road(), store, Watcher())
+    again = Local().run(end.with_inputs(), store, Watcher())
     assert (again.ran, len(again.found)) == ([], 4)
 
 
@@ -44,7 +46,7 @@ def test_what_fails_blocks_only_its_own_branch(tmp_path):
     bad, mistake = one("test_fail", "boom", top), one("test_fail", "set the seed", user=True)
     behind = one("test_write", "x", one("test_write", "y", bad))
     good = one("test_write", "b", top)
-    outcome = Local().run(roads([behind, mistake, good]), store, Watcher())
+    outcome = Local().run(topological_order([behind, mistake, good]), store, Watcher())
     assert {stage.label for stage in outcome.ran} == {"a", "b"}
     assert {stage.label for stage in outcome.blocked} == {"x", "y"}
     reasons = {failure.stage.label: failure for failure in outcome.failures}
@@ -61,7 +63,7 @@ def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, r
     killer, other = one("test_die", "k", times=1), one("test_write", "o")
     behind = one("test_write", "!", killer)
     engine = Local(workers=2, threads=1, retries=retries)
-    outcome = engine.run(roads([behind, other]), store, Watcher())
+    outcome = engine.run(topological_order([behind, other]), store, Watcher())
     assert store.has(other)
     assert "writing o" in store.log(other).read_text()
     if retries:
@@ -78,7 +80,7 @@ def test_the_longest_road_is_begun_first(tmp_path):
     for text in "234":
         chain = one("test_write", text, chain)
     short = [one("test_write", text) for text in "abc"]
-    schedule = Schedule(roads([*short, chain]), Store(tmp_path), Watcher())
+    schedule = Schedule(topological_order([*short, chain]), Store(tmp_path), Watcher())
     assert schedule.take().label == "1"
 
 
@@ -94,7 +96,7 @@ def test_any_graph_is_run_in_order_and_accounted_for(graph, failing):
         inputs = {str(i): stages[i % index] for i in before} if index else {}
         stages.append(one("test_write", str(index), *inputs.values()))
     with tempfile.TemporaryDirectory() as folder:
-        schedule = Schedule(roads(stages), Store(folder), Watcher())
+        schedule = Schedule(topological_order(stages), Store(folder), Watcher())
         done = set()
         while stage := schedule.take():
             assert all(before.key in done for before in stage.inputs.values())

@@ -63,9 +63,9 @@ def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     cells, masks, weights, logs = [], [], [], []
     for folder in (tmp_path / "one", tmp_path / "two"):
         (cell,) = tombola.Result.load(folder).cells
-        model = folder / "store/train" / cell["stages"]["model"]
+        model = folder / "store" / cell.stages.model
         cells.append(cell)
-        masks.append(Mask.load(folder / cell["ticket"] / "mask.safetensors").bits)
+        masks.append(Mask.load(folder / cell.ticket / "mask.safetensors").bits)
         weights.append(load_file(model / "model.safetensors"))
         logs.append(json.loads((model / "log.json").read_text()))
     assert all((masks[0][name] == masks[1][name]).all() for name in masks[0])
@@ -77,7 +77,7 @@ def test_two_processes_give_the_ticket_of_one(world, tmp_path):
             "key.bias"
         ):  # softmax does not see it: its gradient is rounding, which Adam scales up
             np.testing.assert_allclose(weights[1][name], weight, atol=1e-3)
-    scores = [cell["scores"]["validation"]["accuracy"]["value"] for cell in cells]
+    scores = [cell.scores["validation"]["accuracy"].value for cell in cells]
     assert scores[0] == pytest.approx(scores[1], abs=1 / 48)
     halves = [path for path in (tmp_path / "two/store").rglob("*") if path.suffix in (".partial", ".fetch")]
     assert halves == []

@@ -1,6 +1,5 @@
 """The same study on a Ray cluster, one of whose workers is killed in the middle, ends as it does locally."""
 
-import json
 import os
 import signal
 import threading
@@ -9,8 +8,9 @@ import time
 import psutil
 import pytest
 
-from tombola.pipeline.engines import Local, Ray, Watcher
-from tombola.pipeline.studying import study
+from tombola import study
+from tombola.pipeline.engines import Local, Ray
+from tombola.pipeline.watching import Watcher
 
 pytest.importorskip("ray")
 
@@ -40,7 +40,7 @@ class Killer(Watcher):
 
 
 def scores(found):
-    return json.dumps([(cell["label"], cell["scores"], cell["mask"]) for cell in found.cells], sort_keys=True)
+    return [(cell.label, cell.scores, cell.mask) for cell in found.cells]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,25 @@ import torch
 import yaml
 from pydantic import TypeAdapter
 
+from tests.pipeline.running import execute
 from tests.world import World
 from tombola.bias import BiasModel, read
 from tombola.errors import DataError, RecipeError
 from tombola.evaluation.predict import predict
 from tombola.foundations.caching import run_cache
 from tombola.models.loading import load_model, load_tokenizer
-from tombola.pipeline.planner import execute
-from tombola.pipeline.stages import kinds
-from tombola.pipeline.stages.bias import bias_refs, read_bias
-from tombola.pipeline.stages.evaluate import read_scores
-from tombola.pipeline.stages.sources import data_ref, load_split, model_ref
-from tombola.pipeline.stages.teacher import read_teacher
-from tombola.store.store import Ref, Stage, Store
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.bias import Bias, describe_bias
+from tombola.pipeline.stages.evaluate import Evaluate
+from tombola.pipeline.stages.teacher import Teacher
+from tombola.pipeline.stages.train import Train
+from tombola.store.stage import Stage
+from tombola.store.store import Store
 from tombola.tasks import Task, collate_of, encode
 from tombola.tasks.mixing import Mixed
 from tombola.tasks.synthetic import SyntheticBias
 from tombola.tasks.targets import all_targets, find_target
+from tombola.training.settings import TrainSettings
 
 
 @pytest.fixture
@@ -35,21 +38,15 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def data(world: World, split: str = "train", **changes: Any) -> Ref:
-    return data_ref(str(world.task), split, None, changes.pop("limit", None), 0, **changes)
+def data(world: World, split: str = "train", **changes: Any) -> DataSource:
+    return DataSource.find(str(world.task), split, **changes)
 
 
-def bias_stage(said: dict[str, Any], ref: Ref) -> Stage:
-    settings = TypeAdapter(BiasModel).validate_python(said)
-    return Stage(
-        "bias",
-        kinds["bias"].version,
-        {"bias": settings.canonical(), "seed": 1},
-        refs={"data": ref, **bias_refs(settings)},
-    )
+def bias_stage(settings: dict[str, Any], source: DataSource) -> Bias:
+    return Bias.of(TypeAdapter(BiasModel).validate_python(settings), source, seed=1)
 
 
-def finished(store: Store, stage: Stage) -> Path:
+def finished(store: Store, stage: Stage[Any]) -> Path:
     execute([stage], store)
     return store.open(stage)
 
@@ -77,11 +74,11 @@ def test_a_bias_stage_keeps_log_probs_and_says_how_good_it_is(
     world = with_companion(world, tmp_path)
     ref = data(world)
     folder = finished(store, bias_stage({"method": "shallow", "folds": 3}, ref))
-    split = load_split(ref.where)
+    split = ref.load()
     log_probs = read(folder, split)
     assert log_probs.shape == (192, 2)
     assert log_probs.dtype == torch.float32
-    found = read_bias(folder)["accuracy"]
+    found = describe_bias(folder)["accuracy"]
     assert found["train"]["value"] == (log_probs.argmax(1).numpy() == split.labels).mean()
     assert found["validation"]["value"] > 0.8
     assert found[str(tmp_path / "near.yaml")] == {"value": 1.0, "stderr": 0.0, "n": 2, "method": "binomial"}
@@ -90,19 +87,19 @@ def test_a_bias_stage_keeps_log_probs_and_says_how_good_it_is(
 
 def test_mixed_rows_follow_and_are_uniform(world: World, store: Store, tmp_path: Path) -> None:
     world = with_companion(world, tmp_path)
-    ref = data(world, limit=100, mix=[Mixed(on=str(tmp_path / "near.yaml"), times=3)])
+    ref = data(world, limit=100, mix=(Mixed(on=str(tmp_path / "near.yaml"), times=3),))
     folder = finished(store, bias_stage({"method": "shallow", "folds": 3}, ref))
-    log_probs = read(folder, load_split(ref.where))
+    log_probs = read(folder, ref.load())
     assert log_probs.shape == (106, 2)
     torch.testing.assert_close(log_probs[100:], torch.full((6, 2), 0.5).log())
     plain = read(finished(store, bias_stage({"method": "shallow", "folds": 3}, data(world, limit=100))))
     assert torch.equal(log_probs[:100], plain)
-    assert read_bias(folder)["mixed"] == 6
+    assert describe_bias(folder)["mixed"] == 6
 
 
 def test_the_synthetic_bias_shows_on_every_form_of_the_split(world: World, store: Store) -> None:
     ref = data(world, synthetic_bias=SyntheticBias(share=1, right=0.9))
-    found = read_bias(finished(store, bias_stage({"method": "synthetic"}, ref)))["accuracy"]
+    found = describe_bias(finished(store, bias_stage({"method": "synthetic"}, ref)))["accuracy"]
     assert found["validation"]["value"] > 0.75
     assert found["validation+anti"]["value"] == 0
     assert 0.3 < found["validation+plain"]["value"] < 0.7
@@ -110,7 +107,7 @@ def test_the_synthetic_bias_shows_on_every_form_of_the_split(world: World, store
 
 def test_a_file_is_named_by_its_content(world: World, store: Store, tmp_path: Path) -> None:
     ref = data(world)
-    split = load_split(ref.where)
+    split = ref.load()
     rows = {identity: np.log([0.25, 0.75]).tolist() for identity in split.ids}
     stages = []
     for name in ("one.json", "two.json"):
@@ -119,33 +116,34 @@ def test_a_file_is_named_by_its_content(world: World, store: Store, tmp_path: Pa
     assert stages[0].key == stages[1].key
     folder = finished(store, stages[0])
     torch.testing.assert_close(read(folder).exp(), torch.tensor([[0.25, 0.75]]).expand(192, 2))
-    assert list(read_bias(folder)["accuracy"]) == ["train"]
+    assert list(describe_bias(folder)["accuracy"]) == ["train"]
     (tmp_path / "two.json").write_text(json.dumps(rows | {"spare": [0, 0]}))
     assert bias_stage({"method": "file", "path": str(tmp_path / "two.json")}, ref).key != stages[0].key
     with pytest.raises(DataError, match=r"bias\.path: there is no file"):
-        bias_refs(TypeAdapter(BiasModel).validate_python({"method": "file", "path": "nowhere.npy"}))
+        bias_stage({"method": "file", "path": "nowhere.npy"}, ref)
 
 
-def trained(world: World, store: Store) -> Stage:
-    settings = {"train": {"steps": 2, "max_length": 16}, "seed": 1, "precision": "fp32"}
-    refs = {"model": model_ref(str(world.model)), "data": data(world)}
-    return Stage("train", kinds["train"].version, settings, refs=refs)
+def trained(world: World) -> Train:
+    return Train(
+        model=ModelSource.find(str(world.model)),
+        data=data(world),
+        train=TrainSettings(steps=2, max_length=16),
+        seed=1,
+        precision="fp32",
+    )
 
 
 def test_a_teacher_gives_the_softmax_of_its_plain_logits(world: World, store: Store) -> None:
-    model = trained(world, store)
-    said = {"max_length": 16, "precision": "fp32"}
-    stage = Stage(
-        "teacher", kinds["teacher"].version, said, inputs={"model": model}, refs={"data": data(world)}
-    )
-    execute(stage.road(), store)
+    model = trained(world)
+    stage = Teacher(model=model, data=data(world), max_length=16, precision="fp32")
+    execute([stage], store)
     folder = store.open(model)
     task, tokenizer = Task.named(str(world.task)), load_tokenizer(folder)
-    split = load_split(data(world).where)
+    split = data(world).load()
     logits = predict(
         load_model(folder, task, seed=0), encode(split, tokenizer, 16), collate_of(task, tokenizer)
     )
-    probs = read_teacher(store.open(stage))
+    probs = store.read(stage)
     torch.testing.assert_close(probs, torch.from_numpy(logits).softmax(1))
     torch.testing.assert_close(probs.sum(1), torch.ones(192))
 
@@ -153,50 +151,42 @@ def test_a_teacher_gives_the_softmax_of_its_plain_logits(world: World, store: St
 def test_an_evaluation_warns_of_what_it_was_trained_on(
     world: World, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    train = load_split(data(world).where)
+    train = data(world).load()
     copied = [f"{train.texts[i][0].upper()} .\t{('negative', 'positive')[train.labels[i]]}" for i in range(5)]
     (tmp_path / "leaky.tsv").write_text("\n".join(["sentence\tlabel", *copied, "zebra\tnegative"]) + "\n")
     content = yaml.safe_load(world.task.read_text())
     leaky = {**content, "name": "leaky", "source": {"files": {"validation": "leaky.tsv"}}}
     (tmp_path / "leaky.yaml").write_text(yaml.safe_dump(leaky))
-    refs = {
-        "trained": data(world),
-        "data": data_ref(str(tmp_path / "leaky.yaml"), "validation", None, None, 0),
-    }
-    said = {"max_length": 16, "precision": "fp32"}
-    stage = Stage(
-        "evaluate", kinds["evaluate"].version, said, inputs={"model": trained(world, store)}, refs=refs
+    stage = Evaluate(
+        model=trained(world),
+        trained=data(world),
+        data=DataSource.find(str(tmp_path / "leaky.yaml"), "validation"),
+        max_length=16,
+        precision="fp32",
     )
     with caplog.at_level(logging.WARNING):
-        execute(stage.road(), store)
+        execute([stage], store)
     sentence = "5 of 6 examples of leaky/validation also stand in the training data (tiny/train)."
     assert sentence in caplog.messages
-    assert json.loads((store.open(stage) / "scores.json").read_text())["notes"] == [sentence]
-    assert list(read_scores(store.open(stage))) == ["accuracy", "mcc"]
+    assert store.read(stage).notes == [sentence]
+    assert list(store.read(stage).scores) == ["accuracy", "mcc"]
 
 
-def test_what_is_not_said_leaves_no_trace(world: World) -> None:
-    assert data(world).where == {
-        "task": str(world.task),
-        "split": "train",
-        "folder": None,
-        "limit": None,
-        "seed": 0,
-    }
+def test_data_is_fingerprinted_by_what_is_in_it(world: World) -> None:
     bias = SyntheticBias()
     prints = {
         data(world).fingerprint,
         data(world, synthetic_bias=bias).fingerprint,
         data(world, synthetic_bias=SyntheticBias(seed=1)).fingerprint,
-        data(world, mix=[Mixed(on="other")]).fingerprint,
-        data(world, mix=[Mixed(on="other", times=2)]).fingerprint,
+        data(world, mix=(Mixed(on="other"),)).fingerprint,
+        data(world, mix=(Mixed(on="other", times=2),)).fingerprint,
     }
     assert len(prints) == 5
     plain, unbiased = data(world, "validation+plain", synthetic_bias=bias), data(world, "validation")
     assert plain.fingerprint == unbiased.fingerprint
     with run_cache():
-        assert load_split(plain.where) is load_split(dict(plain.where))
-        assert load_split(plain.where) is not load_split(unbiased.where)
+        assert plain.load() is replace(plain).load()
+        assert plain.load() is not unbiased.load()
 
 
 def test_targets_by_form_and_companion(world: World) -> None:
@@ -209,5 +199,5 @@ def test_targets_by_form_and_companion(world: World) -> None:
         "advglue_mnli",
         "advglue_mnli_mm",
     ]
-    with pytest.raises(RecipeError, match=r"'validation\+anti' is there under data\.synthetic_bias alone"):
+    with pytest.raises(RecipeError, match=r"'validation\+anti' exists only with data\.synthetic_bias"):
         data(world, "validation+anti")

@@ -4,7 +4,7 @@ import torch
 
 from tests.tiny import tiny
 from tombola.masks import Mask, Units
-from tombola.pipeline.stages.draw import emptied
+from tombola.pipeline.stages.base import emptied
 from tombola.search.iterative import Iterative
 from tombola.search.magnitude import Magnitude
 

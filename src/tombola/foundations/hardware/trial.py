@@ -15,7 +15,7 @@ from torch import Tensor, nn
 HEADS, LAYERS = 12, 2
 CPU_SIZE = (384, 8, 32)  # hidden size, texts, tokens: MiniLM on a small batch
 ACCELERATOR_SIZE = (768, 32, 128)  # a smaller model keeps a GPU waiting for launches, whatever the precision
-BUDGET = 4.0  # seconds for all passes together; an emulated bf16 may be twenty times slower than fp32
+BUDGET = 2.5  # seconds for all passes together; an emulated bf16 may be twenty times slower than fp32
 MIN_ROUNDS, MAX_ROUNDS = 2, 6
 
 

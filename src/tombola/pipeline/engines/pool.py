@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -93,10 +95,8 @@ class Pool:
     def _give(self, worker: Worker, stage: Stage[Any]) -> None:
         """Send a stage to a worker. If it died while idle, that shows when its line is read."""
         worker.stage = stage
-        try:
+        with suppress(OSError):
             worker.line.send(stage)
-        except OSError:
-            pass
 
     def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> None:
         """Remove a dead worker, and give its stage, if it had one, to another."""
@@ -125,6 +125,9 @@ def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
     """Run stages as they come down the line, until the other end is gone."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the first process ends the others
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     import torch

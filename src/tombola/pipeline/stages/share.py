@@ -11,9 +11,9 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, MaskStage
 from tombola.pipeline.stages.evaluate import EvaluateStage, metrics_of
-from tombola.recipe.share import Sampling
 from tombola.store.stage import Stage, Workspace
 from tombola.training.log import TrainLog
+from tombola.training.multitask.sampling import Sampling
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Share(Stage[TrainLog]):
 
     kind: ClassVar = "share"
     version: ClassVar = 1
+    distributed: ClassVar = True
 
     model: ModelSource
     data: tuple[DataSource, ...]
@@ -47,10 +48,12 @@ class Share(Stage[TrainLog]):
 
     def training_steps(self) -> int:
         """Optimizer steps of the whole training."""
-        from tombola.training.schedule import total_steps
+        from tombola.training.schedule import check_schedule, total_steps
 
         batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
-        return total_steps(self.train, batches)
+        steps = total_steps(self.train, batches)
+        check_schedule(self.train, steps)
+        return steps
 
     def run(self, space: Workspace) -> None:
         """Train, and leave the encoder's folder with every task's head and mask in it."""
@@ -101,7 +104,7 @@ class EvaluateShared(EvaluateStage):
     """The scores of one task of a shared model, under the task's mask if it has one."""
 
     kind: ClassVar = "evaluate_shared"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: Share
     task: str

@@ -1,0 +1,108 @@
+"""tombola store: ls, du, verify, gc"""
+
+from typing import Annotated
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import Store, app, verb
+
+store_app = typer.Typer(help="Look after the store of finished stages.", no_args_is_help=True)
+app.add_typer(store_app, name="store")
+
+
+@verb(to=store_app)
+def ls(screen: Screen, store: Store = None) -> None:
+    """List what is in the store, and which results need it.
+
+    [bold]Example:[/bold] tombola store ls
+    """
+    from rich.table import Table
+
+    from tombola.store.garbage import items, roots
+    from tombola.store.store import Store as OpenStore
+
+    opened = OpenStore(store)
+    alive = [root for root in roots(opened) if root.alive]
+    table = Table("stage", "what", title=str(opened.root), title_justify="left")
+    table.add_column("size", justify="right")
+    table.add_column("results", justify="right")
+    for item in items(opened):
+        users = sum(item.name in root.stages for root in alive)
+        table.add_row(item.name, item.label, _size(item.bytes), str(users))
+    screen.print(table)
+    for root in alive:
+        screen.print(f"{len(root.stages)} stages: {root.result}")
+
+
+@verb(to=store_app)
+def du(screen: Screen, store: Store = None) -> None:
+    """Show how much room each kind of stage takes.
+
+    [bold]Example:[/bold] tombola store du
+    """
+    from rich.table import Table
+
+    from tombola.store.garbage import items
+    from tombola.store.store import Store as OpenStore
+
+    opened = OpenStore(store)
+    kinds: dict[str, list[int]] = {}
+    for item in items(opened):
+        kinds.setdefault(item.name.split("/")[0] if item.finished else "unfinished", []).append(item.bytes)
+    table = Table("kind", title=str(opened.root), title_justify="left")
+    table.add_column("stages", justify="right")
+    table.add_column("size", justify="right")
+    for kind, sizes in sorted(kinds.items(), key=lambda one: -sum(one[1])):
+        table.add_row(kind, str(len(sizes)), _size(sum(sizes)))
+    table.add_row("all", str(sum(map(len, kinds.values()))), _size(sum(map(sum, kinds.values()))))
+    screen.print(table)
+
+
+@verb(to=store_app)
+def verify(screen: Screen, store: Store = None) -> None:
+    """Check every finished stage against its checksums; exit code 1 if one is damaged.
+
+    [bold]Example:[/bold] tombola store verify
+    """
+    from tombola.store.garbage import damaged
+    from tombola.store.store import Store as OpenStore
+
+    checked = list(damaged(OpenStore(store)))
+    wrong = [reason for _, reason in checked if reason]
+    for reason in wrong:
+        screen.print(reason)
+    screen.print(f"{len(checked)} stages checked, {len(wrong)} damaged")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@verb(to=store_app)
+def gc(
+    screen: Screen,
+    yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
+    days: Annotated[float, typer.Option(min=0, help="Leave alone what is younger.")] = 1.0,
+    store: Store = None,
+) -> None:
+    """Delete stages that no result needs any more. Without --yes, only show what would go.
+
+    [bold]Example:[/bold] tombola store gc --days 7 --yes
+    """
+    from tombola.store.garbage import collect_garbage, garbage
+    from tombola.store.store import Store as OpenStore
+
+    opened = OpenStore(store)
+    found = garbage(opened, days)
+    for item in found:
+        screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
+    gone = collect_garbage(opened, days) if yes else found
+    what = "deleted" if yes else "would go; add --yes to delete them"
+    screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {what}")
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"

@@ -1,0 +1,86 @@
+"""Drawing a mask from scores: exactly so many units go, the lowest first, without sorting."""
+
+from math import floor
+from typing import get_args
+
+from tombola.errors import TombolaError, UnknownName
+from tombola.masks.bits import Bits
+from tombola.masks.check import check_same
+from tombola.masks.mask import Mask
+from tombola.masks.names import Scope
+from tombola.masks.scores import Scores
+from tombola.masks.select import Candidates, keep_highest
+
+
+def removals(sparsity: float, count: int) -> int:
+    """The number of units that a sparsity removes of `count`: the nearest whole number, halves upwards."""
+    return floor(sparsity * count + 0.5)
+
+
+def draw(
+    scores: Scores,
+    sparsity: float | None = None,
+    *,
+    remove: int | None = None,
+    scope: Scope = "global",
+    within: Mask | None = None,
+    protect: Mask | None = None,
+) -> Mask:
+    """The mask that removes exactly so many of the lowest scores; of equal scores the later goes first.
+
+    Scope "global" ranks all units together, "local" removes the same share of every group. What `within`
+    has removed stays removed and counts towards the total, so that masks of one run are nested. What
+    `protect` keeps is not removed.
+    """
+    for mask in (within, protect):
+        if mask is not None:
+            check_same(scores.units, mask.units)
+    kept: dict[str, Bits] = {}
+    for names, count in _quotas(scores, sparsity, remove, scope):
+        kept |= _draw_from(scores, names, count, within, protect)
+    return Mask(scores.units, kept)
+
+
+def _quotas(
+    scores: Scores, sparsity: float | None, remove: int | None, scope: Scope
+) -> list[tuple[list[str], int]]:
+    """The groups that are ranked together, and how many of their units go."""
+    if scope not in get_args(Scope):
+        raise UnknownName("scope", scope, get_args(Scope))
+    if sparsity is not None and remove is None:
+        if not 0.0 <= sparsity <= 1.0:
+            raise TombolaError(f"a sparsity lies between 0 and 1, and {sparsity} does not.")
+        if scope == "global":
+            return [(list(scores), removals(sparsity, scores.units.count))]
+        return [([group.name], removals(sparsity, group.count)) for group in scores.units.groups]
+    if remove is not None and sparsity is None:
+        if scope == "local":
+            raise TombolaError('scope "local" removes a share of every group: give a sparsity, not a count.')
+        return [(list(scores), remove)]
+    raise TombolaError("draw takes either a sparsity or a number of units to remove.")
+
+
+def _draw_from(
+    scores: Scores, names: list[str], remove: int, within: Mask | None, protect: Mask | None
+) -> dict[str, Bits]:
+    """Remove `remove` of the units of some groups, ranked together."""
+    groups = [
+        Candidates(
+            name,
+            scores.stored[name],
+            absolute=scores.absolute,
+            within=within.bits[name] if within is not None else None,
+            protected=protect.bits[name] if protect is not None else None,
+        )
+        for name in names
+    ]
+    place = names[0] if len(names) == 1 else "the model"
+    gone = sum(group.gone for group in groups)
+    free = sum(group.free_count for group in groups)
+    if any(group.clash for group in groups):
+        raise TombolaError(f"units of {place} are to be protected that the mask drawn within has removed.")
+    if not gone <= remove <= gone + free:
+        raise TombolaError(
+            f"{remove} units of {place} are to go, but {gone} are already gone and only {free} more may go."
+        )
+    return keep_highest(groups, remove - gone)
