@@ -7,16 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.augmentations.base import NOTHING, AnyAugmentation, Resources, pick
+from tombola.augmentations.base import NOTHING, Augmentation, Resources, pick
 from tombola.foundations.settings import Settings
 
 
 class AugmentSettings(Settings):
     """Which label-preserving changes training texts go through, and how many of them."""
 
-    of: tuple[AnyAugmentation, ...] = Field(
-        min_length=1, description="augmentations, by name or with settings"
-    )
+    of: tuple[Augmentation, ...] = Field(min_length=1, description="augmentations, by name or with settings")
     share: float = Field(0.5, ge=0, le=1, description="of the examples that are changed in each pass")
     combine: Literal["one", "all"] = Field(
         "one", description="one augmentation drawn for each text, or all of them in order"

@@ -1,16 +1,14 @@
 """What an augmentation is: settings, and one function from a text and random numbers to a text of the same label."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
-from pydantic import BeforeValidator, SerializeAsAny
-
-from tombola.errors import UnknownName
-from tombola.foundations.registry import Registry
-from tombola.foundations.settings import Kind, checked
+from tombola.foundations.choices import Choice, Choices
 from tombola.words.scanning import word_spans
 
 T = TypeVar("T")
@@ -44,8 +42,18 @@ class Resources:
 NOTHING = Resources()
 
 
-class Augmentation(Kind, ABC):
+augmentations: Choices[type[Augmentation]] = Choices(
+    "augmentation",
+    [f"tombola.augmentations.{name}" for name in ("homoglyphs", "surface", "synonyms", "typos")],
+)
+"""Augmentations by `kind`."""
+
+
+class Augmentation(Choice, ABC):
     """Settings of a change that leaves a text's label as it is."""
+
+    choices: ClassVar = augmentations
+    by_name: ClassVar[bool] = True
 
     @abstractmethod
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
@@ -61,26 +69,6 @@ class Augmentation(Kind, ABC):
     def check(self, resources: Resources) -> None:
         """Raise a `TombolaError` if something is missing that `apply` needs."""
         return None
-
-
-augmentations: Registry[type[Augmentation]] = Registry("augmentation")
-"""Augmentations by `kind`."""
-
-
-def _find(value: Any) -> Any:
-    if isinstance(value, Augmentation):
-        return value
-    if isinstance(value, str):
-        value = {"kind": value}
-    if not isinstance(value, dict) or "kind" not in value:
-        raise ValueError(f"takes a mapping with a kind, one of {', '.join(augmentations)}; not {value!r}")
-    if value["kind"] not in augmentations:
-        raise ValueError(str(UnknownName("augmentation", value["kind"], augmentations)))
-    return checked(augmentations[value["kind"]], value, str(value["kind"]))
-
-
-AnyAugmentation = Annotated[SerializeAsAny[Augmentation], BeforeValidator(_find)]
-"""The settings of any registered augmentation, told apart by `kind`; its name alone stands for its defaults."""
 
 
 def pick(things: Sequence[T], random: Random) -> T:

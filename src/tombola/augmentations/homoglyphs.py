@@ -21,7 +21,7 @@ _TABLES = {"cyrillic": CYRILLIC, "greek": GREEK, "signs": SIGNS}
 ZERO_WIDTH_SPACE = "\u200b"
 
 
-@augmentations("homoglyphs")
+@augmentations.register
 class Homoglyphs(Augmentation):
     """Look-alikes of letters: Cyrillic, Greek, signs such as 0 for o, or a zero-width space between two letters."""
 

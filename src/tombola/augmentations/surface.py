@@ -25,7 +25,7 @@ _BLANK = re.compile(r"[ \t]+")
 _BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:!?])")
 
 
-@augmentations("casing")
+@augmentations.register
 class Casing(Augmentation):
     """Other capitals: one of several ways, drawn for each text."""
 
@@ -46,7 +46,7 @@ class Casing(Augmentation):
 _CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "title": str.capitalize}
 
 
-@augmentations("punctuation")
+@augmentations.register
 class Punctuation(Augmentation):
     """Marks between words that are missing, and others that are too many. (the second: Karimi et al. 2021, AEDA)"""
 
@@ -65,7 +65,7 @@ class Punctuation(Augmentation):
         return replace(text, [span for span, _ in edits], [piece for _, piece in edits])
 
 
-@augmentations("whitespace")
+@augmentations.register
 class Whitespace(Augmentation):
     """Blanks doubled, turned into tabs, dropped beside punctuation, or put into the middle of a word."""
 

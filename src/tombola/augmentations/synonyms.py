@@ -21,7 +21,7 @@ from tombola.augmentations.base import (
 from tombola.errors import TombolaError
 
 
-@augmentations("synonyms")
+@augmentations.register
 class SynonymSwaps(Augmentation):
     """Synonyms from a lexicon, in the case of the word that they replace.
 

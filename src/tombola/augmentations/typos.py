@@ -33,7 +33,7 @@ _KINDS = tuple(WEIGHTS)
 _BOUNDS = tuple(accumulate(WEIGHTS.values()))
 
 
-@augmentations("typos")
+@augmentations.register
 class Typos(Augmentation):
     """Slips on a QWERTY keyboard, in proportions measured on people."""
 

@@ -2,7 +2,6 @@
 
 from tombola.defenses.base import (
     DEFENSE,
-    AnyDefense,
     Chain,
     Defense,
     DefenseList,
@@ -16,7 +15,6 @@ from tombola.defenses.unicode import Unicode
 
 __all__ = [
     "DEFENSE",
-    "AnyDefense",
     "Chain",
     "Defense",
     "DefenseList",

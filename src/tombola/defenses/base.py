@@ -1,18 +1,19 @@
 """What a defense is: it is fitted to the training texts and then corrects every text before the tokenizer sees it."""
 
+from __future__ import annotations
+
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator
 
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
-from tombola.foundations.registry import Registry
-from tombola.foundations.settings import Kind, checked
+from tombola.foundations.choices import Choice, Choices
 
 DEFENSE = "defense.json"
 """The file of the defenses inside a ticket or a stage."""
@@ -45,8 +46,17 @@ class FittedDefense(ABC):
         (folder / DEFENSE).write_text(text, encoding="utf-8")
 
 
-class Defense(Kind, ABC):
+defenses: Choices[type[Defense]] = Choices(
+    "defense", [f"tombola.defenses.{name}" for name in ("spelling", "unicode")]
+)
+"""Defenses by `kind`."""
+
+
+class Defense(Choice, ABC):
     """Settings of a defense."""
+
+    choices: ClassVar = defenses
+    by_name: ClassVar[bool] = True
 
     @abstractmethod
     def fit(self, texts: Iterable[str]) -> FittedDefense:
@@ -59,10 +69,6 @@ class Defense(Kind, ABC):
         Raises:
             ValueError: The state is not one of this defense.
         """
-
-
-defenses: Registry[type[Defense]] = Registry("defense")
-"""Defenses by `kind`."""
 
 
 class Chain(FittedDefense):
@@ -110,34 +116,21 @@ def load_defense(folder: Path) -> Chain:
         raise DamagedArtefact(f"{path} does not agree with its own fingerprint: it was damaged or changed.")
     links = []
     for part in parts:
-        settings = find_defense(part["settings"])
+        settings = part["settings"]
+        if settings["kind"] not in defenses:
+            raise UnknownName("defense", settings["kind"], defenses, where=str(path))
         try:
-            links.append(settings.restore(part["state"]))
+            links.append(Defense.choose(settings).restore(part["state"]))
         except ValueError as error:
             raise DamagedArtefact(f"{path}: {error}") from None
     return Chain(links)
-
-
-def find_defense(value: Any) -> Defense:
-    """Settings of the registered kind that a recipe or a file names; a name alone stands for the defaults."""
-    if isinstance(value, Defense):
-        return value
-    if isinstance(value, str):
-        value = {"kind": value}
-    if not isinstance(value, dict) or "kind" not in value:
-        raise ValueError(f"takes a mapping with a kind, one of {', '.join(defenses)}; not {value!r}")
-    if value["kind"] not in defenses:
-        raise ValueError(str(UnknownName("defense", value["kind"], defenses)))
-    return checked(defenses[value["kind"]], value, str(value["kind"]))
 
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-AnyDefense = Annotated[SerializeAsAny[Defense], BeforeValidator(find_defense)]
-"""The settings of any registered defense."""
-DefenseList = Annotated[tuple[AnyDefense, ...], BeforeValidator(_as_list)]
+DefenseList = Annotated[tuple[Defense, ...], BeforeValidator(_as_list)]
 """One defense, or several in the order in which they are applied: `defend: [unicode, spelling]`."""
 
 

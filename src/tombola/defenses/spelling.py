@@ -16,7 +16,7 @@ from tombola.words.english import english
 USUAL = 0.8  # of a word's occurrences are written in one way: that is how it is written
 
 
-@defenses("spelling")
+@defenses.register
 class Spelling(Defense):
     """Corrects misspelt words to words of the training texts and of an English dictionary."""
 

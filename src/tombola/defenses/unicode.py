@@ -24,7 +24,7 @@ _HIDDEN_IN_LATIN = re.compile(
 _DRESSED = re.compile(r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u24b6-\u24e9\u2100-\u214f]")
 
 
-@defenses("unicode")
+@defenses.register
 class Unicode(Defense):
     """Undoes look-alike letters, invisible characters and letters in fancy dress."""
 
