@@ -11,16 +11,18 @@ LOW_PIP = $(subst constraints.txt,constraints-lowest.txt,$(subst $(BIN),$(LOWEST
 FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation failed: see $(INSTALL_LOG)'; exit 1; }
 
 
-# The suite's coverage is printed for information; CONTRIBUTING.md says what it was.
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test test-slow test-portable test-lowest lint types docs reference examples browser check clean
+.PHONY: quickstart test coverage test-slow test-portable test-lowest lint types docs reference examples browser check clean
 
 quickstart: $(INSTALLED)
 	@echo 'Drawing a first ticket: about 4 minutes on two cores.'
 	@$(BIN)/tombola quickstart
 
 test: $(INSTALLED) browser
+	$(PYTEST) -n 2
+
+coverage: $(INSTALLED)
 	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered
 
 test-slow: $(INSTALLED)

@@ -1,0 +1,117 @@
+"""Changes of a text's surface that leave its words as they are: case, punctuation, white space."""
+
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Literal
+
+from pydantic import Field
+
+from tombola.augmentations.base import (
+    NOTHING,
+    Augmentation,
+    Resources,
+    augmentations,
+    pick,
+    replace,
+    some,
+    spans_of,
+)
+
+MARKS = (",", ".", ";", ":", "!", "?")
+_MARK = re.compile(r"[ \t]*[,.;:!?]+(?=\s|$)")
+_GAP = re.compile(r"(?<=\w)[ \t]+(?=\w)")
+_BLANK = re.compile(r"[ \t]+")
+_BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:!?])")
+
+
+@augmentations.register
+class Casing(Augmentation):
+    """Other capitals: one of several ways, drawn for each text."""
+
+    kind: Literal["casing"] = "casing"
+    forms: tuple[Literal["lower", "upper", "title"], ...] = Field(
+        ("lower", "upper", "title"), min_length=1, description="the ways to choose from"
+    )
+    share: float = Field(1.0, ge=0, le=1, description="of the words that are written so")
+
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
+        """Write some of the words, or all of them, in another case."""
+        change = _CASES[pick(self.forms, random)]
+        spans = spans_of(text)
+        chosen = [spans[i] for i in some(len(spans), self.share, random)]
+        return replace(text, chosen, [change(text[slice(*span)]) for span in chosen])
+
+
+_CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "title": str.capitalize}
+
+
+@augmentations.register
+class Punctuation(Augmentation):
+    """Marks between words that are missing, and others that are too many. (the second: Karimi et al. 2021, AEDA)"""
+
+    kind: Literal["punctuation"] = "punctuation"
+    drop: float = Field(0.3, ge=0, le=1, description="share of the marks that are dropped")
+    insert: float = Field(0.1, ge=0, le=1, description="share of the gaps between words that get a mark")
+
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
+        """Drop some marks and insert some; those inside words and numbers stay."""
+        dropped = [match.span() for match in _MARK.finditer(text) if match.start()]
+        dropped = [dropped[i] for i in some(len(dropped), self.drop, random)]
+        gaps = [match.span() for match in _GAP.finditer(text)]
+        gaps = [gaps[i] for i in some(len(gaps), self.insert, random)]
+        marks = [pick(MARKS, random) + text[slice(*gap)] for gap in gaps]
+        edits = sorted([*((span, "") for span in dropped), *zip(gaps, marks, strict=True)])
+        return replace(text, [span for span, _ in edits], [piece for _, piece in edits])
+
+
+@augmentations.register
+class Whitespace(Augmentation):
+    """Blanks doubled, turned into tabs, dropped beside punctuation, or put into the middle of a word."""
+
+    kind: Literal["whitespace"] = "whitespace"
+    edits: tuple[Literal["double", "tab", "tighten", "split"], ...] = Field(
+        ("double", "tighten", "split"),
+        min_length=1,
+        description="tighten: `good .` becomes `good.`; split: `good` becomes `go od`",
+    )
+    share: float = Field(0.15, ge=0, le=1, description="of the places where the edit is possible that get it")
+
+    def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
+        """Draw one of the edits, and make it in some places."""
+        places = _PLACES[pick(self.edits, random)](text, random)
+        chosen = [places[i] for i in some(len(places), self.share, random)]
+        return replace(text, [span for span, _ in chosen], [piece for _, piece in chosen])
+
+
+Places = list[tuple[tuple[int, int], str]]
+
+
+def _doubled(text: str, random: Random) -> Places:
+    return [(match.span(), match.group() + " ") for match in _BLANK.finditer(text)]
+
+
+def _tabbed(text: str, random: Random) -> Places:
+    return [(match.span(), "\t") for match in _BLANK.finditer(text) if match.group() != "\t"]
+
+
+def _tightened(text: str, random: Random) -> Places:
+    return [(match.span(), "") for match in _BEFORE_MARK.finditer(text)]
+
+
+def _split(text: str, random: Random) -> Places:
+    """A blank inside each word of two to five letters, as in TextBugger: parts of longer ones may be words."""
+    found = []
+    for start, end in spans_of(text):
+        if 2 <= end - start <= 5:
+            at = start + 1 + int(random.random() * (end - start - 1))
+            found.append(((at, at), " "))
+    return found
+
+
+_PLACES: dict[str, Callable[[str, Random], Places]] = {
+    "double": _doubled,
+    "tab": _tabbed,
+    "tighten": _tightened,
+    "split": _split,
+}

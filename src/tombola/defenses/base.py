@@ -1,0 +1,139 @@
+"""What a defense is: it is fitted to the training texts and then corrects every text before the tokenizer sees it."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
+
+from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+from tombola.foundations.choices import Choice, Choices
+
+DEFENSE = "defense.json"
+"""The file of the defenses inside a ticket or a stage."""
+FORMAT = 1
+
+State = Mapping[str, Any]
+"""What a defense learned, as JSON."""
+
+
+class FittedDefense(ABC):
+    """Corrects texts. Equal fingerprints mean equal corrections."""
+
+    @abstractmethod
+    def correct(self, text: str) -> str:
+        """The text without what the defense guards against."""
+
+    @abstractmethod
+    def parts(self) -> list[dict[str, Any]]:
+        """Settings and state of each defense in order, as JSON."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides the corrections."""
+        return _fingerprint(self.parts())
+
+    def save(self, folder: Path) -> None:
+        """Write the defense into a folder."""
+        content = {"format": FORMAT, "fingerprint": self.fingerprint, "defenses": self.parts()}
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+        (folder / DEFENSE).write_text(text, encoding="utf-8")
+
+
+defenses: Choices[type[Defense]] = Choices(
+    "defense", [f"tombola.defenses.{name}" for name in ("spelling", "unicode")]
+)
+"""Defenses by `kind`."""
+
+
+class Defense(Choice, ABC):
+    """Settings of a defense."""
+
+    choices: ClassVar = defenses
+    by_name: ClassVar[bool] = True
+
+    @abstractmethod
+    def fit(self, texts: Iterable[str]) -> FittedDefense:
+        """Learn from the training texts."""
+
+    @abstractmethod
+    def restore(self, state: State) -> FittedDefense:
+        """The fitted defense from what it learned.
+
+        Raises:
+            ValueError: The state is not one of this defense.
+        """
+
+
+class Chain(FittedDefense):
+    """Several defenses, one after the other."""
+
+    def __init__(self, links: Sequence[FittedDefense]) -> None:
+        self.links = tuple(links)
+
+    def correct(self, text: str) -> str:
+        """The text as the last defense leaves it."""
+        for link in self.links:
+            text = link.correct(text)
+        return text
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Settings and state of each defense in order."""
+        return [part for link in self.links for part in link.parts()]
+
+
+def fit_defenses(settings: Sequence[Defense], texts: Iterable[str]) -> Chain:
+    """Fit defenses to the training texts, each to what those before it make of them."""
+    seen = list(texts)
+    links: list[FittedDefense] = []
+    for one in settings:
+        links.append(one.fit(seen))
+        if one is not settings[-1]:
+            seen = [links[-1].correct(text) for text in seen]
+    return Chain(links)
+
+
+def load_defense(folder: Path) -> Chain:
+    """Read the defenses that `save` wrote into a folder."""
+    path = folder / DEFENSE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TombolaError(f"{folder} has no {DEFENSE}") from None
+    except ValueError as error:
+        raise DamagedArtefact(f"{path} is not valid JSON ({error}): get it again.") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = content.get("format") if isinstance(content, dict) else None
+        raise TombolaError(f"{path} has format {found!r}; this version of tombola reads {FORMAT}")
+    parts = content.get("defenses")
+    if not isinstance(parts, list) or _fingerprint(parts) != content.get("fingerprint"):
+        raise DamagedArtefact(f"{path} does not agree with its own fingerprint: it was damaged or changed.")
+    links = []
+    for part in parts:
+        settings = part["settings"]
+        if settings["kind"] not in defenses:
+            raise UnknownName("defense", settings["kind"], defenses, where=str(path))
+        try:
+            links.append(Defense.choose(settings).restore(part["state"]))
+        except ValueError as error:
+            raise DamagedArtefact(f"{path}: {error}") from None
+    return Chain(links)
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+DefenseList = Annotated[tuple[Defense, ...], BeforeValidator(_as_list)]
+"""One defense, or several in the order in which they are applied: `defend: [unicode, spelling]`."""
+
+
+def _fingerprint(parts: Any) -> str:
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

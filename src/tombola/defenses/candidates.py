@@ -1,0 +1,85 @@
+"""Which known words a string may be a misspelling of: an index of words with letters deleted. (Garbe 2012, SymSpell)
+
+Two strings within a few edits of each other become equal when letters are deleted from both, so no alphabet has to be
+searched through. The index keeps sorted hashes instead of strings, 12 bytes for each deletion, and computes those of
+all words of one length at once. The few words that share a hash by accident are told apart by whoever weighs the
+candidates.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST = (
+    24  # letters of a word that is indexed: longer ones are hardly words, and have hundreds of deletions
+)
+
+Codes = NDArray[np.uint64]
+_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2 ** 64
+_INVERSE = np.uint64(pow(_BASE, -1, 2**64))
+_POWERS: Codes = np.array([pow(_BASE, i + 1, 2**64) for i in range(LONGEST + 3)], np.uint64)
+
+
+class DeletionIndex:
+    """Finds the words within one or two edits of a string.
+
+    Args:
+        words: The words, each once.
+        edits: 1 or 2.
+    """
+
+    def __init__(self, words: Sequence[str], edits: int) -> None:
+        self.words = words
+        self.edits = edits
+        by_length: dict[int, list[int]] = {}
+        for number, word in enumerate(words):
+            if 0 < len(word) <= LONGEST:
+                by_length.setdefault(len(word), []).append(number)
+        keys, owners = [np.empty(0, np.uint64)], [np.empty(0, np.int32)]
+        for size, numbers in by_length.items():
+            hashes = deletion_hashes([words[number] for number in numbers], size, edits)
+            keys.append(hashes.ravel())
+            owners.append(np.repeat(np.array(numbers, np.int32), hashes.shape[1]))
+        joined = np.concatenate(keys)
+        order = np.argsort(joined)
+        self._keys, self._owners = joined[order], np.concatenate(owners)[order]
+        if not len(self._keys):  # so that there is a first one to compare with
+            self._keys, self._owners = np.zeros(1, np.uint64), np.empty(0, np.int32)
+
+    def near(self, typed: str) -> set[str]:
+        """The words within the number of edits of `typed`, and at times some that are further away."""
+        if not 0 < len(typed) <= LONGEST + 1:
+            return set()
+        keys = deletion_hashes([typed], len(typed), self.edits)[0]
+        starts = self._keys.searchsorted(keys, "left")
+        hits = self._keys.take(starts, mode="clip") == keys
+        ends = self._keys.searchsorted(keys[hits], "right").tolist()
+        found = [self._owners[a:b].tolist() for a, b in zip(starts[hits].tolist(), ends, strict=True)]
+        return {self.words[owner] for owners in found for owner in owners}
+
+
+def deletion_hashes(words: Sequence[str], size: int, edits: int) -> Codes:
+    """Hashes of words of `size` letters as they are, without each letter, and without each two if `edits` is 2.
+
+    The hash of a string is the sum of its code points, each times the power that belongs to its place; the letters
+    behind a deleted one move up by one place. Sums over all letters before or behind a place give every deletion.
+    """
+    codes = np.array(words, f"<U{size}").view(np.uint32).reshape(len(words), size).astype(np.uint64)
+    stay = _sums(codes * _POWERS[1 : size + 1])
+    move = _sums(codes * _POWERS[:size])
+    whole, moved = stay[:, -1:], move[:, -1:]
+    one = stay[:, :-1] + (moved - move[:, 1:])
+    if edits == 1:
+        return np.concatenate([whole, one], axis=1)
+    far = _sums(codes * (_POWERS[:size] * _INVERSE))
+    first, second = np.triu_indices(size, 1)
+    two = stay[:, first] + (move[:, second] - move[:, first + 1]) + (far[:, -1:] - far[:, second + 1])
+    return np.concatenate([whole, one, two], axis=1)
+
+
+def _sums(values: Codes) -> Codes:
+    """Sums over the first 0, 1, … all columns."""
+    sums = np.zeros((values.shape[0], values.shape[1] + 1), np.uint64)
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    return sums

@@ -1,0 +1,273 @@
+"""The corrector: a noisy channel between the words of the training texts and what stands there. (Kernighan et al. 1990)
+
+A string that is no word of the training texts becomes the word w that maximises P(w | neighbours) · P(string | w),
+unless the string is likelier to be meant as it stands: as a word of the dictionary, or as one that was never seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from tombola.defenses.base import FittedDefense
+from tombola.defenses.candidates import DeletionIndex
+from tombola.defenses.channel import IMPOSSIBLE, log_likelihood
+from tombola.defenses.language import Language, Letters, Pairs
+from tombola.words.english import Dictionary
+from tombola.words.scanning import ADDRESS, DISGUISED, PROTECTED, WORD
+
+if TYPE_CHECKING:
+    from tombola.defenses.spelling import Spelling
+
+TYPO = log(0.1)  # a word has an error
+SPLIT = log(1e-4)  # a word is broken in two by a blank
+NEW = log(1e-3)  # a word is one that was never seen …
+NEW_NAME = log(30.0)  # a capitalised word inside a sentence is so much likelier to be one
+ACRONYM = 4  # letters at most of a word in capitals that is taken for an acronym
+INFLECTED = log(20.0)  # as is a known word with an ending
+INFLECTIONS = (
+    ("s", ""),
+    ("es", ""),
+    ("ed", ""),
+    ("ed", "e"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("ly", ""),
+    ("er", ""),
+)
+ENDINGS = "sdryn"  # a word with one of these behind it is another form of it, and no typo
+KNOWN = 1.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
+TWO_EDITS_FROM = 6  # letters of a word that may have two errors
+MOST = 8  # candidates that are weighed in their context
+MOST_CONTEXT = 12.0  # what context may add to a candidate at most
+CACHE = 100_000  # strings whose candidates are remembered
+_SIGNS = {"@": "a", "0": "o", "1": "il", "3": "e", "5": "s"}
+
+_SCAN = re.compile(rf"{ADDRESS}|(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
+_SENTENCE_END = re.compile(r"[.!?:\"'(\-]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a text, or a string of letters and signs that may be one."""
+
+    text: str
+    start: int
+    end: int
+    disguised: bool
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The words of a text that correction looks at."""
+    for match in _SCAN.finditer(text):
+        if match.lastgroup is not None:
+            start, end = match.span()
+            yield Token(text[start:end], start, end, match.lastgroup == "disguised")
+
+
+def key_of(word: str) -> str:
+    """The word without case, as it is counted."""
+    return word.lower().replace("’", "'")
+
+
+Scored = tuple[str, float]
+
+
+class FittedSpelling(FittedDefense):
+    """Corrects spelling.
+
+    Args:
+        settings: The settings.
+        words: How often each word occurs in the training texts.
+        pairs: How often two words stand side by side there.
+        forms: How words are written that are not written in small letters, such as names.
+        dictionary: How often each word occurs in the language at large; None if that is not known.
+    """
+
+    def __init__(
+        self,
+        settings: Spelling,
+        words: Mapping[str, int],
+        pairs: Pairs,
+        forms: Mapping[str, str],
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        self.settings = settings
+        self.forms = forms
+        self.dictionary_fingerprint = dictionary.fingerprint if dictionary else None
+        counts = dictionary.counts if dictionary else {}
+        self.language = Language(words, pairs, counts)
+        self._known = frozenset(
+            [word for word, count in words.items() if count >= settings.min_count]
+            + [*map(key_of, settings.keep)]
+        )
+        self._all = self._known.union(words, counts)
+        self._letters = Letters(self._vocabulary)
+        self._cache: dict[str, list[Scored]] = {}
+
+    def parts(self) -> list[dict[str, Any]]:
+        """The settings and the counts."""
+        pairs = [[left, right, count] for (left, right), count in self.language.pairs.items()]
+        state = {
+            "words": dict(self.language.words),
+            "pairs": pairs,
+            "forms": dict(self.forms),
+            "dictionary": self.dictionary_fingerprint,
+        }
+        return [{"settings": self.settings.model_dump(mode="json"), "state": state}]
+
+    def correct(self, text: str) -> str:
+        """The text with corrected words; everything else stays as it is, to the byte."""
+        found = list(tokens(text))
+        keys = [key_of(token.text) for token in found]
+        known = self._known
+        parts, end, i, left = [], 0, 0, ""
+        while i < len(found):
+            token, key = found[i], keys[i]
+            right = keys[i + 1] if i + 1 < len(found) else ""
+            last = token
+            if right and self._joined(text, found[i], found[i + 1], key, right):
+                meant, last = key + right, found[i + 1]
+            else:
+                meant = key if key in known else self._meant(text, token, key, left, right)
+            if meant != key:
+                parts += [text[end : token.start], in_case_of(token.text, meant, self.forms.get(meant))]
+                end = last.end
+            left = meant
+            i += 1 if last is token else 2
+        return "".join([*parts, text[end:]])
+
+    def _meant(self, text: str, token: Token, key: str, left: str, right: str) -> str:
+        """The word that a string stands for; itself if it is likelier to be meant so."""
+        if token.disguised:
+            return self._undisguised(key)
+        if _is_acronym(text, token.text):
+            return key
+        best, score = key, self._as_it_stands(key) + _name_bonus(text, token)
+        mixed = _mixed_case(token.text)
+        for word, static in self.candidates(key):
+            if static <= score - MOST_CONTEXT:
+                break
+            if mixed and word not in self.forms and not _swapped_at_start(token.text, word):
+                continue
+            context = self.language.context(left, word, right, self.language.probability(word))
+            total = static + min(context, MOST_CONTEXT)
+            if total > score:
+                best, score = word, total
+        return best
+
+    def _as_it_stands(self, key: str) -> float:
+        """How likely a string is to be a word that is meant so."""
+        new = NEW + self._letters.log_probability(key) + (INFLECTED if self._is_inflected(key) else 0.0)
+        probability = self.language.probability(key)
+        return max(new, log(probability) + KNOWN) if probability else new
+
+    def _is_inflected(self, key: str) -> bool:
+        """Whether a known word is in it, with an ending of English."""
+        return key + "s" in self._all or any(
+            key.removesuffix(ending) + base in self._all
+            for ending, base in INFLECTIONS
+            if key.endswith(ending) and len(key) > len(ending) + 2
+        )
+
+    def _joined(self, text: str, token: Token, after: Token, key: str, right: str) -> bool:
+        """Whether two strings are the parts of one word of the training texts."""
+        joined = key + right
+        if joined not in self.language.words or text[token.end : after.start] != " ":
+            return False
+        if key in self._known and right in self._known and not self._never_beside(key, right):
+            return False
+        apart = sum(
+            max([self._as_it_stands(part), *(score for _, score in self.candidates(part)[:1])])
+            if part not in self._known
+            else log(max(self.language.probability(part), 1e-12))
+            for part in (key, right)
+        )
+        return log(self.language.probability(joined)) + SPLIT > apart
+
+    def _never_beside(self, left: str, right: str) -> bool:
+        """Whether two words of the training texts never stand side by side there, as far as that is remembered."""
+        return bool(self.language.pairs) and (left, right) not in self.language.pairs
+
+    def _undisguised(self, key: str) -> str:
+        """The word of the training texts that signs such as 0 and @ make look like something else."""
+        letters = sum(letter.isalpha() for letter in key)
+        if letters < (2 if key[0].isalpha() else 3):
+            return key
+        variants = map("".join, product(*(_SIGNS.get(letter, letter) for letter in key)))
+        known = [
+            word for word in variants if word in self.language.words or (len(word) > 4 and word in self._all)
+        ]
+        return max(known, key=self.language.probability, default=key)
+
+    def candidates(self, key: str) -> list[Scored]:
+        """The words that a string may be a misspelling of, the likeliest first, without their context."""
+        found = self._cache.get(key)
+        if found is None:
+            found = self._weighed(self._one_edit.near(key), key, 1)
+            if not found and len(key) >= TWO_EDITS_FROM:
+                found = self._weighed(self._two_edits.near(key), key, 2)
+            if len(self._cache) >= CACHE:
+                self._cache.clear()
+            self._cache[key] = found
+        return found
+
+    def _weighed(self, words: set[str], key: str, edits: int) -> list[Scored]:
+        found = [
+            (word, likelihood + TYPO + log(self.language.probability(word)))
+            for word in words
+            if word != key
+            and not (key[:-1] == word and key[-1] in ENDINGS)
+            and (likelihood := log_likelihood(word, key, edits)) > IMPOSSIBLE
+        ]
+        return sorted(found, key=lambda scored: (-scored[1], scored[0]))[:MOST]
+
+    @cached_property
+    def _one_edit(self) -> DeletionIndex:
+        return DeletionIndex(self._vocabulary, 1)
+
+    @cached_property
+    def _vocabulary(self) -> list[str]:
+        words = dict.fromkeys([*self.language.words, *self.language.dictionary])
+        return [word for word in words if word.replace("'", "").isalpha()]
+
+    @cached_property
+    def _two_edits(self) -> DeletionIndex:
+        """Two errors are forgiven in longer words of the training texts alone: the index is large."""
+        return DeletionIndex([w for w in self.language.words if len(w) >= TWO_EDITS_FROM - 1], 2)
+
+
+def in_case_of(typed: str, word: str, form: str | None = None) -> str:
+    """The word in capitals where the string that it replaces has them; `form` is how it is usually written."""
+    letters = [letter for letter in typed if letter.isalpha()]
+    if len(letters) > 1 and all(letter.isupper() for letter in letters):
+        return word.upper()
+    if form is not None:
+        return form
+    return word[:1].upper() + word[1:] if any(letter.isupper() for letter in letters[:2]) else word
+
+
+def _mixed_case(word: str) -> bool:
+    """Whether there are capitals behind the first letter, as in McDonald or iTunes, but not everywhere."""
+    return not word.isupper() and not word[1:].islower() and len(word) > 2
+
+
+def _swapped_at_start(typed: str, word: str) -> bool:
+    """Whether the first two letters were swapped with their case: `iFilm` is a name, but `oGod` is Good."""
+    return typed[:2].lower() == word[1::-1] and typed[2:] == word[2:]
+
+
+def _is_acronym(text: str, word: str) -> bool:
+    return len(word) <= ACRONYM and word.isupper() and not text.isupper()
+
+
+def _name_bonus(text: str, token: Token) -> float:
+    """How much likelier a new word is when it is capitalised where words are not."""
+    if not token.text[0].isupper():
+        return 0.0
+    return 0.0 if _SENTENCE_END.search(text[max(token.start - 4, 0) : token.start] or ".") else NEW_NAME

@@ -1,0 +1,83 @@
+"""How likely a word is in a place: its frequency in the training texts and in English, and its neighbours."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import log
+
+TRAIN = 0.8  # weight of the training texts' frequencies; the rest is the dictionary's
+CONTEXT = 100.0  # how many occurrences beside a neighbour the word's own frequency counts for
+LETTERS = 30.0  # letters that may follow any two, each counted LETTER_FLOOR times before any word is read
+LETTER_FLOOR = 0.5
+
+Pairs = Mapping[tuple[str, str], int]
+
+
+class Language:
+    """Frequencies of words, and of words beside others.
+
+    Args:
+        words: How often each word occurs in the training texts.
+        pairs: How often two words stand side by side there; may be empty.
+        dictionary: How often each word occurs in the language at large; may be empty.
+    """
+
+    def __init__(self, words: Mapping[str, int], pairs: Pairs, dictionary: Mapping[str, int]) -> None:
+        self.words, self.pairs, self.dictionary = words, pairs, dictionary
+        weight = (TRAIN if dictionary else 1.0) if words else 0.0
+        self._per_word = weight / max(sum(words.values()), 1)
+        self._per_entry = (1 - weight) / max(sum(dictionary.values()), 1)
+        self._before: Counter[str] = Counter()
+        self._behind: Counter[str] = Counter()
+        for (left, right), count in pairs.items():
+            self._before[left] += count
+            self._behind[right] += count
+
+    def probability(self, word: str) -> float:
+        """Of meeting the word; 0 if it is unknown."""
+        return self.words.get(word, 0) * self._per_word + self.dictionary.get(word, 0) * self._per_entry
+
+    def context(self, left: str, word: str, right: str, probability: float) -> float:
+        """How much likelier, in logarithms, the word is between its neighbours than anywhere."""
+        prior = CONTEXT * probability
+        found = 0.0
+        if left in self._before:
+            found += log(
+                (self.pairs.get((left, word), 0) + prior) / (prior + self._before[left] * probability)
+            )
+        if right in self._behind:
+            found += log(
+                (self.pairs.get((word, right), 0) + prior) / (prior + self._behind[right] * probability)
+            )
+        return found
+
+
+class Letters:
+    """How much a string looks like a word of the language: a model of each letter after the two before it.
+
+    Args:
+        words: The words of the language, each once.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        triples: Counter[str] = Counter()
+        for word in words:
+            padded = f"  {word} "
+            triples.update([padded[i : i + 3] for i in range(len(word) + 1)])
+        contexts: Counter[str] = Counter()
+        for triple, count in triples.items():
+            contexts[triple[:2]] += count
+        self._floor = {context: -log(count + LETTERS) for context, count in contexts.items()}
+        self._scores = {
+            triple: log(count + LETTER_FLOOR) + self._floor[triple[:2]] for triple, count in triples.items()
+        }
+        self._unseen = log(LETTER_FLOOR)
+
+    def log_probability(self, word: str) -> float:
+        """Of the string, if it is a word that was never seen."""
+        padded = f"  {word} "
+        total = 0.0
+        for i in range(len(word) + 1):
+            triple = padded[i : i + 3]
+            score = self._scores.get(triple)
+            total += self._unseen + self._floor.get(triple[:2], -log(LETTERS)) if score is None else score
+        return total

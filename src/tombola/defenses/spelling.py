@@ -1,0 +1,74 @@
+"""Spelling correction: what a recipe may say about it, and how it is fitted to the training texts."""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from tombola.defenses.base import Defense, State, defenses
+from tombola.defenses.corrector import FittedSpelling, tokens
+from tombola.defenses.language import Pairs
+from tombola.errors import TombolaError
+from tombola.words.english import english
+
+USUAL = 0.8  # of a word's occurrences are written in one way: that is how it is written
+
+
+@defenses.register
+class Spelling(Defense):
+    """Corrects misspelt words to words of the training texts and of an English dictionary."""
+
+    kind: Literal["spelling"] = "spelling"
+    dictionary: Literal["english"] | None = Field(
+        "english", description="words that are known besides those of the training texts; null: none"
+    )
+    min_count: int = Field(
+        2,
+        ge=1,
+        description="words that occur so often in the training texts are never corrected; rarer ones hardly",
+    )
+    context: bool = Field(True, description="weigh candidates by the words beside them as well")
+    keep: tuple[str, ...] = Field(
+        (), description="words that are never changed, besides those of the training texts"
+    )
+    max_pairs: int = Field(
+        200_000, ge=0, description="pairs of neighbouring words to remember, the most frequent"
+    )
+
+    def fit(self, texts: Iterable[str]) -> FittedSpelling:
+        """Count words and pairs of words."""
+        surfaces: Counter[str] = Counter()
+        pairs: Counter[tuple[str, str]] = Counter()
+        for text in texts:
+            found = [token.text.replace("’", "'") for token in tokens(text)]
+            surfaces.update(found)
+            if self.context:
+                pairs.update(pairwise([word.lower() for word in found]))
+        words: Counter[str] = Counter()
+        for surface, count in surfaces.items():
+            words[surface.lower()] += count
+        forms = {
+            surface.lower(): surface
+            for surface, count in surfaces.items()
+            if not surface.islower() and count > USUAL * words[surface.lower()]
+        }
+        most = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[: self.max_pairs]
+        return self._fitted(dict(sorted(words.items())), dict(most), dict(sorted(forms.items())))
+
+    def restore(self, state: State) -> FittedSpelling:
+        """The corrector from its counts."""
+        words, pairs, forms = state.get("words"), state.get("pairs"), state.get("forms")
+        if not isinstance(words, dict) or not isinstance(pairs, list) or not isinstance(forms, dict):
+            raise ValueError("the state of a spelling defense has words, pairs and forms")
+        fitted = self._fitted(words, {(left, right): count for left, right, count in pairs}, forms)
+        if state.get("dictionary") != fitted.dictionary_fingerprint:
+            raise TombolaError(
+                "A spelling defense was fitted with another version of the English dictionary: install the version "
+                "of symspellpy that was used then, or fit the defense again."
+            )
+        return fitted
+
+    def _fitted(self, words: dict[str, int], pairs: Pairs, forms: dict[str, str]) -> FittedSpelling:
+        return FittedSpelling(self, words, pairs, forms, english() if self.dictionary else None)
