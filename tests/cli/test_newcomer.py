@@ -24,7 +24,7 @@ def place(world: World, tmp_path_factory):
         "column": {"text": "sentense"},
         "labels": {"labels": ["bad", "good"]},
         "metric": {"metrics": ["acuracy"]},
-        "nofile": {"source": {"files": {"train": "nothere.tsv"}}},
+        "nofile": {"source": {"files": {"train": "nothere.tsv", "validation": "validation.tsv"}}},
         "unknown": {"textt": "sentence"},
     }
     for name, change in tasks.items():
@@ -73,9 +73,9 @@ MISTAKES = [
     ("run {}/good.yaml search={{method: magnitud}}", "Did you mean 'magnitude'?"),
     ("run {}/good.yaml search={{units: head}}", "search: needs a method, one of"),
     ("run {}/good.yaml search={{method: magnitude, units: heads}}", "Did you mean 'head'?"),
-    ("run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}", "'hard_concrete'"),
+    ("run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}", "unknown gate 'hard'. Valid: bernoulli, hard_concrete"),
     ("run {}/good.yaml train.loss={{kind: poe}}", "needs a bias model: add one, e.g. bias:"),
-    ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of cross_entropy, poe"),
+    ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of confidence, cross_entropy, poe"),
     (
         "run {}/good.yaml retrain.start=scratch",
         "'finetuned' or 'last_round', not 'scratch'",
@@ -87,7 +87,7 @@ MISTAKES = [
     ("run {}/good.yaml task={}/column.yaml", "no column 'sentense'; the columns are 'sentence', 'label'"),
     ("run {}/good.yaml task={}/labels.yaml", "train.tsv:2: unknown label"),
     ("run {}/good.yaml task={}/nofile.yaml", "no file for tiny/train (looked for nothere.tsv)"),
-    ("validate {}/metric.yaml", "takes 'accuracy', 'f1'"),
+    ("validate {}/metric.yaml", "unknown metric 'acuracy'. Did you mean 'accuracy'"),
     ("validate {}/unknown.yaml", "textt"),
     ("run {}/good.yaml evaluate.on=[stsb]", "it is a regression task"),
     # tickets and results
