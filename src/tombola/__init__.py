@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
-    from tombola.results.result import Result
+    from tombola.results.result import Result, Study
     from tombola.tasks import Task
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.ticket import Ticket
@@ -46,6 +46,7 @@ _HOME = {
     "RoseTrainer": "training.selective",
     "Scores": "masks",
     "Selection": "training.selective",
+    "Study": "results.result",
     "Task": "tasks",
     "Ticket": "tickets.ticket",
     "Units": "masks",
@@ -73,6 +74,7 @@ __all__ = [
     "RoseTrainer",
     "Scores",
     "Selection",
+    "Study",
     "Task",
     "Ticket",
     "TombolaError",

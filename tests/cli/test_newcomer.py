@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from tests.world import World
 from tombola.cli import app, main
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(scope="module")
 def place(world: World, tmp_path_factory):

@@ -223,7 +223,7 @@ def test_the_command_prints_a_table(ran: tuple[Result, Path], recipe: dict[str, 
         catch_exceptions=False,
     )
     assert said.exit_code == 0
-    for word in ("without", "tickets", "difference", "remaining", "average", "pearson", "over 2 seeds"):
+    for word in ("without", "tickets", "difference", "parameters", "average", "pearson", "over 2 seeds"):
         assert word in said.stdout
     assert json.loads((tmp_path / "out" / "results.json").read_text())["stages"]["run_now"] == 0
     assert "a valid recipe" in check_file(str(tmp_path / "recipe.yaml"))

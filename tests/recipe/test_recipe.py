@@ -135,10 +135,7 @@ def test_an_override_wins_over_per_task_and_variants():
     assert by_variant["dense"] is None
     assert (by_variant["learned"].units, by_variant["learned"].start_step) == ("head", 5)
     assert (by_variant["imp"].units, by_variant["imp"].step) == ("head", 0.2)
-    assert (
-        "max_length" not in recipe["per_task"]["rte"]
-        or recipe["per_task"]["rte"]["train"]["max_length"] == 384
-    )
+    assert recipe["per_task"]["rte"]["train"]["max_length"] == 384
     grid = expand(load_recipe(recipe, ["train.max_length=[16,32]"], task="rte"))
     assert sorted({cell.recipe.train.max_length for cell in grid}) == [16, 32]
 

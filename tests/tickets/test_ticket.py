@@ -10,6 +10,8 @@ import tombola
 from tombola.errors import TombolaError
 from tombola.masks import Mask
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(scope="module")
 def drawn(world, tmp_path_factory):

@@ -28,6 +28,8 @@ from tombola.training import TrainSettings
 from tombola.training.batches import ShuffledBatches
 from tombola.training.gated import GateLog, train_gates
 
+pytestmark = pytest.mark.portable
+
 CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
 COUNT = Exact(reset_every=3)
 
