@@ -13,6 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 import tombola
+from tests.pipeline.engines.test_ranks import launch
 from tests.tiny import token_ids
 from tests.training.test_resume import Killed
 from tests.world import World
@@ -324,3 +325,25 @@ def test_the_published_tickets_are_those_of_the_recipe(name: str, expected: dict
         "mnli": (0, 0), "cola": (0, 0), "rte": (14, 1), "qqp": (14, 1), "qnli": (14, 1), "stsb": (14, 1),
         "sst2": (28, 2), "mrpc": (43, 3),
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_share_what_one_does(recipe: dict[str, Any], tmp_path: Path) -> None:
+    """The same global batch, and at every step the same task on both: 16 at once, or 8 on each of two ranks."""
+    train = {**recipe["train"], "dropout": 0.0, "group_by_length": False}
+    raw = {**recipe, "seed": 1, "train": train, "single": {"epochs": 1, "batch_size": 16}}
+    tombola.share(raw, output=tmp_path / "one", store=tmp_path / "one/store")
+    file = tmp_path / "recipe.yaml"
+    halves = {"train": {**train, "batch_size": 8}, "single": {"epochs": 1, "batch_size": 8}}
+    file.write_text(yaml.safe_dump({**raw, **halves}))
+    done = launch(file, tmp_path / "two", tmp_path / "two/store", "share")
+    assert done.returncode == 0, done.stdout + done.stderr
+    one, two = (
+        MultiTaskTicket.from_pretrained(tmp_path / name / "tickets/seed-1") for name in ("one", "two")
+    )
+    for task in one.tasks:
+        assert one.mask(task) == two.mask(task)
+        weights, others = (dict(ticket.model(task).named_parameters()) for ticket in (one, two))
+        for name, weight in weights.items():
+            if not name.endswith("key.bias"):  # softmax does not see it: its gradient is rounding
+                assert torch.allclose(weight, others[name], atol=1e-3), name
