@@ -229,6 +229,7 @@ def ticket(ran):
 def test_progress_goes_to_stderr_and_results_to_stdout(ran):
     _, result = ran
     assert "stages, 0 finished" in result.stderr
+    assert "6 stages finished in" in result.stderr.splitlines()[-1]
     assert "fine-tune" not in result.stdout
     assert "results.json" not in result.stderr
 
