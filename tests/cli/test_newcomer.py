@@ -75,7 +75,10 @@ MISTAKES = [
     ("run {}/good.yaml search={{method: magnitud}}", "Did you mean 'magnitude'?"),
     ("run {}/good.yaml search={{units: head}}", "search: needs a method, one of"),
     ("run {}/good.yaml search={{method: magnitude, units: heads}}", "Did you mean 'head'?"),
-    ("run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}", "unknown gate 'hard'. Valid: bernoulli, hard_concrete"),
+    (
+        "run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}",
+        "unknown gate 'hard'. Valid: bernoulli",
+    ),
     ("run {}/good.yaml train.loss={{kind: poe}}", "needs a bias model: add one, e.g. bias:"),
     ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of confidence, cross_entropy, poe"),
     (
