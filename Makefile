@@ -14,7 +14,7 @@ FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation f
 # The suite's coverage is printed for information; CONTRIBUTING.md says what it was.
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test test-slow test-portable test-lowest lint types docs examples browser check clean
+.PHONY: quickstart test test-slow test-portable test-lowest lint types docs reference examples browser check clean
 
 quickstart: $(INSTALLED)
 	@echo 'Drawing a first ticket: about 4 minutes on two cores.'
@@ -47,6 +47,10 @@ types: $(INSTALLED)
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+# Renews the recipe's schema and the reference pages, which a test compares with the code.
+reference: $(INSTALLED)
+	$(BIN)/python tools/build_reference.py
 
 # The report is tested in a real browser; where none is and none can be installed, those tests say so and are skipped.
 browser:

@@ -18,6 +18,7 @@ class Shouting(Attack):
     letters: int = Field(3, gt=0, description="copies of the last letter")
 
     def perturb(self, text, label, tools):
+        """Change one more word with every question."""
         for position in tools.content_words(text):
             word = text.words[position]
             text = text.replace(position, word + self.letters * word[-1])
@@ -27,7 +28,10 @@ class Shouting(Attack):
 
 
 RECIPE = {
-    **{"name": "own-attack", "model": "minilm", "task": "reviews", "data": {"train": 96, "evaluation": 100}},
+    "name": "own-attack",
+    "model": "minilm",
+    "task": "reviews",
+    "data": {"train": 96, "evaluation": 100},
     "train": {"epochs": 1, "learning_rate": 1e-4, "batch_size": 16, "max_length": 24},
     "attack": {"recipes": ["shouting", {"name": "shouting", "letters": 9, "called": "loud"}], "n": 12},
 }

@@ -1,6 +1,6 @@
 """An architecture that Tombola does not know: say where it keeps its heads and FFNs.
 
-    python examples/own_family.py
+python examples/own_family.py
 """
 
 from transformers import AutoConfig, AutoModelForSequenceClassification
@@ -10,7 +10,10 @@ from tombola.families import register_family
 
 register_family(
     {
-        **{"name": "albert", "model_types": ["albert"], "norm": "post", "heads": "num_attention_heads"},
+        "name": "albert",
+        "model_types": ["albert"],
+        "norm": "post",
+        "heads": "num_attention_heads",
         "layers": "encoder.albert_layer_groups.0.albert_layers",
         "attention": {
             **{name: f"attention.{name}" for name in ("query", "key", "value")},

@@ -28,7 +28,10 @@ def depth(settings: Depth, model, units, evidence) -> tombola.Scores:
 
 
 RECIPE = {
-    **{"name": "own-method", "model": "minilm", "task": "reviews", "data": {"train": 96, "evaluation": 100}},
+    "name": "own-method",
+    "model": "minilm",
+    "task": "reviews",
+    "data": {"train": 96, "evaluation": 100},
     "train": {"epochs": 1, "learning_rate": 1e-4, "batch_size": 16, "max_length": 24},
     "search": {"method": "depth", "factor": [1.0, 1.2], "pooler": False},
     "draw": {"sparsity": 0.5},

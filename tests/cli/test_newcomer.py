@@ -26,7 +26,7 @@ def place(world: World, tmp_path_factory):
         "column": {"text": "sentense"},
         "labels": {"labels": ["bad", "good"]},
         "metric": {"metrics": ["acuracy"]},
-        "nofile": {"source": {"files": {"train": "nothere.tsv", "validation": "validation.tsv"}}},
+        "nofile": {"source": {"files": {"train": "nothere.tsv", "validation": "nothere.tsv"}}},
         "unknown": {"textt": "sentence"},
     }
     for name, change in tasks.items():
@@ -77,7 +77,7 @@ MISTAKES = [
     ("run {}/good.yaml search={{method: magnitude, units: heads}}", "Did you mean 'head'?"),
     (
         "run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}",
-        "unknown gate 'hard'. Valid: bernoulli",
+        "unknown gate 'hard'. Valid: bernoulli, hard_concrete",
     ),
     ("run {}/good.yaml train.loss={{kind: poe}}", "needs a bias model: add one, e.g. bias:"),
     ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of confidence, cross_entropy, poe"),
