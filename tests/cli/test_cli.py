@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from tests.plugins.conftest import _forget_plugins  # noqa: F401
 from tombola.cli import VERBS, app, main
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file
@@ -229,6 +230,7 @@ def ticket(ran):
 def test_progress_goes_to_stderr_and_results_to_stdout(ran):
     _, result = ran
     assert "stages, 0 finished" in result.stderr
+    assert "6 stages finished in" in result.stderr.splitlines()[-1]
     assert "fine-tune" not in result.stdout
     assert "results.json" not in result.stderr
 
@@ -349,25 +351,12 @@ def test_a_plugin_of_the_command_line_can_be_named(ticket, tmp_path):
 
 
 def test_settings_of_an_attack_come_from_the_command_line(ticket, tmp_path, monkeypatch, capsys):
-    tombola(
-        "attack",
-        ticket,
-        "--recipe",
-        "textbugger",
-        "-n",
-        4,
-        "--set",
-        "min_similarity=0.95",
-        "-o",
-        tmp_path / "out",
-    )
+    arguments = ("attack", ticket, "--recipe", "deepwordbug", "-n", 4, "-o", tmp_path / "out")
+    tombola(*arguments, "--set", "max_edits=2")
     saved = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert saved["settings"]["min_similarity"] == 0.95
-    arguments = ("attack", ticket, "--recipe", "textbugger", "-n", 4, "-o", tmp_path / "out")
-    assert "Did you mean 'min_similarity'" in fails(
-        monkeypatch, capsys, *arguments, "--set", "min_similarty=1"
-    )
-    assert "key=value" in fails(monkeypatch, capsys, *arguments, "--set", "min_similarity")
+    assert saved["settings"]["max_edits"] == 2
+    assert "Did you mean 'max_edits'" in fails(monkeypatch, capsys, *arguments, "--set", "max_edit=1")
+    assert "key=value" in fails(monkeypatch, capsys, *arguments, "--set", "max_edits")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -186,7 +186,7 @@ def test_a_run_in_a_log_file(clock):
     display.begun(TICKET)
     clock.time += 3
     display.ended(TICKET, Fault("the loss is NaN at step 3.", Path("store/logs/x.log")))
-    display.closed()
+    display.close()
     assert stream.getvalue().splitlines() == [
         "12:00:00 3 stages, 0 finished, 3 to run",
         "12:00:00 [1/3] fine-tune, seed 1: started",
@@ -271,7 +271,7 @@ def test_quiet_shows_failures_alone(clock):
     display.begun(TRAIN)
     display.progressed(TRAIN, 5, 10, {})
     display.ended(TRAIN, Fault("disk full", Path("x.log")))
-    display.closed()
+    display.close()
     assert (
         stream.getvalue() == "12:00:00 [1/3] fine-tune, seed 1: failed after 0.0 s: disk full. Log: x.log\n"
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.text import Text
 
 from tombola.cli.console import Screen
 from tombola.cli.forecast import roughly
@@ -40,7 +41,7 @@ def show_result(screen: Screen, result: Result, page: Path | None = None) -> Non
         for phases in result.phases():
             screen.print(tables.phase_table(result, phases))
         for line in tables.matching_lines(result):
-            screen.print(line)
+            screen.print(Text(line))
     close(screen, result, page)
 
 

@@ -142,7 +142,7 @@ class Display(Watcher):
                 else:
                     view.on_failed(running, seconds, failure)
 
-    def closed(self) -> None:
+    def close(self) -> None:
         """No more stages will run; their results are collected and written."""
         with self._lock:
             for view in self.views:

@@ -1,17 +1,18 @@
 """tombola quickstart"""
 
 from pathlib import Path
+from shlex import quote
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Output, Store, verb
 from tombola.cli.outcome import show_result, write_page
 
-NEXT = """
-Three things to try next:
-  tombola inspect {ticket}   # where the ticket is sparse
-  tombola run quickstart task=my-task.yaml     # your own data: docs/howto/data.md
-  tombola list recipes                         # the published systems and their recipes
-"""
+NEXT = {
+    "tombola inspect {ticket}": "where it is sparse",
+    "tombola run quickstart task=my-task.yaml": "your own data",
+    "tombola list recipes": "the published systems",
+}
+"""What to try after the quick start, and what for."""
 
 
 @verb(long=True)
@@ -27,4 +28,8 @@ def quickstart(screen: Screen, output: Output = Path("quickstart"), store: Store
         page = write_page(result, store)
     ticket = next(cell.ticket for cell in result.cells if cell.ticket)
     show_result(screen, result, page)
-    screen.print(NEXT.format(ticket=repr(str(result.folder / ticket))).rstrip())
+    screen.print("\nThree things to try next:")
+    commands = {line.format(ticket=quote(str(result.folder / ticket))): why for line, why in NEXT.items()}
+    width = max(map(len, commands))
+    for line, why in commands.items():
+        screen.print(f"  {line:<{width}}   # {why}")
