@@ -58,13 +58,22 @@ class SyntheticPrefix(FittedBias):
 
 
 class BiasFile(Settings):
-    """Log-probabilities from elsewhere: .npy in the order of the training data, or .json by example id."""
+    """Log-probabilities from elsewhere: .npy in the order of the training data, .json or .pkl by example id."""
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"path"})
 
     method: Literal["file"]
     path: str = Field(
-        description="an .npy of shape (examples, labels), or a .json of an id's list of numbers"
+        description="an .npy of shape (examples, labels), or a .json or plain .pkl of an id's list of numbers"
+    )
+    labels: tuple[str, ...] | None = Field(
+        None,
+        description="the labels of the file's columns, in their order; else the task's, in the task's order",
+    )
+    missing: Literal["error", "drop", "uniform"] = Field(
+        "error",
+        description="examples that the file does not have: stop; leave them out of all training; or take all labels "
+        "to be equally likely",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.bias.settings import BiasFile
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.settings import CrossEntropyLoss
@@ -42,9 +43,11 @@ class StageBuilder:
         self.recipe = recipe
         self.precision = precision
         self.model = ModelSource.find(recipe.model, recipe.pooler)
-        self.data = self.split("train", recipe.data.train, recipe.data.mix)
+        self.data = self._training_data(recipe.data.mix)
 
-    def split(self, on: str, limit: int | None, mix: Sequence[Mixed] = ()) -> DataSource:
+    def split(
+        self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
+    ) -> DataSource:
         """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
         data = self.recipe.data
         task, split = find_target(on, self.recipe.task)
@@ -58,7 +61,14 @@ class StageBuilder:
             holdout=data.holdout if own else None,
             synthetic_bias=data.synthetic_bias if own else None,
             mix=tuple(mix),
+            predicted_in=predicted_in,
         )
+
+    def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
+        """The training data, without what the bias model's file leaves out."""
+        bias = self.recipe.bias
+        only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
+        return self.split("train", self.recipe.data.train, mix, predicted_in=only)
 
     def train(
         self,
@@ -112,7 +122,7 @@ class StageBuilder:
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
-        data = self.split("train", self.recipe.data.train, settings.mix) if settings.mix else self.data
+        data = self._training_data(settings.mix) if settings.mix else self.data
         return Search(
             model=self.model,
             data=data,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -18,6 +19,8 @@ from tombola.tasks.targets import find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
 
 Pooler = Literal["own", "new"]
 
@@ -61,6 +64,8 @@ class DataSource(Reference):
     holdout: float | None = None
     synthetic_bias: SyntheticBias | None = None
     mix: tuple[Mixed, ...] = ()
+    predicted_in: str | None = None
+    """A file of a bias model's predictions: examples that it does not have are left out."""
     fingerprint: str = ""
 
     @classmethod
@@ -74,9 +79,10 @@ class DataSource(Reference):
         holdout: float | None = None,
         synthetic_bias: SyntheticBias | None = None,
         mix: tuple[Mixed, ...] = (),
+        predicted_in: str | None = None,
     ) -> DataSource:
         """Find the data and fingerprint it."""
-        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix)
+        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix, predicted_in)
         return _fingerprinted(place)
 
     def load(self) -> Split:
@@ -140,8 +146,31 @@ def _load_split(place: DataSource) -> Split:
         split = biased(split, place.synthetic_bias, form)
     elif form:
         raise RecipeError(f"the split {place.split!r} exists only with data.synthetic_bias: set it")
+    if place.predicted_in is not None:
+        split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
         other = Task.named(source).load(part, folder=folder, limit=mixed.limit, seed=place.seed)
         split = mix_in(split, other, mixed.times)
     return split
+
+
+def _predicted(split: Split, path: Path) -> Split:
+    """The examples that a bias model's file has predictions for."""
+    from tombola.bias.files import predicted_ids
+
+    if not path.is_file():
+        raise DataError(f"bias.path: there is no file {path}")
+    known = predicted_ids(path)
+    kept = [place for place, identity in enumerate(split.ids) if identity in known]
+    if not kept:
+        raise DataError(
+            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; "
+            f"one of their ids is {split.ids[0]!r}, one of the file's {next(iter(known), None)!r}."
+        )
+    if len(kept) < len(split):
+        logger.warning(
+            "bias.missing: drop leaves out %s of the %s training examples, for which %s has no prediction",
+            len(split) - len(kept), len(split), path,
+        )  # fmt: skip
+    return split.select(kept)

@@ -67,7 +67,7 @@ class Bias(Stage["Tensor"]):
         others: dict[str, Any] = {}
         if isinstance(self.bias, BiasFile):
             assert self.file is not None
-            train = read_log_probs(Path(self.file.path), own)
+            train = read_log_probs(Path(self.file.path), own, self.bias.labels, self.bias.missing)
         else:
             vectors = Path(self.vectors.folder) if self.vectors else None
             fitted = fit(self.bias, own, self.seed, vectors)
