@@ -88,7 +88,8 @@ def _inputs(settings: Fitted, split: Split, vectors: Path | None) -> Any:
                 raise RecipeError(
                     f"bias: lexical_overlap is for pairs of texts, and {task.name} has one text"
                 )
-            return overlap_features(split.texts, vectors or find_model(settings.vectors).folder)
+            folder = vectors or find_model(settings.vectors).folder
+            return overlap_features(split.texts, folder, settings.features)
         case OneSide(ngrams=ngrams, column=column):
             if column is not None and column not in task.text:
                 raise RecipeError(

@@ -1,8 +1,8 @@
 """What a recipe may say about the bias model: a weak model of what is spurious in the training data. (SRNets, §3)"""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tombola.foundations.settings import Settings
 
@@ -25,6 +25,11 @@ class LexicalOverlap(FittedBias):
     label: str | None = Field(
         None, description="the label that overlap speaks for; else entailment, else the first"
     )
+    features: Literal["ours", "published"] = Field(
+        "ours",
+        description="both: all words inside, contiguous, share of words, mean and least similarity; ours: log length "
+        "ratio; published: second-least similarity, log length difference, and a strength of 100 unless it is set",
+    )
     balanced: bool = Field(
         True,
         description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
@@ -33,6 +38,19 @@ class LexicalOverlap(FittedBias):
     vectors: str = Field(
         "minilm", description="the model whose input embeddings tell how alike two words are"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_strong_as_published(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("features") == "published":
+            return {"strength": 100.0, **raw}
+        return raw
+
+    @model_serializer(mode="wrap")
+    def _with_its_strength(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The strength depends on the features, so it may not be taken for a default."""
+        own = {"strength": self.strength} if self.features == "published" else {}
+        return {**own, **fields(self)}
 
 
 class OneSide(FittedBias):
