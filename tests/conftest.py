@@ -3,6 +3,8 @@ import torch
 
 from tests.world import World, make_world
 
+pytest_plugins = ["tests.foundations.bf16"]
+
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:

@@ -41,7 +41,7 @@ _HOME = {
     "transfer": "api",
 }
 
-__all__ = [*_HOME, "TombolaError", "__version__"]  # noqa: PLE0604
+__all__ = [*_HOME, "TombolaError", "__version__"]
 
 __getattr__ = lazily(__name__, _HOME)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.paths import path_part
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan, plan_cells
@@ -170,7 +171,7 @@ def _carry_out(
 ) -> Result:
     """Run a plan, collect what came out, and keep it."""
     store = store if isinstance(store, Store) else Store(store)
-    folder = Path(output) if output is not None else Path("runs") / plan.name
+    folder = Path(output) if output is not None else Path("runs") / path_part(plan.name)
     outcome = run_plan(plan, store, folder / RESULTS, engine=engine, watcher=watcher, keep_going=keep_going)
     result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder)
     if is_main():

@@ -10,9 +10,8 @@ from scipy.special import softmax
 from tests.evaluation.test_predict import SEGMENTS, named, split_of
 from tombola.errors import ModelError
 from tombola.evaluation.evaluate import evaluate_split
-from tombola.evaluation.labels import label_order
+from tombola.evaluation.labels import label_order, order_doubts
 from tombola.evaluation.leakage import leakage_note, leaked
-from tombola.evaluation.labels import order_doubts
 from tombola.tasks import Split, Task
 
 MNLI, HANS = Task.named("mnli"), Task.named("hans")

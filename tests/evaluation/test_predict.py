@@ -13,8 +13,7 @@ from tests.words import word_tokenizer
 from tombola.errors import ModelError
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.metrics import metrics
-from tombola.evaluation.predict import predict
-from tombola.evaluation.predict import LARGEST_BATCH, batches
+from tombola.evaluation.predict import LARGEST_BATCH, batches, predict
 from tombola.tasks import Collate, Encoded, Split, Task, encode
 
 WORDS = [f"w{i}" for i in range(VOCABULARY - 5)]

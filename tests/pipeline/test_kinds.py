@@ -102,9 +102,7 @@ def test_imp_draws_a_ticket_that_has_learned_something(
         assert (weights[f"bert.{name}.weight"][~kept] == 0).all()
     again = tombola.evaluate(ticket, max_length=24)["validation"][metric]
     assert again.value == score.value
-    assert (
-        tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store").record.stages.run_now == 0
-    )
+    assert tombola.run(raw, output=tmp_path / "out", store=tmp_path / "store").record.stages.run_now == 0
 
 
 @pytest.mark.parametrize("kind", ["question-answering", "masked-lm"])

@@ -200,18 +200,14 @@ def test_a_task_cut_out_shrinks(ran: tuple[Result, Path], tmp_path: Path) -> Non
     torch.testing.assert_close(small(tokens).logits, masked(tokens).logits, atol=1e-5, rtol=0)
 
 
-def test_an_existing_folder_is_not_overwritten_by_a_cut(
-    ran: tuple[Result, Path], tmp_path: Path
-) -> None:
+def test_an_existing_folder_is_not_overwritten_by_a_cut(ran: tuple[Result, Path], tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(TombolaError, match="exists already"):
         MultiTaskTicket.from_pretrained(ran[1] / "out" / "tickets" / "seed-1").cut("tiny", tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 
-def test_the_command_prints_a_table(
-    ran: tuple[Result, Path], recipe: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_command_prints_a_table(ran: tuple[Result, Path], recipe: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     said = CliRunner().invoke(
         app,

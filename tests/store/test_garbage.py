@@ -1,14 +1,26 @@
-"""The store can be listed, checked and cleaned, and cleaning spares what a result stands on."""
+"""The store can be listed, checked and cleaned, and cleaning spares what a result needs."""
 
+import json
 import os
 import time
 
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner
 
 from tests.store.kinds import Write
 from tombola.cli import app
-from tombola.store.garbage import DAY, collect_garbage, damaged, garbage, items, register_root, roots
+from tombola.store.garbage import (
+    LEASE,
+    MISSING,
+    collect_garbage,
+    damaged,
+    garbage,
+    items,
+    register_root,
+    roots,
+    running,
+)
 from tombola.store.store import LOGS, Store
 
 START = Write(text="fine-tune")
@@ -41,44 +53,67 @@ def names(found):
     return {item.name for item in found}
 
 
-def test_what_a_result_stands_on_is_spared(store, result):
+def test_what_a_result_needs_is_spared(store, result):
     assert names(garbage(store)) == {LOOSE.name}
-    collect_garbage(store, garbage(store))
+    collect_garbage(store)
     assert store.open(START)
     assert store.open(END)
     assert not store.has(LOOSE)
 
 
-def test_what_only_a_deleted_result_stood_on_goes_and_is_forgotten(store, result):
+def age(store, seconds):
+    """Let every root have been seen, and every folder been used, so long ago."""
+    (file,) = (store.root / "roots").glob("*.json")
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "seen": record["seen"] - seconds}))
+    os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_a_result_that_was_moved_keeps_its_stages_for_a_while(store, result):
     result.unlink()
-    assert names(collect_garbage(store, garbage(store))) == {START.name, END.name, LOOSE.name}
+    assert names(garbage(store)) == {LOOSE.name}
+    age(store, MISSING + 1)
+    assert names(collect_garbage(store)) == {START.name, END.name, LOOSE.name}
     assert roots(store) == []
 
 
-def test_a_run_that_has_not_ended_is_spared(store, tmp_path):
-    register_root(store, tmp_path / "later" / "results.json", END.with_inputs(), finished=False)
-    assert names(garbage(store)) == {LOOSE.name}
-    (file,) = (root.file for root in roots(store))
-    os.utime(file, (time.time() - 8 * DAY,) * 2)
+def test_a_run_is_spared_as_long_as_it_is_at_work(store, tmp_path):
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        assert names(garbage(store)) == {LOOSE.name}
+    age(store, LEASE + 1)
     assert names(garbage(store)) == {START.name, END.name, LOOSE.name}
+
+
+def test_a_running_process_renews_its_root(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tombola.store.garbage.RENEWAL", 0.01)
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        age(store, LEASE + 1)
+        deadline = time.monotonic() + 10
+        while not roots(store)[0].alive:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_what_was_used_lately_is_spared(store):
+    store.open(LOOSE)
+    assert LOOSE.name not in names(garbage(store))
 
 
 def test_what_two_results_share_goes_with_the_last(store, result, tmp_path):
     other = tmp_path / "other" / "results.json"
+    result.unlink()
+    age(store, MISSING + 1)
     register_root(store, other, [START], finished=True)
     other.parent.mkdir()
     other.write_text("{}")
-    result.unlink()
     assert names(garbage(store)) == {END.name, LOOSE.name}
 
 
 def test_what_is_young_or_in_work_is_left_alone(store):
     os.utime(store.path(LOOSE))
     assert LOOSE.name not in names(garbage(store))
-    from filelock import FileLock
-
     with FileLock(store.path(START).with_name(f"{START.key}.lock")):
-        assert names(collect_garbage(store, garbage(store))) == {END.name}
+        assert names(collect_garbage(store)) == {END.name}
 
 
 def test_unfinished_work_of_a_lost_run_goes(store):
@@ -87,12 +122,54 @@ def test_unfinished_work_of_a_lost_run_goes(store):
     (partial,) = (item for item in items(store) if not item.finished)
     os.utime(partial.folder, (0, 0))
     assert partial.name in names(garbage(store))
-    collect_garbage(store, [partial])
+    collect_garbage(store)
     assert not partial.folder.exists()
 
 
 def _die(folder):
     raise ValueError("killed")
+
+
+def test_a_folder_without_a_manifest_is_set_aside_named_and_removed(store, caplog):
+    other = Write(text="other")
+    store.path(other).mkdir()
+    (store.path(other) / "rest").write_text("of a deletion that was cut short")
+    assert [reason for item, reason in damaged(store) if item.name == other.name] != [None]
+    assert store.make(other, lambda folder: (folder / "text").write_text("whole"))
+    assert store.read(other) == "whole"
+    assert "was set aside" in caplog.text
+    (aside,) = (item for item in items(store) if item.label == "set aside")
+    os.utime(aside.folder, (0, 0))
+    collect_garbage(store)
+    assert not aside.folder.exists()
+    assert store.read(other) == "whole"
+
+
+def test_one_damaged_file_does_not_stop_the_others_from_being_seen(store, result):
+    (store.path(START) / "manifest.json").write_text("{")
+    (store.root / "roots" / "broken.json").write_text("[]")
+    assert {item.label for item in items(store)} == {"damaged", "evaluate", "nobody's"}
+    assert len(roots(store)) == 1
+    collect_garbage(store)
+    assert not store.has(LOOSE)
+
+
+def test_locks_and_logs_that_nobody_needs_are_removed(store):
+    for file in [*store.root.glob("*/*.lock"), *(store.root / LOGS).iterdir()]:
+        os.utime(file, (0, 0))
+    collect_garbage(store)
+    assert not [*store.root.glob("*/*.lock"), *(store.root / LOGS).iterdir()]
+
+
+def test_a_finished_store_can_be_read_only(store, result, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tombola.store.garbage._write", denied)
+    monkeypatch.setattr(os, "utime", denied)
+    register_root(store, result, END.with_inputs(), finished=True)
+    assert not store.make(END, _die)
+    assert store.open(END)
 
 
 def test_damage_is_named(store):

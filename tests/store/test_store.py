@@ -205,9 +205,7 @@ def test_a_killed_process_gives_up_its_lock(tmp_path):
         (folder / "half").write_text("x")
         os.kill(os.getpid(), signal.SIGKILL)
 
-    worker = multiprocessing.get_context("fork").Process(
-        target=lambda: Store(tmp_path).make(stage(1), hang)
-    )
+    worker = multiprocessing.get_context("fork").Process(target=lambda: Store(tmp_path).make(stage(1), hang))
     worker.start()
     worker.join()
     assert worker.exitcode == -signal.SIGKILL

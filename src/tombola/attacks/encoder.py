@@ -12,9 +12,11 @@ import numpy as np
 import torch
 
 from tombola.attacks.scorer import in_batches, near_edge, on, tokenize
+from tombola.foundations.hardware.machine import default_device
 from tombola.foundations.quiet import quiet
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
+from tombola.models.safety import open_pretrained
 from tombola.tasks.encoding import Collate
 
 if TYPE_CHECKING:
@@ -39,10 +41,8 @@ class SentenceEncoder:
         from transformers import AutoModel
 
         with quiet():
-            model = AutoModel.from_pretrained(
-                self.reference.folder, use_safetensors=True, dtype=torch.float32
-            )
-        return model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+            model = open_pretrained(AutoModel, self.reference.folder, dtype=torch.float32)
+        return model.eval().to(default_device())
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":

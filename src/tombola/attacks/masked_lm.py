@@ -39,22 +39,23 @@ class MaskedLM:
         """The masked LM in a folder or on the hub. A checkpoint without its prediction head is refused."""
         from transformers import AutoModelForMaskedLM
 
+        from tombola.foundations.hardware.machine import default_device
         from tombola.foundations.quiet import quiet
         from tombola.models.finding import find_model
         from tombola.models.loading import load_tokenizer
+        from tombola.models.safety import open_pretrained
 
         folder = find_model(name).folder
         with quiet():
-            model, loaded = AutoModelForMaskedLM.from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            model, loaded = open_pretrained(
+                AutoModelForMaskedLM, folder, dtype=torch.float32, output_loading_info=True
             )
         if missing := sorted(loaded["missing_keys"]):
             raise ModelError(
                 f"{name!r} is not a masked language model: it lacks {missing[0]!r}. "
                 "BERT-Attack needs one, such as mlm='bert-base-uncased' or a folder that holds it."
             )
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return cls(model.to(device), load_tokenizer(folder), name)
+        return cls(model.to(default_device()), load_tokenizer(folder), name)
 
     def __call__(self, questions: Sequence[Question]) -> list[list[list[str]]]:
         """For each (text, spans, k) and each of its spans the up to `k` best words, best first."""

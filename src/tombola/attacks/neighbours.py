@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tombola.errors import DataError
+from tombola.foundations.folders import cache_folder
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
 
@@ -166,8 +167,3 @@ def read_npz(path: Path) -> Vectors:
     if matrix.ndim != 2 or len(words) != len(matrix) or len(words) < 2:
         raise DataError(f"{path}: {len(words)} words do not go with vectors of shape {matrix.shape}.")
     return Vectors([str(word) for word in words], matrix)
-
-
-def cache_folder() -> Path:
-    """Where computed tables are kept: TOMBOLA_CACHE, else `~/.cache/tombola`."""
-    return Path(os.environ.get("TOMBOLA_CACHE") or Path.home() / ".cache" / "tombola")

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tombola.attacks.base import Attack, Tools, attacks, name_of
 from tombola.attacks.journal import Journal
@@ -16,6 +16,7 @@ from tombola.attacks.resources import Resources
 from tombola.attacks.scorer import Scorer
 from tombola.attacks.trial import attack_examples, oracles_of
 from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -36,7 +37,7 @@ def attack(
     resources: Resources | None = None,
     query_budget: int | None = None,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     lanes: int = 128,
     resume: str | Path | None = None,
     progress: Callable[[int], None] | None = None,

@@ -8,13 +8,14 @@ bf16 is far greater: there, lock-step and alone agree in nearly all examples, no
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from tombola.errors import ModelError
 from tombola.evaluation.predict import batches
+from tombola.foundations.hardware import Precision, autocast
 from tombola.tasks.encoding import Collate
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Scorer:
         tokenizer: "PreTrainedTokenizerBase",
         *,
         max_length: int = 128,
-        precision: Literal["fp32", "bf16"] = "fp32",
+        precision: Precision = "fp32",
         batch_tokens: int = 2048,
     ) -> None:
         self.model, self.tokenizer, self.collate = model, tokenizer, Collate(tokenizer)
@@ -57,7 +58,7 @@ class Scorer:
         return probabilities(logits)
 
     def _logits(self, encoded: Rows) -> np.ndarray:
-        with torch.autocast(self.model.device.type, torch.bfloat16, self.precision == "bf16"):
+        with autocast(self.model.device.type, self.precision):
             return in_batches(
                 lambda batch: self.model(**on(self.model.device, batch)).logits,
                 encoded,

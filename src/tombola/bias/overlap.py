@@ -17,6 +17,7 @@ from transformers import AutoModel
 
 from tombola.foundations.quiet import quiet
 from tombola.models.loading import load_tokenizer
+from tombola.models.safety import open_pretrained
 from tombola.tasks.frame import token_ids
 
 Features = Literal["ours", "published"]
@@ -68,7 +69,7 @@ def word_vectors(words: list[str], folder: Path) -> np.ndarray:
     """Unit vectors of words: the mean of a model's input embeddings over each word's tokens."""
     tokenizer = load_tokenizer(folder)
     with quiet(), torch.no_grad():
-        embeddings = AutoModel.from_pretrained(folder, use_safetensors=True).get_input_embeddings().weight
+        embeddings = open_pretrained(AutoModel, folder).get_input_embeddings().weight
         tokens = token_ids(tokenizer, words)
         starts = torch.tensor([0, *np.cumsum([len(ids) for ids in tokens])[:-1]])
         ids = torch.from_numpy(np.concatenate(tokens)).long()

@@ -1,7 +1,7 @@
 """A model on a split in one call: tokenise, predict, score."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def evaluate_split(
     tokenizer: "PreTrainedTokenizerBase",
     split: Split,
     max_length: int = 128,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
     task = split.task

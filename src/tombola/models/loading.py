@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.errors import ModelError
 from tombola.foundations.quiet import quiet
+from tombola.models.finding import VOCABULARIES
 from tombola.models.heads import head_of
+from tombola.models.safety import open_pretrained, read_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -23,29 +25,32 @@ _CLASSES = {
     "question-answering": "AutoModelForQuestionAnswering",
     "masked-lm": "AutoModelForMaskedLM",
 }
-_VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """The folder's own tokenizer. One without a vocabulary would read every word as unknown: it is refused."""
     from transformers import AutoTokenizer
 
-    if not any(path for pattern in _VOCABULARIES for path in folder.glob(pattern)):
+    if not any(path for pattern in VOCABULARIES for path in folder.glob(pattern)):
         raise ModelError(
             f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)"
         )
-    return AutoTokenizer.from_pretrained(folder)
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except (ValueError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
     """A finished model as its folder describes it: its own architecture, its own labels in their order."""
-    import transformers
 
-    architectures = transformers.AutoConfig.from_pretrained(folder).architectures
+    architectures = read_config(folder).get("architectures")
     if not architectures:
         raise ModelError(f"{folder}: its config.json does not name the architecture to build")
     with quiet():
-        return model_class(architectures[0]).from_pretrained(folder, use_safetensors=True, **options)
+        model: PreTrainedModel = open_pretrained(model_class(architectures[0]), folder, **options)
+        return model
 
 
 def model_class(architecture: str) -> "type[PreTrainedModel]":
@@ -71,9 +76,9 @@ def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = Fals
     with quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model, loading = kind.from_pretrained(
+            model, loading = open_pretrained(
+                kind,
                 folder,
-                use_safetensors=True,
                 dtype=torch.float32,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,

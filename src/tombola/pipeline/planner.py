@@ -20,6 +20,7 @@ from tombola.recipe.sections import RetrainSettings
 from tombola.search import Found, searches
 from tombola.store.stage import Stage, topological_order
 from tombola.tasks.targets import all_targets
+from tombola.training.settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def plan_cell(cell: Cell) -> CellPlan:
     builder = StageBuilder(recipe, precision)
     curve = recipe.attack is not None and recipe.attack.every_epoch
     found: Found | None = None
+    model: ModelStage[Any]
+    trained: TrainSettings
     if recipe.search is None:
         model, trained = builder.train(keep_epochs=curve), recipe.train
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from tombola.foundations.caching import run_cache
@@ -9,7 +10,7 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.watching import Outcome, Watcher
-from tombola.store.garbage import register_root
+from tombola.store.garbage import running
 from tombola.store.store import Store
 
 
@@ -33,10 +34,6 @@ def run_plan(
         keep_going: Go on when a stage fails, and leave out what needs it. Otherwise its error is raised.
     """
     watcher = watcher if watcher is not None and is_main() else Watcher()
-    with run_cache():
-        if is_main():
-            register_root(store, result, plan.stages, finished=False)
-        try:
-            return (engine or Local()).run(plan.stages, store, watcher, keep_going)
-        finally:
-            watcher.closed()
+    kept = running(store, result, plan.stages) if is_main() else nullcontext()
+    with run_cache(), kept, closing(watcher):
+        return (engine or Local()).run(plan.stages, store, watcher, keep_going)

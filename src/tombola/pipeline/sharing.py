@@ -49,7 +49,7 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
     return [
         *(
             _plan_task(recipe, WITHOUT, cell, builder, without, None)
-            for cell, builder in zip(cells, builders)
+            for cell, builder in zip(cells, builders, strict=True)
         ),
         *(
             _plan_task(recipe, WITH, cell, builder, shared, mask)

@@ -49,5 +49,5 @@ class Watcher:
     def ended(self, stage: Stage[Any], failure: Failure | None) -> None:
         """A stage is finished, or has failed."""
 
-    def closed(self) -> None:
+    def close(self) -> None:
         """Nothing more will happen."""

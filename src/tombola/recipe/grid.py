@@ -23,9 +23,9 @@ class Cell(Settings):
 
     @property
     def label(self) -> str:
-        """A name that tells this cell from all others of the grid, fit for a folder."""
+        """A name that tells this cell from all others of the grid."""
         parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
-        return "_".join([self.variant, *parts]).replace("/", "-")
+        return "_".join([self.variant, *parts])
 
     def raw(self) -> Raw:
         """The recipe that gives this one cell again, without what is at its default."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -11,22 +11,11 @@ from tombola.foundations.settings import Settings
 from tombola.recipe.grid import Cell, expand
 from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
 from tombola.tasks import Task
+from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 from tombola.training.settings import TrainSettings
 
 KINDS = ("classification", "regression")
 """The kinds of task whose heads can stand on one encoder in one batch schedule."""
-
-
-class Sampling(Settings):
-    """How often each task's turn comes."""
-
-    kind: Literal["proportional", "annealed", "uniform"] = Field(
-        "proportional", description="by size, by a power of it, or all alike"
-    )
-    alpha: float = Field(0.5, ge=0, le=1, description="annealed: the power of its size that a task is given")
-
-
-PROPORTIONAL = Sampling()
 
 
 class OneTask(Settings):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import describe_machine
+from tombola.foundations.paths import path_part
 from tombola.foundations.versions import versions
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
@@ -119,7 +120,7 @@ def _write_tickets(
                 if place not in written:
                     _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
         elif cell_plan.mask is not None:
-            place = f"tickets/{cell.label}"
+            place = f"tickets/{path_part(cell.label)}"
             _write_one(cell_plan, cell, store, folder / place)
         if place is not None:
             written.add(place)
@@ -128,7 +129,8 @@ def _write_tickets(
 
 
 def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
-    assert plan.mask is not None and cell.mask is not None
+    assert plan.mask is not None
+    assert cell.mask is not None
     info = {
         "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),

@@ -142,7 +142,7 @@ class StageBuilder(Protocol):
         """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
         ...
 
-    def given(self, masks: Sequence[str], combine: str) -> "MaskStage":
+    def given(self, masks: Sequence[str], combine: Literal["union", "intersection"]) -> "MaskStage":
         """Masks from files, combined."""
         ...
 

@@ -60,18 +60,17 @@ def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Fo
     mask: MaskStage | None = None
     for target in rounds(sparsity, settings.step, settings.schedule):
         if mask is not None:
-            start = _start(settings, rewind_point, trained)
-            trained = builder.train(mask=mask, **start, fresh_head=settings.head == "fresh")
+            start, head = _start(settings, rewind_point, trained)
+            trained = builder.train(mask=mask, start=start, head=head, fresh_head=settings.head == "fresh")
         mask = builder.draw(scorer, target, of=trained, within=mask)
     assert mask is not None
-    return Found(mask, **_start(settings, rewind_point, trained), trained=trained)
+    start, head = _start(settings, rewind_point, trained)
+    return Found(mask, start, head, trained)
 
 
 def _start(
     settings: Iterative, rewind_point: "ModelStage[Any] | None", trained: "ModelStage[Any]"
-) -> "dict[str, ModelStage[Any] | None]":
+) -> "tuple[ModelStage[Any] | None, ModelStage[Any] | None]":
     """The weights and the head that the next training starts from."""
-    return {
-        "start": rewind_point if settings.rewind else trained,
-        "head": trained if settings.head == "carried" else None,
-    }
+    start = rewind_point if settings.rewind else trained
+    return start, trained if settings.head == "carried" else None

@@ -1,44 +1,75 @@
 """What is in a store, how much room it takes, whether it is sound, and what no result needs any more.
 
-Every run notes in the store which stages its result stands on (a root). What stands under a root is kept for as long
-as the result's file is there.
+Every run records in the store which stages its result needs: a root. While a run is at work it renews its root every
+minute. The stages of a root are kept as long as its run is at work or its result exists, and for a grace period after.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
 import shutil
+import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tombola.errors import DamagedArtefact
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 from tombola.store.stage import Stage
-from tombola.store.store import Store
+from tombola.store.store import LOGS, SET_ASIDE, Store
 
 ROOTS = "roots"
+TRASH = "trash"
+LOCK = "store.lock"
 DAY = 86_400.0
+RENEWAL = 60.0
+"""Seconds after which a running process renews its root."""
+LEASE = 15 * RENEWAL
+"""Seconds after which a root that nobody renewed no longer counts as running."""
+MISSING = 30 * DAY
+"""Seconds for which the stages of a result are kept after its file was last seen: it may have been moved."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Item:
-    """A folder of the store: a finished stage, or what is left of one that was not finished."""
+    """A folder of the store: a finished stage, or what is left of one that was not finished or is damaged."""
 
     name: str
     folder: Path
     label: str
     bytes: int
-    made: float
+    used: float
+    """When the stage was last made or read."""
     finished: bool
+
+
+class RootRecord(BaseModel):
+    """The content of a root's file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    result: str
+    finished: bool
+    stages: list[str]
+    seen: float
+    """When the result's file was last known to exist; for a run that has not ended, when it began."""
 
 
 @dataclass(frozen=True)
 class Root:
-    """A result and the stages that it stands on."""
+    """A result and the stages that it needs."""
 
     file: Path
     result: Path
@@ -47,41 +78,83 @@ class Root:
 
 
 def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
-    """Record that a result needs these stages. Until it is `finished`, its file need not exist."""
+    """Record that a result needs these stages. Until it is `finished`, its file need not exist.
+
+    A store that cannot be written keeps no roots: whoever owns it decides what goes.
+    """
     path = str(result.absolute())
-    file = store.root / ROOTS / f"{hashlib.blake2b(path.encode(), digest_size=12).hexdigest()}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    content = {"result": path, "finished": finished, "stages": sorted(stage.name for stage in stages)}
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    partial.rename(file)
+    record = RootRecord(
+        result=path, finished=finished, stages=sorted(stage.name for stage in stages), seen=time.time()
+    )
+    with suppress(PermissionError), _locked(store):
+        _write(_root_file(store, path), record)
 
 
-def roots(store: Store, days: float = 7.0) -> list[Root]:
-    """The results that are known. A run that has not ended counts as alive for so many days."""
-    found = []
+@contextmanager
+def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterator[None]:
+    """Inside, the stages of a result are kept from garbage collection, however long the run takes."""
+    register_root(store, result, stages, finished=False)
+    file, over = _root_file(store, str(result.absolute())), threading.Event()
+
+    def renew() -> None:
+        while not over.wait(RENEWAL):
+            with suppress(OSError):
+                os.utime(file)
+
+    thread = threading.Thread(target=renew, daemon=True, name="tombola store lease")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def roots(store: Store) -> list[Root]:
+    """The results that are known, and whether their stages are still needed."""
+    found, now = [], time.time()
     for file in sorted((store.root / ROOTS).glob("*.json")):
-        content = json.loads(file.read_text())
-        result = Path(content["result"])
-        running = not content["finished"] and time.time() - file.stat().st_mtime < days * DAY
-        found.append(Root(file, result, frozenset(content["stages"]), running or result.is_file()))
+        try:
+            record = RootRecord.model_validate_json(file.read_bytes())
+        except (ValidationError, OSError):
+            logger.warning("%s cannot be read; delete it: the run that made it will write it again", file)
+            continue
+        result, renewed = Path(record.result), file.stat().st_mtime
+        if result.is_file():
+            alive = True
+            if record.finished and now - record.seen > DAY:
+                with suppress(OSError):
+                    _write(file, record.model_copy(update={"seen": now}))
+        elif record.finished:
+            alive = now - record.seen < MISSING
+        else:
+            alive = now - renewed < LEASE
+        found.append(Root(file, result, frozenset(record.stages), alive))
     return found
 
 
 def items(store: Store) -> Iterator[Item]:
-    """Every folder of the store, finished ones and others."""
+    """Every stage folder of the store: finished, unfinished, and damaged ones."""
     for folder in sorted(store.root.glob("*/*/")):
-        finished = (folder / MANIFEST).is_file()
-        if not finished and folder.suffix not in (".partial", ".fetch"):
+        kind = folder.parent.name
+        if kind in (ROOTS, LOGS, TRASH):
             continue
-        label = read_manifest(folder)["label"] if finished else "unfinished"
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        name = f"{folder.parent.name}/{folder.name}"
-        yield Item(name, folder, label, size, folder.stat().st_mtime, finished)
+        finished = (folder / MANIFEST).is_file()
+        label = "unfinished" if folder.suffix in (".partial", ".fetch") else "without a manifest"
+        if finished:
+            try:
+                label = str(read_manifest(folder)["label"])
+            except DamagedArtefact:
+                label = "damaged"
+        elif SET_ASIDE in folder.name:
+            label = "set aside"
+        with suppress(FileNotFoundError):  # another process may finish or delete it meanwhile
+            size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            yield Item(f"{kind}/{folder.name}", folder, label, size, folder.stat().st_mtime, finished)
 
 
 def damaged(store: Store) -> Iterator[tuple[Item, str | None]]:
-    """Check every finished folder against its checksums; what is wrong with it, if something is."""
+    """Check every folder against its checksums; what is wrong with it, if something is."""
     for item in items(store):
         if item.finished:
             try:
@@ -90,33 +163,73 @@ def damaged(store: Store) -> Iterator[tuple[Item, str | None]]:
                 yield item, str(error)
             else:
                 yield item, None
+        elif item.label in ("without a manifest", "set aside"):
+            yield item, f"{item.folder} has no {MANIFEST}; `tombola store gc --yes` removes it"
 
 
 def garbage(store: Store, days: float = 1.0) -> list[Item]:
-    """What no result stands on, and what was left unfinished, if it is older than so many days."""
+    """What no result needs, and what was left unfinished, if it was last used more than so many days ago."""
     needed = {name for root in roots(store) if root.alive for name in root.stages}
     oldest = time.time() - days * DAY
     return [
         item
         for item in items(store)
-        if item.made <= oldest and item.name.removesuffix(".partial") not in needed
+        if item.used <= oldest and (not item.finished or item.name not in needed)
+        if item.name.removesuffix(".partial") not in needed or SET_ASIDE in item.name
     ]
 
 
-def collect_garbage(store: Store, found: Iterable[Item]) -> list[Item]:
-    """Delete these folders, but not one that a process is working on; what was deleted. Forgets dead roots."""
+def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
+    """Delete garbage, and what was left of locks, logs and dead roots; the folders that were deleted.
+
+    What is needed is decided and renamed away under the store's lock, which every starting run takes too, so a run
+    never counts on a stage that is about to go.
+    """
+    trash = store.root / TRASH
     gone = []
-    for item in found:
-        key = item.folder.name.split(".")[0]
-        lock = FileLock(item.folder.with_name(f"{key}.lock"))
-        try:
-            with lock.acquire(timeout=0):
-                (item.folder / MANIFEST).unlink(missing_ok=True)  # first, so that no half of it looks whole
-                shutil.rmtree(item.folder)
-        except Timeout:
-            continue
-        gone.append(item)
-    for root in roots(store):
-        if not root.alive:
-            root.file.unlink()
+    with _locked(store):
+        for item in garbage(store, days):
+            key = item.folder.name.split(".")[0]
+            try:
+                with FileLock(item.folder.with_name(f"{key}.lock"), timeout=0):
+                    trash.mkdir(exist_ok=True)
+                    item.folder.rename(trash / uuid.uuid4().hex)
+            except (Timeout, FileNotFoundError):
+                continue
+            gone.append(item)
+        for root in roots(store):
+            if not root.alive:
+                root.file.unlink(missing_ok=True)
+    shutil.rmtree(trash, ignore_errors=True)
+    _sweep(store, time.time() - days * DAY)
     return gone
+
+
+def _sweep(store: Store, oldest: float) -> None:
+    """Remove locks that nobody holds and logs of stages that are gone."""
+    for lock in store.root.glob("*/*.lock"):
+        with suppress(Timeout, OSError), FileLock(lock, timeout=0):
+            if lock.stat().st_mtime <= oldest:
+                lock.unlink()
+    for log in (store.root / LOGS).glob("*.log"):
+        with suppress(OSError):
+            if log.stat().st_mtime <= oldest:
+                log.unlink()
+
+
+def _root_file(store: Store, result: str) -> Path:
+    return store.root / ROOTS / f"{hashlib.blake2b(result.encode(), digest_size=12).hexdigest()}.json"
+
+
+def _write(file: Path, record: RootRecord) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.stem}.{uuid.uuid4().hex}.partial")
+    partial.write_text(json.dumps(record.model_dump(mode="json")), encoding="utf-8")
+    partial.rename(file)
+
+
+@contextmanager
+def _locked(store: Store) -> Iterator[None]:
+    store.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(store.root / LOCK):
+        yield

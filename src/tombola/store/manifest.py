@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DamagedArtefact
+from tombola.foundations.paths import inside
 
 MANIFEST = "manifest.json"
 
@@ -15,7 +16,7 @@ def verify(folder: Path) -> dict[str, Any]:
     """Check every file of a finished folder against its manifest, and give the manifest."""
     manifest = read_manifest(folder)
     for name, entry in manifest["files"].items():
-        path = folder / name
+        path = inside(folder, name)
         if not path.is_file():
             raise DamagedArtefact(f"{path} is missing; {_remedy(folder)}")
         if path.stat().st_size != entry["size"] or _checksum(path) != entry["blake2b"]:

@@ -15,6 +15,7 @@ from typing import Any
 import fsspec
 
 from tombola.errors import TombolaError
+from tombola.foundations.paths import inside
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 
 
@@ -73,8 +74,9 @@ class Remote:
             at = self._at(name)
             self.files.get_file(f"{at}/{MANIFEST}", str(partial / MANIFEST))
             for file in read_manifest(partial)["files"]:
-                (partial / file).parent.mkdir(parents=True, exist_ok=True)
-                self.files.get_file(f"{at}/{file}", str(partial / file))
+                path = inside(partial, file)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.files.get_file(f"{at}/{file}", str(path))
             verify(partial)
             if not final.exists():
                 partial.rename(final)

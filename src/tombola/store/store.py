@@ -4,10 +4,14 @@ A folder is written under a temporary name and renamed when complete, so whateve
 A manifest inside holds a checksum per file, so later damage is noticed when the stage is read.
 """
 
+import logging
 import os
+import re
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,27 +20,33 @@ from filelock import FileLock
 from safetensors import SafetensorError
 
 from tombola.errors import TombolaError
+from tombola.foundations.folders import cache_folder, store_address
 from tombola.store.manifest import MANIFEST, read_manifest, verify, write_manifest
 from tombola.store.remote import Remote, is_url
 from tombola.store.stage import WORK, Stage, T
 from tombola.version import __version__
 
 LOGS = "logs"
+SET_ASIDE = ".aside-"
+"""In the name of a folder that was found where a stage belongs, but is none."""
+
+_NAME = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}")
+
+logger = logging.getLogger(__name__)
 
 
 class Store:
     """Finished stages in a folder, shared safely by any number of processes.
 
     With a URL (`s3://…`, whatever fsspec knows) they are shared with other machines as well, and a folder in
-    TOMBOLA_CACHE (default ~/.cache/tombola/remote) holds copies of what was needed here.
+    the cache folder (TOMBOLA_CACHE, else ~/.cache/tombola) holds copies of what was needed here.
     """
 
     def __init__(self, root: Path | str | None = None) -> None:
-        root = root or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
+        root = root or store_address()
         self.remote = Remote(str(root)) if is_url(root) else None
         if self.remote:
-            caches = os.environ.get("TOMBOLA_CACHE") or "~/.cache/tombola/remote"
-            root = f"{caches}/{quote(self.remote.url, safe='')}"
+            root = cache_folder() / "remote" / quote(self.remote.url, safe="")
         self.root = Path(root).expanduser()
         self._seconds: dict[str, float] = {}
 
@@ -71,10 +81,14 @@ class Store:
             stage: The stage, or its name (`kind/key`) as a result records it.
         """
         name = stage if isinstance(stage, str) else stage.name
+        if not _NAME.fullmatch(name):
+            raise TombolaError(f"{name!r} is not the name of a stage (kind/key)")
         folder = self.root / name
         if self.remote and not (folder / MANIFEST).is_file():
             self.remote.pull(name, folder)
         verify(folder)
+        with suppress(OSError):  # garbage collection goes by last use; a store may be read-only
+            os.utime(folder)
         return folder
 
     def read(self, stage: Stage[T]) -> T:
@@ -127,8 +141,17 @@ class Store:
                     f"stage {stage.kind}/{stage.key} ({stage.label}) stopped: {_reason(error)}. "
                     "Nothing half-written will be read; the same command goes on from here"
                 ) from error
+            _set_aside(final)
             os.rename(partial, final)
         return True
+
+
+def _set_aside(final: Path) -> None:
+    """Rename a folder that has a stage's name but is no finished stage: a deletion or a copy that was cut short."""
+    if final.exists():
+        aside = final.with_name(f"{final.name}{SET_ASIDE}{uuid.uuid4().hex[:8]}")
+        final.rename(aside)
+        logger.warning("%s had no %s and was set aside as %s", final, MANIFEST, aside.name)
 
 
 def _reason(error: OSError | SafetensorError) -> str:

@@ -15,11 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.finding import find_folder
 from tombola.models.loading import load_tokenizer
+from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
@@ -107,14 +109,11 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
 
 def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
     """Assemble the folder from a finished shared training and what is known about it."""
-    partial = folder.with_name(f"{folder.name}.partial")
-    for path in (folder, partial):
-        shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(model, partial, ignore=shutil.ignore_patterns(MANIFEST, "log.json"))
     full = {"format": FORMAT, **info, "versions": versions()}
-    (partial / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False))
-    (partial / "README.md").write_text(shared_card(full))
-    partial.rename(folder)
+    with replacing(folder, SHARE) as new:
+        shutil.copytree(model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG), dirs_exist_ok=True)
+        (new / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
+        (new / "README.md").write_text(shared_card(full), encoding="utf-8")
     return MultiTaskTicket(folder, full)
 
 

@@ -15,17 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.finding import find_folder
 from tombola.models.loading import load_tokenizer, open_model
+from tombola.pipeline.stages.base import LOG
+from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 TICKET = "ticket.json"
+COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
+"""Endings of the files of a model folder that a ticket takes over."""
 FORMAT = 1
 """Of what is known about a ticket."""
 
@@ -110,26 +115,16 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
 
     Where the mask was not trained under (no retraining), it is applied to the weights here.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    partial = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    keep = [
-        path
-        for path in model.iterdir()
-        if path.suffix in (".json", ".safetensors", ".txt", ".model", ".jinja")
-    ]
-    partial.mkdir()
-    for path in keep:
-        if path.name not in ("manifest.json", "log.json", MASK):
-            shutil.copyfile(path, partial / path.name)
-    shutil.copyfile(mask / MASK, partial / MASK)
-    if not (model / MASK).is_file():
-        _mask_weights(partial)
     full = {"format": FORMAT, **info, "versions": versions()}
-    (partial / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False))
-    (partial / "README.md").write_text(ticket_card(full))
-    partial.rename(folder)
+    with replacing(folder, TICKET) as new:
+        for path in model.iterdir():
+            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK):
+                shutil.copyfile(path, new / path.name)
+        shutil.copyfile(mask / MASK, new / MASK)
+        if not (model / MASK).is_file():
+            _mask_weights(new)
+        (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
+        (new / "README.md").write_text(ticket_card(full), encoding="utf-8")
     return Ticket(folder, full)
 
 

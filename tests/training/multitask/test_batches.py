@@ -12,8 +12,8 @@ from tombola.recipe.recipe.share import Sampling
 
 from tests.training.multitask.toy import COLLATE, SIZES, toy_parts
 from tombola.errors import DataError
-from tombola.recipe.share import PROPORTIONAL
 from tombola.training.multitask.batches import MixedBatches, Mixture, steps_of
+from tombola.training.multitask.sampling import PROPORTIONAL
 
 ANNEALED = Sampling(kind="annealed", alpha=0.5)
 UNIFORM = Sampling(kind="uniform")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -93,10 +94,8 @@ class Pool:
     def _give(self, worker: Worker, stage: Stage[Any]) -> None:
         """Send a stage to a worker. If it died while idle, that shows when its line is read."""
         worker.stage = stage
-        try:
+        with suppress(OSError):
             worker.line.send(stage)
-        except OSError:
-            pass
 
     def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> None:
         """Remove a dead worker, and give its stage, if it had one, to another."""

@@ -11,9 +11,9 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, MaskStage
 from tombola.pipeline.stages.evaluate import EvaluateStage, metrics_of
-from tombola.recipe.share import Sampling
 from tombola.store.stage import Stage, Workspace
 from tombola.training.log import TrainLog
+from tombola.training.multitask.sampling import Sampling
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from tombola.recipe.share import Sampling
 from tombola.tasks import Collate, Encoded, Task, collate_of
 from tombola.training.batches import ShuffledBatches
+from tombola.training.multitask.sampling import Sampling
 
 TASK = "task"
 """The column of a batch that says whose it is."""

@@ -20,9 +20,11 @@ from transformers import (
 )
 
 from tombola.errors import UnknownName
+from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
+from tombola.models.safety import open_pretrained
 
 TASKS = "tasks"
 HEAD = "head.safetensors"
@@ -74,7 +76,7 @@ def save_shared(
     """Write the encoder once, and what is a task's own into a folder of the task's name."""
     with quiet():
         for index, (name, one) in enumerate(zip(names, model.models, strict=True)):
-            place = folder / TASKS / name
+            place = folder / TASKS / path_part(name)
             place.mkdir(parents=True)
             one.config.save_pretrained(place)
             head = {key: tensor.detach().cpu().contiguous() for key, tensor in head_of(one).items()}
@@ -87,7 +89,7 @@ def save_shared(
 
 def task_folder(folder: Path, name: str) -> Path:
     """Where a task's own part lies."""
-    place = folder / TASKS / name
+    place = folder / TASKS / path_part(name)
     if not (place / HEAD).is_file():
         raise UnknownName("task", name, sorted(path.parent.name for path in folder.glob(f"{TASKS}/*/{HEAD}")))
     return place
@@ -97,8 +99,9 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
     """One task's model out of the shared one, as an ordinary classifier under the task's mask."""
     place = task_folder(folder, name)
     with quiet(), torch.random.fork_rng(devices=[]):
-        model = AutoModelForSequenceClassification.from_pretrained(
-            folder, config=AutoConfig.from_pretrained(place), use_safetensors=True, dtype=torch.float32
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
+        model = open_pretrained(
+            AutoModelForSequenceClassification, folder, config=config, dtype=torch.float32
         )
     model.load_state_dict(load_file(place / HEAD), strict=False)
     if (place / MASK).is_file():

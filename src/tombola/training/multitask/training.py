@@ -12,13 +12,13 @@ from tombola.foundations.hardware import Precision
 from tombola.masks import Mask
 from tombola.objectives import Batch, Objective
 from tombola.objectives.building import objective_of
-from tombola.recipe.share import PROPORTIONAL, Sampling
 from tombola.tasks import Encoded
 from tombola.training.course import Progress
 from tombola.training.log import TrainLog
 from tombola.training.multitask.batches import TASK, MixedBatches, MixedCollate, Mixture
 from tombola.training.multitask.masking import TaskMasks
 from tombola.training.multitask.model import SharedModel
+from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 from tombola.training.run import train
 from tombola.training.settings import TrainSettings
 

@@ -1,0 +1,98 @@
+"""Names and paths from outside become paths here, and only here."""
+
+import hashlib
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from tombola.errors import TombolaError
+
+LONGEST = 120
+"""Bytes of the longest path part; file systems take 255."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9 ._+=@,()\[\]-]")
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+
+
+def path_part(name: str) -> str:
+    """A name as one part of a path: never empty, hidden or reserved, and different for different names.
+
+    Ordinary names stay as they are. Separators, control characters and the like are written as in URLs (`%2F`);
+    what is too long ends in a hash of the whole.
+    """
+    encoded = "".join(character if _PLAIN.fullmatch(character) else _encode(character) for character in name)
+    if encoded[:1] in (".", " ", "~"):
+        encoded = _encode(encoded[0]) + encoded[1:]
+    if encoded[-1:] in (".", " "):
+        encoded = encoded[:-1] + _encode(encoded[-1])
+    if not encoded or _RESERVED.fullmatch(encoded):
+        encoded = f"%{encoded}"
+    if len(encoded) > LONGEST:
+        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        encoded = f"{encoded[: LONGEST - 17]}-{digest}"
+    return encoded
+
+
+def inside(base: Path, name: str) -> Path:
+    """The path of a file below `base`, by a relative name that another program wrote down.
+
+    Raises:
+        TombolaError: If the name leads outside of `base`.
+    """
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if not name or parts.is_absolute() or ".." in parts.parts or "\0" in name or ":" in parts.parts[0]:
+        raise TombolaError(f"{name!r} is not the name of a file below {base}")
+    return base.joinpath(*parts.parts)
+
+
+@contextmanager
+def replacing(folder: Path, marker: str) -> Iterator[Path]:
+    """A new folder to write into, which takes the place of `folder` when the block ends well.
+
+    Args:
+        folder: Where the result goes. What is there is replaced only if it is empty or holds `marker`, which
+            shows that it was written here before.
+        marker: A file that every folder of this sort has.
+
+    Raises:
+        TombolaError: If there is something else at `folder`.
+    """
+    _require_own(folder, marker)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+        _require_own(folder, marker)
+        with suppress(FileNotFoundError):
+            folder.rename(old)
+        _take_place(partial, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _take_place(partial: Path, folder: Path) -> None:
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(partial, ignore_errors=True)  # another process has just written the same folder
+
+
+def _require_own(folder: Path, marker: str) -> None:
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / marker).is_file()):
+        raise TombolaError(
+            f"{folder} exists and was not written by tombola (it has no {marker}): choose another place, or move it"
+        )
+
+
+def _encode(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))

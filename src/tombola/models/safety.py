@@ -1,0 +1,86 @@
+"""Opening what other people saved: weights as safetensors, no code of theirs, and a sentence for what is damaged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tombola.errors import ModelError
+
+CONFIG = "config.json"
+INDEX = "model.safetensors.index.json"
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The content of a model folder's config.json."""
+    return _read_object(folder / CONFIG)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a model folder that would lead to a pickle or to code of its own.
+
+    Raises:
+        ModelError: With what is wrong and what to do.
+    """
+    config = read_config(folder)
+    if (folder / INDEX).is_file():
+        files = _read_object(folder / INDEX).get("weight_map", {})
+        names = set(files.values()) if isinstance(files, dict) else {str(files)}
+        for name in sorted(map(str, names)):
+            if not name.endswith(".safetensors") or Path(name).name != name:
+                raise ModelError(
+                    f"{folder / INDEX} names {name!r}, which is no safetensors file beside it: it is not loaded. "
+                    "Save the model anew with `model.save_pretrained(folder)`"
+                )
+    if config.get("auto_map") and not _is_known(config.get("model_type")):
+        raise ModelError(
+            f"{folder}: its {CONFIG} asks for code that comes with the model (auto_map). Tombola runs no such code: "
+            "take a model of a type that transformers has itself"
+        )
+
+
+def open_pretrained(kind: Any, folder: Path, **options: Any) -> Any:
+    """`kind.from_pretrained(folder)` for weights in safetensors files, without code from outside or the network.
+
+    Raises:
+        ModelError: If the folder is refused, or a file in it is damaged.
+    """
+    from safetensors import SafetensorError
+
+    check_folder(folder)
+    try:
+        return kind.from_pretrained(
+            folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, **options
+        )
+    except SafetensorError as error:
+        raise ModelError(f"{_damaged(folder)} is damaged ({error}): copy or save it again") from None
+
+
+def _is_known(model_type: object) -> bool:
+    from transformers import CONFIG_MAPPING
+
+    return model_type in CONFIG_MAPPING
+
+
+def _damaged(folder: Path) -> Path:
+    """The first safetensors file of a folder that cannot be opened, or the folder itself."""
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="np") as file:
+                file.keys()
+        except SafetensorError:
+            return path
+    return folder
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is not valid JSON ({error}): copy or save it again") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error.strerror})") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} holds no JSON object: it is no config of a model")
+    return content

@@ -1,0 +1,97 @@
+"""Names from outside become path parts that stay where they belong and never meet."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tombola.errors import TombolaError
+from tombola.foundations.paths import LONGEST, inside, path_part, replacing
+
+HOSTILE = [
+    "..",
+    ".",
+    "",
+    "/home/user",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "~",
+    "CON",
+    "nul.txt",
+    "a.",
+    "a ",
+    ".git",
+    "x" * 500,
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_becomes_one_harmless_part(name, tmp_path):
+    part = path_part(name)
+    folder = tmp_path / part
+    folder.mkdir()
+    assert folder.resolve().parent == tmp_path.resolve()
+    assert not part.startswith((".", "~"))
+    assert len(part.encode()) <= LONGEST
+
+
+@given(st.lists(st.text(max_size=200), unique=True, max_size=30))
+def test_different_names_have_different_parts(names):
+    assert len({path_part(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("name", ["imp", "imp_sparsity-0.5_seed-1", "robust ticket", "a+b=c"])
+def test_ordinary_names_stay_readable(name):
+    assert path_part(name) == name
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", "a\\..\\..\\x", "", "C:/x", "a\0"])
+def test_a_name_that_leads_outside_is_refused(name, tmp_path):
+    with pytest.raises(TombolaError, match="is not the name of a file below"):
+        inside(tmp_path, name)
+
+
+def test_a_name_below_is_joined(tmp_path):
+    assert inside(tmp_path, "a/b.json") == tmp_path / "a" / "b.json"
+
+
+def test_nothing_is_replaced_that_was_not_written_here(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(TombolaError, match=r"was not written by tombola"), replacing(folder, "ticket.json"):
+        pass
+    assert (folder / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_folder_of_ours_is_replaced_whole_or_not_at_all(tmp_path):
+    folder = tmp_path / "ticket"
+    for text in ("first", "second"):
+        with replacing(folder, "ticket.json") as new:
+            (new / "ticket.json").write_text(text)
+    assert (folder / "ticket.json").read_text() == "second"
+    with pytest.raises(FileNotFoundError), replacing(folder, "ticket.json") as new:
+        (new / "missing" / "ticket.json").write_text("half")
+    assert (folder / "ticket.json").read_text() == "second"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def _write(folder: str) -> None:
+    for _ in range(20):
+        with replacing(Path(folder), "ticket.json") as new:
+            (new / "ticket.json").write_text("same")
+
+
+def test_several_writers_of_one_folder_do_not_disturb_each_other(tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_write, args=(str(tmp_path / "ticket"),)) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert (tmp_path / "ticket" / "ticket.json").read_text() == "same"
+    assert [path.name for path in tmp_path.iterdir()] == ["ticket"]

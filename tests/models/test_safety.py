@@ -1,0 +1,86 @@
+"""Nothing that other people saved runs code, and what is damaged is named."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+
+from tests.world import World
+from tombola.errors import ModelError
+from tombola.models.finding import find_folder, find_model
+from tombola.models.loading import load_tokenizer, open_model
+
+
+@pytest.fixture
+def folder(world: World, tmp_path):
+    shutil.copytree(world.model, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+class Bomb:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_an_index_that_names_a_pickle_is_refused_before_it_is_opened(folder, tmp_path):
+    (folder / "model.safetensors").rename(folder / "away.safetensors")
+    (folder / "weights.bin").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    index = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": "weights.bin"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelError, match=r"names 'weights\.bin', which is no safetensors file"):
+        open_model(folder)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_an_index_does_not_lead_out_of_the_folder(folder):
+    index = {"weight_map": {"x": "../other.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelError, match=r"'\.\./other\.safetensors'"):
+        find_folder(str(folder))
+
+
+def test_a_model_with_code_of_its_own_gets_a_sentence_and_no_prompt(folder):
+    edit(folder / "config.json", model_type="homemade", auto_map={"AutoModel": "modeling.Homemade"})
+    with pytest.raises(ModelError, match="Tombola runs no such code"):
+        find_folder(str(folder))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '"bert"', "[" * 100_000])
+def test_a_damaged_config_is_named(folder, content):
+    (folder / "config.json").write_text(content)
+    with pytest.raises(ModelError, match=r"config\.json"):
+        find_model(str(folder))
+
+
+def test_damaged_weights_are_named_with_their_file(folder):
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match=r"model\.safetensors is damaged"):
+        open_model(folder)
+
+
+def test_a_damaged_tokenizer_is_a_sentence(folder):
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelError, match="tokenizer cannot be opened"):
+        load_tokenizer(folder)
+
+
+def test_the_tokenizer_is_part_of_the_fingerprint(folder, world):
+    before = find_model(str(folder)).fingerprint
+    assert before == find_model(str(world.model)).fingerprint
+    content = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"]
+    first, second = list(vocabulary)[-2:]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    assert find_model(str(folder)).fingerprint != before
