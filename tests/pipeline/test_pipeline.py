@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 
 import tombola
 from tests.pipeline.running import execute, plans, stages, workspace
-from tombola.masks import Mask
+from tombola.masks import Mask, Scores, Units, draw
+from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
 from tombola.pipeline.stages.train import prepare
@@ -366,3 +367,45 @@ def test_every_round_of_imp_trains_fully_before_it_prunes_and_its_schedule_ends_
         assert rates[-1] < 3e-3 / 50
     draws = [stage for stage in one.model.with_inputs() if stage.kind == "draw"]
     assert all(stage.of.kind == "train" for stage in draws)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"method": "magnitude"},
+        {"method": "learned", "gate": {"kind": "threshold"}, "train": {"epochs": 1}},
+        IMP,
+    ],
+    ids=["magnitude", "learned", "iterative"],
+)
+def test_a_search_may_cover_the_head_and_biases_and_leave_out_layers(world, tmp_path, search):
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    settings = {**search, "classifier": True, "biases": True, "layers": [1]}
+    (one,) = plans(world, search=settings, train=train, draw={"sparsity": 0.5, "scope": "local"})
+    execute(one.ends(), store)
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    assert {group.layer for group in mask.units.groups} == {1, None}
+    assert mask.removed == sum(round(group.count / 2) for group in mask.units.groups)
+    assert store.read(one.mask).weight_sparsity == pytest.approx(0.5)
+    weights = load_file(store.open(one.model) / "model.safetensors")
+    assert torch.equal(weights["classifier.weight"] != 0, mask["head.classifier"])
+    assert weights["bert.encoder.layer.0.output.dense.weight"].all()
+
+
+def test_one_shot_of_random_weights_ranks_the_model_as_it_is_initialised_anew(world, tmp_path):
+    """`oneshot.py --weight rand`."""
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    (one,) = plans(
+        world, search={"method": "magnitude", "start": "random"}, train=train, draw={"sparsity": 0.5}
+    )
+    (usual,) = plans(world, search={"method": "magnitude"}, train=train, draw={"sparsity": 0.5})
+    execute([*one.ends(), usual.mask], store)
+    mask, pretrained = (Mask.load(store.open(plan.mask) / "mask.safetensors") for plan in (one, usual))
+    model = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
+    assert mask.base == pretrained.base
+    mask.check(model, base=pretrained.base)
+    apply_control(Reinitialise(kind="reinitialise"), model, seed=1)
+    assert mask == draw(Scores.magnitude(Units.of(model, "weight", pretrained.base), model), 0.5)
+    assert mask.overlap(pretrained) < 0.5

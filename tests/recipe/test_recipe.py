@@ -211,3 +211,13 @@ def test_a_cell_can_be_written_down_and_read_again():
         assert again.recipe == cell.recipe
         for name in ("pooler", "train", "data"):
             assert getattr(again.source, name) == getattr(cell.source, name)
+
+
+def test_biases_and_the_head_are_for_single_weights():
+    assert "search.biases: is for units: weight" in refused(
+        search={**IMP, "units": "head", "biases": True}
+    ).replace("search: biases", "search.biases")
+    assert "cannot be transferred" in refused(search={**IMP, "classifier": True, "task": "sst2"})
+    (cell,) = expand({**BASE, "search": {**IMP, "layers": [0, 2], "classifier": True}})
+    assert cell.recipe.search.layers == (0, 2)
+    assert cell.axes == {}

@@ -5,11 +5,12 @@ import json
 import pytest
 import torch
 
+from tests.pipeline.running import execute
 from tombola.errors import RecipeError
 from tombola.gates import L0, Exact
 from tombola.masks import Mask, Scores, draw
 from tombola.models.loading import load_model
-from tombola.pipeline.planner import execute, plan
+from tombola.pipeline.planner import plan_cell
 from tombola.recipe.grid import expand
 from tombola.search.learned import Learned
 from tombola.store.store import Store
@@ -27,7 +28,7 @@ THRESHOLD = {
 
 def planned(world, **changes):
     (cell,) = expand(world.recipe(**changes))
-    return plan(cell)
+    return plan_cell(cell)
 
 
 def scores_stage(one):
@@ -41,8 +42,8 @@ def test_scores_are_optimised_as_published_for_their_gate_unless_it_is_said():
     assert (masked.train.learning_rate, masked.train.weight_decay) == (5e-5, 0.0)
     said = Learned(gate={"kind": "threshold"}, train={"learning_rate": 0.1, "batch_size": 8})
     assert (said.train.learning_rate, said.train.batch_size, said.train.epochs) == (0.1, 8, 5)
-    assert isinstance(robust.held, L0)
-    assert isinstance(masked.held, Exact)
+    assert isinstance(robust.effective_budget, L0)
+    assert isinstance(masked.effective_budget, Exact)
 
 
 @pytest.mark.parametrize("rate", [2e-5, 5e-5, 0.1])
@@ -109,7 +110,7 @@ def test_a_mask_on_untouched_weights_keeps_their_head_with_the_ticket(world, tmp
     )
     assert not scores_stage(one).inputs
     store = Store(tmp_path)
-    execute(one.stages(), store)
+    execute(one.ends(), store)
     scores = Scores.load(store.open(scores_stage(one)) / "scores.safetensors")
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     assert mask == draw(scores, sparsity=0.4, scope="local")
@@ -132,7 +133,7 @@ def test_a_robust_ticket_is_searched_on_the_fine_tuned_model_with_the_adversary(
         world, search=search, draw={"sparsity": 0.5}, train={**world.recipe()["train"], "epochs": 1}
     )
     store = Store(tmp_path)
-    execute(one.mask.road(), store)
+    execute([one.mask], store)
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     assert (mask.removed, mask.count) == (4, 8)
     origin = load_model(world.model, Task.named(str(world.task)), seed=1)

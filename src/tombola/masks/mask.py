@@ -15,6 +15,7 @@ from tombola.masks.base import Base
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_groups, check_model, check_same
 from tombola.masks.groups import Group
+from tombola.masks.layout import parameters_of
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Mask(Mapping[str, Tensor]):
         one, two = self, other
         if self.units.granularity != other.units.granularity:
             one, two = self.expand(), other.expand()
-        check_same(one.units.without("pooler"), two.units.without("pooler"))
+        check_same(*(mask.units.without("pooler").without("classifier") for mask in (one, two)))
         return ((one.bits[name], two.bits[name]) for name in one.bits if name in two.bits)
 
     def _removed_in(self, group: Group) -> int:
@@ -211,7 +212,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, expanded)
 
     def tensors(self, model: "PreTrainedModel") -> dict[str, Tensor]:
-        """What is kept of each tensor that loses something, biases too, by name below the base model."""
+        """What is kept of each tensor that loses something, biases too, by name below the base model or `head.`."""
         return {name: kept.to(parameter.device) for name, kept, parameter in self._on(model)}
 
     @torch.no_grad()
@@ -226,7 +227,7 @@ class Mask(Mapping[str, Tensor]):
 
     def _on(self, model: "PreTrainedModel") -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
         self.check(model)
-        parameters = dict(model.base_model.named_parameters())
+        parameters = parameters_of(model)
         return (
             (name, kept, parameters[name])
             for name, kept in self.units.spread(self)

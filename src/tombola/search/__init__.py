@@ -34,12 +34,35 @@ class SearchSettings(Settings):
     pooler: bool = Field(
         True, description="whether the pooler may lose weights; one that was never trained loses all of them"
     )
+    classifier: bool = Field(
+        False, description="whether the task head's matrices may lose weights too; for units: weight"
+    )
+    biases: bool = Field(False, description="whether biases may lose entries too; for units: weight")
+    layers: tuple[int, ...] | None = Field(
+        None, min_length=1, description="the layers that may lose units, from 0; else all"
+    )
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
 
     def units_of(self, model: "PreTrainedModel", base: "Base | None" = None) -> "Units":
         """The units of a model that may go."""
-        units = Units.of(model, self.units, base)
+        units = Units.of(
+            model, self.units, base, classifier=self.classifier, biases=self.biases, layers=self.layers
+        )
         return units if self.pooler else units.without("pooler")
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """The settings that say which units there are, for another search over the same ones."""
+        return {name: getattr(self, name) for name in ("units", "pooler", "classifier", "biases", "layers")}
+
+    @model_validator(mode="after")
+    def _of_single_weights(self) -> Self:
+        for name in ("classifier", "biases"):
+            if getattr(self, name) and self.units != "weight":
+                raise ValueError(f"{name}: is for units: weight, not for {self.units}")
+        if self.classifier and self.task is not None:
+            raise ValueError("classifier: the head belongs to one task, so its mask cannot be transferred")
+        return self
 
     @property
     def starts_at(self) -> float | None:
@@ -54,7 +77,9 @@ class SearchSettings(Settings):
 class ScorerSettings(SearchSettings):
     """What every scorer has besides: the model whose units it scores."""
 
-    start: Literal["pretrained", "finetuned"] = "pretrained"
+    start: Literal["pretrained", "finetuned", "random"] = Field(
+        "pretrained", description="the weights that are scored; random: the model initialised anew"
+    )
     start_step: int | None = Field(
         None,
         gt=0,

@@ -55,7 +55,7 @@ def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Fo
     last round left.
     """
     rewind_point = builder.train(stop_at=settings.rewind_step) if settings.rewind_step else None
-    scorer = Magnitude(units=settings.units, pooler=settings.pooler)
+    scorer = Magnitude(**settings.coverage)
     trained = builder.train(start=rewind_point)
     mask: MaskStage | None = None
     for target in rounds(sparsity, settings.step, settings.schedule):
