@@ -95,8 +95,8 @@ def test_timing_studies_start_from_a_share_of_the_fine_tuning(world):
         share: scores_stage(planned(world, search={**HARD_CONCRETE, "start_share": share})).inputs["start"]
         for share in (0.25, 0.5)
     }
-    assert [stage.settings["stop_at"] for stage in stages.values()] == [0.25, 0.5]
-    assert "stop_at" not in scores_stage(planned(world, search=HARD_CONCRETE)).inputs["start"].settings
+    assert [stage.stop_at for stage in stages.values()] == [0.25, 0.5]
+    assert scores_stage(planned(world, search=HARD_CONCRETE)).inputs["start"].stop_at is None
 
 
 def test_a_mask_on_untouched_weights_keeps_their_head_with_the_ticket(world, tmp_path):
