@@ -20,7 +20,9 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from tombola.masks import Mask, Units
 from tombola.models.finding import find_model
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.shrink.measuring import time_in_turns
+from tombola.shrink import RandomTokens
+from tombola.shrink.measuring import forward_pass
+from tombola.shrink.timing import Rounds, time_in_turns
 from tombola.training import KeepMask, TrainSettings
 from tombola.training.optimizers import optimizer_of
 
@@ -47,20 +49,25 @@ def main() -> None:
     middle, best = statistics.median(ratios), min(masked) / min(plain)
     table.add_row("ratio", f"{middle:.3f} ({low:.3f} to {high:.3f})", f"{best:.3f}")
     for size in (1, BATCH):
-        dense, ticket = passes(model, mask, size, rounds=given.pairs * (15 if size == 1 else 3))
+        timed = passes(model, mask, size, rounds=given.pairs * (15 if size == 1 else 3))
         title = f"forward pass of a ticket, batch {size}"
-        turns = statistics.median(two / one for one, two in zip(dense, ticket, strict=True))
+        dense, ticket = ([laps[index].seconds for laps in timed.laps] for index in (0, 1))
+        turns = timed.speedup(1)
         table.add_row(title, f"{1e3 * statistics.median(ticket):.1f}", f"{1e3 * min(ticket):.1f}")
-        table.add_row("ratio", f"{turns:.3f}", f"{min(ticket) / min(dense):.3f}")
+        ratio = f"{1 / turns.ratio:.3f} ({1 / turns.high:.3f} to {1 / turns.low:.3f})"
+        table.add_row("ratio", ratio, f"{min(ticket) / min(dense):.3f}")
+        if turns.busy:
+            table.caption = turns.busy
     Console().print(table)
 
 
-def passes(model: PreTrainedModel, mask: Mask, size: int, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of forward passes of the dense model and of the ticket, which take turns; both are copies."""
-    dense, ticket = copy.deepcopy(model), copy.deepcopy(model)
+@torch.inference_mode()
+def passes(model: PreTrainedModel, mask: Mask, size: int, rounds: int) -> Rounds:
+    """Forward passes of the dense model and of the ticket, which take turns; both are copies."""
+    dense, ticket = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
     mask.apply(ticket)
-    plain, masked = time_in_turns([dense, ticket], size, LENGTH, rounds)
-    return plain, masked
+    runs, batches = [forward_pass(dense), forward_pass(ticket)], RandomTokens(LENGTH).batches(dense, size, 1)
+    return time_in_turns(runs, batches, rounds=rounds, seconds=120)
 
 
 def random_mask(model: PreTrainedModel) -> Mask:

@@ -6,7 +6,7 @@ python examples/shrink_and_serve.py
 from transformers import pipeline
 
 import tombola
-from tombola.shrink import measure
+from tombola.shrink import RandomTokens, measure
 
 RECIPE = {
     "name": "heads",
@@ -23,10 +23,10 @@ def main() -> None:
     result = tombola.run(RECIPE)
     ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0]["ticket"])
     small = ticket.shrink()
-    before, after = measure(ticket.model(), small, batch_sizes=(8,), length=32, rounds=3)
+    (before, after), (speedup,) = measure(ticket.model(), small, batch_sizes=(8,), texts=RandomTokens(32))
     print(
-        f"{before.parameters:,} → {after.parameters:,} parameters, "
-        f"{1000 * before.latency[8]:.0f} → {1000 * after.latency[8]:.0f} ms for 8 texts of {before.length} tokens"
+        f"{before.parameters:,} → {after.parameters:,} parameters, {speedup[8].ratio:.2f} times as fast "
+        f"({speedup[8].low:.2f} to {speedup[8].high:.2f}) on 8 texts of {before.length} tokens"
     )
 
     small.save_pretrained("runs/heads/small")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tombola.errors import TombolaError
-from tombola.evaluation.intervals import bootstrap, mean_interval, wilson
+from tombola.evaluation.intervals import bootstrap, fewest_for_median, mean_interval, median_interval, wilson
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -53,3 +53,27 @@ def test_bootstrap_of_a_mean_finds_its_standard_error() -> None:
 def test_bootstrap_keeps_rows_together() -> None:
     values = np.arange(50.0)
     assert bootstrap(lambda a, b: float(np.abs(a - b).max()), values, values).high == 0
+
+
+@pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (15, 4), (100, 40)])
+def test_the_interval_of_a_median_has_the_ranks_of_the_sign_test(n: int, rank: int) -> None:
+    found = median_interval([float(value) for value in np.random.default_rng(0).permutation(n)])
+    assert found == (pytest.approx((n - 1) / 2), rank - 1, n - rank)
+    assert 1 - 2 * stats.binom.cdf(rank - 1, n, 0.5) >= 0.95 > 1 - 2 * stats.binom.cdf(rank, n, 0.5)
+
+
+def test_the_interval_of_a_median_covers_it_as_often_as_promised() -> None:
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(2000):
+        found = median_interval(rng.lognormal(sigma=2.0, size=15))
+        covered += found.low <= 1.0 <= found.high
+    assert covered / 2000 == pytest.approx(1 - 2 * stats.binom.cdf(3, 15, 0.5), abs=0.01)
+
+
+def test_few_values_give_their_range() -> None:
+    assert fewest_for_median() == 6
+    assert fewest_for_median(0.99) == 8
+    assert median_interval([3.0, 1.0, 2.0]) == (2, 1, 3)
+    assert median_interval([3.0]) == (3, 3, 3)
+    with pytest.raises(TombolaError, match="at least one value"):
+        median_interval([])

@@ -7,7 +7,9 @@ import shutil
 
 import pytest
 
-from tests.report.rich import HOSTILE, rich_result
+from tests.report.rich import HOSTILE, rich_result, transferred
+from tests.results.builder import cell, measured, result
+from tombola.evaluation.scores import Score
 from tombola.report import write_report
 
 CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
@@ -62,7 +64,7 @@ def test_it_draws_everything_without_a_complaint_or_a_request_and_fits_the_windo
     page = seen.page
     assert page.locator("figure[data-kind=curves] svg").count() == 6
     assert page.locator("figure[data-kind=frontier] svg").count() == 2
-    assert page.locator("figure[data-kind=heatmap] table").count() == 12
+    assert page.locator("figure[data-kind=heatmap] table").count() == 11
     assert page.locator("figure[data-kind=sentences] ins").count() == 4
     assert page.locator(".chart svg path").count() > 50
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -96,6 +98,28 @@ def test_hostile_text_stays_text(visit):
     assert page.locator("img").count() == 0
     assert HOSTILE in page.locator("h1").text_content()
     assert HOSTILE in page.locator("ins").first.text_content()
+
+
+def test_a_transfer_is_a_map_in_which_hostile_names_stay_text(browser, tmp_path):
+    page = Visit(browser, write_report(transferred(tmp_path))).page
+    matrix = page.locator("figure[data-kind=heatmap] table")
+    assert matrix.count() == 1
+    assert "−5.0" in matrix.text_content()
+    assert HOSTILE in matrix.text_content()
+    assert page.locator("img").count() == 0
+
+
+def test_correlations_ratios_and_remarks_are_written_out(browser, tmp_path):
+    scores = {"validation": {"pearson": Score(-0.347, 0.02, 50, "Fisher z")}}
+    cells = [
+        cell("dense", scores, measured=measured(), constants={"validation": 0.0}),
+        cell("heads", scores, 0.5, measured=measured(1.42)),
+    ]
+    page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
+    scored = page.locator("section", has=page.get_by_role("heading", name="Scores"))
+    assert "−0.347" in scored.locator("tbody").text_content()
+    assert "1.42 ×" in scored.locator("tbody").text_content()
+    assert "has not learned the task" in scored.locator(".remarks").text_content()
 
 
 def test_pointing_at_a_chart_tells_its_numbers(visit):

@@ -7,12 +7,14 @@ import re
 
 import pytest
 
-from tests.report.rich import HOSTILE, SPARSITIES, rich_result
-from tests.test_results import cell
+from tests.report.rich import ATTACK, HOSTILE, SPARSITIES, keep_attack, rich_result, transferred
+from tests.results.builder import cell, measured, result
 from tombola.errors import TombolaError
+from tombola.evaluation.scores import Score
 from tombola.report import report, write_report
 from tombola.report.maps import _endings
-from tombola.results.result import Result
+from tombola.results.record import FailureRecord
+from tombola.store.store import Store
 
 
 def content_of(page):
@@ -42,11 +44,9 @@ def content(page):
     return content_of(page)
 
 
-def simple(tmp_path, *cells, **content):
-    whole = {"name": "r", "about": "", "recipe": {}, "versions": {}, "cells": list(cells), **content}
-    for one in whole["cells"]:
-        one.update(precision="fp32", ticket=None, stages={})
-    return Result(whole, tmp_path)
+def shown(tmp_path, *cells, store=None, **fields):
+    """The content of the page of a result of these cells."""
+    return content_of(write_report(result(*cells, folder=tmp_path, **fields), store=store).read_text())
 
 
 def test_every_section_that_has_data_is_there_in_the_order_that_people_read(content):
@@ -57,7 +57,6 @@ def test_every_section_that_has_data_is_there_in_the_order_that_people_read(cont
         "Phase transition",
         "Trade-offs",
         "Robustness over epochs",
-        "Transfer",
         "Overlap",
         "Where the tickets are sparse",
         "What selective training froze",
@@ -67,15 +66,15 @@ def test_every_section_that_has_data_is_there_in_the_order_that_people_read(cont
 
 
 def test_sections_without_data_are_left_out(tmp_path):
-    text = write_report(simple(tmp_path, cell("dense", 0.9))).read_text()
-    assert [one["title"] for one in content_of(text)["sections"]] == ["Scores", "Recipe and versions"]
+    content = shown(tmp_path, cell("dense", 0.9))
+    assert [one["title"] for one in content["sections"]] == ["Scores", "Recipe and versions"]
 
 
 def test_the_headline_has_means_intervals_and_the_best_of_each_column(content):
     (table,) = section(content, "Scores")["parts"]
     names = [column["name"] for column in table["columns"]]
     groups = [column["group"] for column in table["columns"]]
-    assert names[:2] == ["variant", "sparsity"]
+    assert names[:2] == ["variant", "sparsity (prunable weights)"]
     assert names[-1] == "parameters left"
     assert groups[2:] == ["clean", "clean", "out of distribution", "under attack", "size"]
     rows = {(row["values"][0], row["values"][1]): row for row in table["rows"]}
@@ -86,6 +85,49 @@ def test_the_headline_has_means_intervals_and_the_best_of_each_column(content):
     assert dense[2]["low"] == pytest.approx(0.81 - 4.302653 * 0.004 / 3**0.5, abs=1e-6)
     assert best[2]["best"]
     assert not dense[2]["best"]
+    assert "standard deviation" in section(content, "Matching tickets")["note"]
+
+
+def test_the_highest_score_is_marked_only_where_no_other_interval_overlaps(tmp_path):
+    def best(*values):
+        content = shown(tmp_path, *(cell(str(value), value) for value in values))
+        return [row["values"][2]["best"] for row in section(content, "Scores")["parts"][0]["rows"]]
+
+    assert best(0.9, 0.5, 0.6) == [True, False, False]
+    assert best(0.9, 0.89, 0.6) == [False, False, False]
+    assert best(0.9) == [False]
+
+
+def test_a_correlation_is_a_number_in_the_table_and_on_the_axis(tmp_path):
+    def scored(value):
+        return {"validation": {"pearson": Score(value, 0.02, 50, "Fisher z")}}
+
+    content = shown(tmp_path, cell("dense", scored(-0.347)), cell("imp", scored(-0.4), 0.5))
+    (table,) = section(content, "Scores")["parts"]
+    assert table["columns"][2]["format"] == table["rows"][0]["values"][2]["format"] == "correlation"
+    assert section(content, "Score against sparsity")["parts"][0]["y_format"] == "correlation"
+
+
+def test_doubts_stand_above_the_scores_and_nothing_matches_a_model_that_has_not_learned(tmp_path):
+    constants = {"validation": 0.5}
+    content = shown(
+        tmp_path, cell("dense", 0.5, constants=constants), cell("imp", 0.5, 0.5, constants=constants)
+    )
+    assert section(content, "Scores")["remarks"][0].startswith("dense has not learned the task: 50.0 %")
+    (table,) = section(content, "Matching tickets")["parts"]
+    assert table["rows"][0]["values"][1:] == [
+        None,
+        None,
+        "the dense model has not learned the task: nothing to match",
+    ]
+    chart = section(content, "Score against sparsity")["parts"][0]
+    assert not any(point["ring"] for series in chart["series"] for point in series["points"])
+
+
+def test_one_seed_has_no_standard_deviation(tmp_path):
+    content = shown(tmp_path, cell("dense", 0.9), cell("imp", 0.9, 0.5))
+    assert "deviation" not in json.dumps(content)
+    assert "within one standard error" in json.dumps(content)
 
 
 def test_a_curve_has_a_level_for_the_dense_model_and_a_ring_on_the_matching_ticket(content):
@@ -126,6 +168,16 @@ def test_robustness_over_epochs_is_a_line_for_each_model_that_has_it(content):
     assert [point["x"] for point in chart["series"][0]["points"]] == [1, 2, 3]
 
 
+def test_a_transfer_is_a_map_with_gaps_where_cells_are_missing(tmp_path):
+    content = content_of(write_report(transferred(tmp_path)).read_text())
+    (matrix,) = section(content, "Transfer")["parts"]
+    assert (matrix["rows"], matrix["columns"]) == (
+        ["sst2, sparsity 0.5", f"{HOSTILE}, sparsity 0.5"],
+        ["sst2", "rte"],
+    )
+    assert matrix["values"] == [[pytest.approx(0.01), pytest.approx(-0.05)], [pytest.approx(-0.2), None]]
+
+
 def test_maps_hold_the_masks_own_shares_and_the_frozen_shares(content):
     maps = section(content, "Where the tickets are sparse")["parts"]
     assert len(maps) == 9
@@ -141,6 +193,27 @@ def test_attacked_sentences_mark_the_changed_words(content):
     (sentence,) = part["sentences"]
     assert [piece for piece, changed in sentence["old"][0][1] if changed] == ["lovely"]
     assert [piece for piece, changed in sentence["new"][0][1] if changed] == [f"pleasant{HOSTILE}"]
+
+
+def test_attacks_that_are_no_longer_in_the_store_are_named(tmp_path):
+    attacked = cell("dense", 0.9, under={"textfooler": 0.2})
+    content = shown(tmp_path, attacked, store=tmp_path / "store")
+    assert section(content, "Attacked sentences")["parts"] == []
+    assert section(content, "Attacked sentences")["remarks"] == [
+        "The texts of textfooler on dense are not shown: they are not in the store."
+    ]
+
+
+def test_attacked_sentences_come_out_of_a_store_far_away(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOMBOLA_CACHE", str(tmp_path / "cache"))
+    keep_attack(tmp_path / "near")
+    store = Store(f"memory://{tmp_path.name}")
+    store.remote.push(ATTACK, tmp_path / "near" / ATTACK)
+    one = cell("dense", 0.9, under={"textfooler": 0.2})
+    one = one.model_copy(update={"stages": one.stages.model_copy(update={"attacks": {"textfooler": ATTACK}})})
+    content = shown(tmp_path, one, store=store)
+    assert section(content, "Attacked sentences")["remarks"] == []
+    assert section(content, "Attacked sentences")["parts"][0]["name"] == "textfooler on dense"
 
 
 def test_nothing_from_data_is_markup_and_only_the_page_s_own_script_may_run(page):
@@ -160,8 +233,7 @@ def test_nothing_from_data_is_markup_and_only_the_page_s_own_script_may_run(page
 
 def test_several_runs_share_a_page_and_are_compared_each_with_its_own_dense_model(tmp_path):
     for name, dense in (("one", 0.9), ("two", 0.6)):
-        result = simple(tmp_path / name, cell("dense", dense), cell("imp", 0.7, 0.5), name=name)
-        result.save()
+        result(cell("dense", dense), cell("imp", 0.7, 0.5), folder=tmp_path / name, name=name).save()
     content = content_of(report([tmp_path / "one", tmp_path / "two"], tmp_path / "both.html").read_text())
     assert content["facets"]["run"] == ["one", "two"]
     (table,) = section(content, "Matching tickets")["parts"]
@@ -170,7 +242,7 @@ def test_several_runs_share_a_page_and_are_compared_each_with_its_own_dense_mode
 
 def test_runs_of_one_name_are_called_by_their_folders(tmp_path):
     for folder in ("first", "second"):
-        simple(tmp_path / folder, cell("dense", 0.9), name="same").save()
+        result(cell("dense", 0.9), folder=tmp_path / folder, name="same").save()
     content = content_of(
         report([tmp_path / "first", tmp_path / "second"], tmp_path / "both.html").read_text()
     )
@@ -188,47 +260,40 @@ def test_a_folder_that_holds_neither_is_told_what_does(tmp_path):
 
 
 def test_what_was_measured_of_shipped_models_stands_in_the_headline(tmp_path):
-    def sizes(parameters, seconds):
-        return {
-            "parameters": parameters,
-            "bytes": 4 * parameters,
-            "flops": 1,
-            "length": 128,
-            "latency": {"1": seconds, "32": 1.0},
-        }
-
-    dense, heads = cell("dense", 0.9), cell("heads", 0.8, 0.5)
-    dense["measured"] = {"dense": sizes(1_000_000, 0.02), "ticket": sizes(1_000_000, 0.02)}
-    heads["measured"] = {"dense": sizes(1_000_000, 0.02), "ticket": sizes(600_000, 0.012)}
-    result = simple(tmp_path, dense, heads, cell("weights", 0.8, 0.5))
-    (table,) = section(content_of(write_report(result).read_text()), "Scores")["parts"]
+    cells = [
+        cell("dense", 0.8, measured=measured()),
+        cell("heads", 0.8, 0.5, measured=measured(1.25)),
+        cell("weights", 0.8, 0.5),
+    ]
+    content = shown(tmp_path, *cells)
+    (table,) = section(content, "Scores")["parts"]
     names = [column["name"] for column in table["columns"]]
     at = names.index("parameters shipped")
-    assert names[at : at + 3] == ["parameters shipped", "MB on disk", "latency"]
-    shipped = [row["values"][at : at + 3] for row in table["rows"]]
-    assert shipped == [
-        [1_000_000, 4.0, pytest.approx(20)],
-        [600_000, 2.4, pytest.approx(12)],
-        [None, None, None],
-    ]
+    assert names[at:] == [
+        "parameters shipped", "MB on disk", "speed-up, batch 1", "speed-up, batch 32", "ms, batch 1", "ms, batch 32",
+    ]  # fmt: skip
+    dense, heads, weights = (row["values"][at:] for row in table["rows"])
+    assert dense == [1_000_000, 4.0, None, None, None, None]
+    assert heads[:2] == [800_000, 3.2]
+    assert (heads[2]["value"], heads[2]["low"], heads[2]["high"]) == (1.25, 1.2, 1.3)
+    assert heads[4:] == ["10 → 8", "200 → 160"]
+    assert weights == [None] * 6
+    (matching,) = section(content, "Matching tickets")["parts"]
+    assert matching["rows"][0]["values"][3]["value"] == 1.25
 
 
-def test_a_study_of_one_recipe_shows_its_phases_too(folder, tmp_path):
-    result = Result.load(folder)
-    study = {**result.content, "recipe": {"name": "rich", "recipes": [result.content["recipe"]]}}
-    text = write_report(Result(study, tmp_path)).read_text()
-    assert section(content_of(text), "Phase transition")["parts"]
+def test_phases_of_several_runs_are_told_apart(folder, tmp_path):
+    rich_result(tmp_path / "again", tmp_path / "store").save()
+    content = content_of(report([folder, tmp_path / "again"], tmp_path / "both.html").read_text())
+    charts = section(content, "Phase transition")["parts"]
+    assert [chart["facets"]["run"] for chart in charts] == [folder.name, "again"]
 
 
 def test_a_study_of_which_nothing_was_finished_shows_what_failed(tmp_path):
-    failure = {
-        "stage": "train/abc",
-        "label": "fine-tune",
-        "reason": "out of memory",
-        "log": "x.log",
-        "cells": ["a", "b"],
-    }
-    content = content_of(write_report(simple(tmp_path, failures=[failure])).read_text())
+    failure = FailureRecord(
+        stage="train/abc", label="fine-tune", reason="out of memory", log="x.log", cells=["a", "b"]
+    )
+    content = shown(tmp_path, failures=[failure])
     assert [one["title"] for one in content["sections"]] == ["What failed", "Recipe and versions"]
     (table,) = section(content, "What failed")["parts"]
     assert table["rows"][0]["values"] == ["train/abc", "fine-tune", "out of memory", "x.log", 2]

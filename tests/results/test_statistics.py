@@ -1,14 +1,12 @@
 """Statistics against scipy, closed forms and brute force."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tombola.results.statistics import holm, mcnemar, paired_t, pareto, sign_flips, spread
+from tombola.results.statistics import holm, mcnemar, paired_t, pareto, sign_flips
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -63,28 +61,3 @@ def test_the_frontier_is_what_no_other_point_beats(points):
     for index, one in enumerate(points):
         beaten = any(all(a >= b for a, b in zip(o, one, strict=True)) and o != one for o in points)
         assert kept[index] == (not beaten)
-
-
-def test_the_interval_over_seeds_is_the_bootstraps():
-    values = [0.7, 0.8, 0.9]
-    found = spread([{"value": value, "stderr": 0.01} for value in values])
-    assert (found["seeds"], found["mean"]) == (3, pytest.approx(0.8))
-    assert found["std"] == pytest.approx(0.1)
-    means = [np.mean(draw) for draw in itertools.product(values, repeat=3)]
-    assert (found["low"], found["high"]) == tuple(
-        pytest.approx(np.quantile(means, q, method="inverted_cdf")) for q in (0.025, 0.975)
-    )
-
-
-def test_one_seed_has_wilsons_interval_of_its_examples():
-    found = spread([{"value": 0.05, "stderr": 0.049, "n": 20, "method": "binomial"}])
-    assert found["std"] is None
-    assert (found["low"], found["high"]) == (pytest.approx(0.0089, abs=1e-4), pytest.approx(0.2361, abs=1e-4))
-
-
-def test_one_seed_of_another_metric_has_the_interval_of_its_standard_error():
-    found = spread([{"value": 0.8, "stderr": 0.02, "n": 50, "method": "bootstrap of 500"}])
-    assert (found["low"], found["high"]) == (
-        pytest.approx(0.8 - 1.96 * 0.02, abs=1e-5),
-        pytest.approx(0.8 + 1.96 * 0.02, abs=1e-5),
-    )

@@ -7,7 +7,7 @@ from tests.shrink.masks import half
 from tests.tiny import tiny
 from tombola.cli.tables import scaled
 from tombola.masks import Mask, Units
-from tombola.shrink import Sizes, compare, count_flops, measure, shrink
+from tombola.shrink import RandomTokens, Sizes, Speedup, compare, count_flops, measure, shrink
 from tombola.shrink.inputs import random_inputs
 
 TOKENS, HIDDEN = 10, 16
@@ -40,27 +40,51 @@ def test_flops_of_bert_by_hand(implementation: str) -> None:
 def test_bytes_are_those_of_the_file_without_its_header(tmp_path: Path) -> None:
     for head in ("sequence-classification", "masked-lm"):
         model = tiny("bert", head)
-        (sizes,) = measure(model, batch_sizes=(), length=8)
+        (sizes,), _ = measure(model, batch_sizes=())
         model.save_pretrained(tmp_path)
         content = (tmp_path / "model.safetensors").read_bytes()
         assert sizes.bytes == len(content) - 8 - int.from_bytes(content[:8], "little")
 
 
 def test_models_are_measured_side_by_side() -> None:
-    model = tiny("bert")
-    before, after = measure(
-        model, shrink(model, half(model, "layer")), batch_sizes=(1, 2), length=8, rounds=2
+    model = tiny("bert").train()
+    (before, after), (speedup,) = measure(
+        model, shrink(model, half(model, "layer")), batch_sizes=(1, 2), texts=RandomTokens(8), rounds=3
     )
-    assert set(before.latency) == set(after.latency) == {1, 2}
-    assert all(seconds > 0 for seconds in [*before.latency.values(), *after.latency.values()])
+    assert set(before.latency) == set(after.latency) == set(speedup) == {1, 2}
+    assert all(found.low <= found.ratio <= found.high for found in speedup.values())
     assert (before.parameters, before.flops) > (after.parameters, after.flops)
+    assert before.flops == count_flops(model, 1, 8)
+    assert (before.length, before.texts) == (8, "random tokens, 8 a text")
+    assert (
+        (before.threads, before.device) == (after.threads, after.device) == (torch.get_num_threads(), "cpu")
+    )
+    assert model.training
+
+
+def test_a_dense_model_alone_has_no_speedup() -> None:
+    sizes, speedups = measure(tiny("bert"), batch_sizes=(1,), rounds=1)
+    assert (len(sizes), speedups) == (1, [])
+    assert sizes[0].length == 62  # of 64 positions, two of which some families do not use
+
+
+def test_a_decoder_without_a_padding_token_is_measured_in_batches() -> None:
+    model = tiny("gpt2", pad_token_id=None)
+    (sizes,), _ = measure(model, batch_sizes=(2,), rounds=1)
+    assert set(sizes.latency) == {2}
+    assert model.config.pad_token_id is None
 
 
 def test_comparison() -> None:
-    before = Sizes(parameters=100, flops=400, bytes=300, length=8, latency={1: 0.5, 32: 3.0})
-    after = Sizes(parameters=50, flops=100, bytes=200, length=8, latency={1: 0.25, 32: 1.0})
-    assert [row.ratio for row in compare(before, after)] == [2.0, 4.0, 1.5, 2.0, 3.0]
-    assert compare(before, after)[-1].what == "time of a batch of 32"
+    common = {"length": 8, "texts": "random tokens, 8 a text", "threads": 2, "device": "cpu"}
+    before = Sizes(parameters=100, flops=400, bytes=300, latency={1: 0.5, 32: 3.0}, **common)
+    after = Sizes(parameters=50, flops=100, bytes=200, latency={1: 0.25, 32: 1.0}, **common)
+    speedup = {1: Speedup(ratio=1.9, low=1.8, high=2.1), 32: Speedup(ratio=2.5, low=2, high=4, busy="busy")}
+    rows = compare(before, after, speedup)
+    assert [row.ratio for row in rows] == [2.0, 4.0, 1.5, 1.9, 2.5]
+    assert [(row.low, row.high) for row in rows] == [(None, None)] * 3 + [(1.8, 2.1), (2, 4)]
+    assert (rows[-1].what, rows[-1].before, rows[-1].after) == ("time of a batch of 32", 3.0, 1.0)
+    assert rows[-1].speedup == speedup[32]
 
 
 def test_random_inputs() -> None:

@@ -1,19 +1,23 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.shrink.masks import half
 from tests.tiny import tiny, token_ids
 from tests.words import word_tokenizer
+from tests.world import World
 from tombola.errors import ModelError, TombolaError
 from tombola.masks import Mask
-from tombola.shrink import modules, unpack
+from tombola.models.loading import load_tokenizer
+from tombola.shrink import RandomTokens, count_flops, modules, unpack
 from tombola.tickets.shrinking import Shrinkage, pack_ticket, shrink_ticket
+from tombola.tickets.texts import texts_of
 
-FAST = {"batch_sizes": (1,), "length": 16}
+FAST = {"batch_sizes": (1,), "length": 16, "rounds": 1}
 
 
 @pytest.fixture
@@ -23,7 +27,6 @@ def ticket(tmp_path: Path) -> Path:
     model = tiny("mpnet")
     model.save_pretrained(folder)
     word_tokenizer(["a fine film"]).save_pretrained(folder)
-    (folder / "ticket.json").write_text("{}")
     half(model, "head+ffn", empty=0).save(folder / "mask.safetensors")
     return folder
 
@@ -37,6 +40,9 @@ def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
     assert report.after.bytes == (output / "model.safetensors").stat().st_size < report.before.bytes
     assert report.before.bytes == (ticket / "model.safetensors").stat().st_size
     assert {row.what.split()[0] for row in report.rows} == {"parameters", "FLOPs", "size", "time"}
+    assert report.rows[-1].speedup == report.speedup[1]
+    assert report.after.texts == "random tokens, 16 a text"
+    assert report.recipe is None
     assert Shrinkage.model_validate_json((output / "shrinkage.json").read_text()) == report
     json.dumps(report.model_dump(mode="json"))
 
@@ -50,6 +56,54 @@ def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
     names = {file.name for file in output.iterdir()}
     assert not names & {"ticket.json", "mask.safetensors"}
     assert not list(output.parent.glob("*.partial"))
+
+
+def test_a_ticket_that_knows_its_task_is_timed_on_its_texts(world: World, tmp_path: Path) -> None:
+    ticket = known_ticket(world, tmp_path / "ticket", evaluate={"on": ["other"]}, data={"evaluation": 20})
+    report = shrink_ticket(ticket, tmp_path / "smaller", batch_sizes=(2,), rounds=1)
+    assert report.before.texts == report.after.texts
+    assert report.before.texts.startswith("20 texts of tiny/other, ")
+    assert report.before.length == 6  # three to six words, and two special tokens
+    assert report.before.flops == count_flops(
+        AutoModelForSequenceClassification.from_pretrained(ticket), 1, 6
+    )
+    assert not (tmp_path / "smaller" / "ticket.json").exists()
+    config = AutoConfig.from_pretrained(tmp_path / "smaller")
+    assert texts_of(tmp_path / "smaller", config).about == report.before.texts
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"task": "sst2", "data": {"folder": "/none"}}, "no texts of the task: The data folder /none does"),
+        ({"task": "nonsense"}, "no texts of the task: unknown task 'nonsense'"),
+        ({"data": {"train": "all"}}, "no texts of the task: data.train"),
+    ],
+)
+def test_without_the_data_random_tokens_are_taken_and_it_is_said_why(
+    world: World, tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    ticket = known_ticket(world, tmp_path / "ticket", **changes)
+    texts = texts_of(ticket, AutoConfig.from_pretrained(ticket))
+    assert isinstance(texts, RandomTokens)
+    assert texts.about.startswith(f"random tokens, 62 a text ({reason}")
+
+
+def test_a_model_that_is_no_ticket_does_not_know_its_task(world: World) -> None:
+    texts = texts_of(world.model, AutoConfig.from_pretrained(world.model))
+    assert texts.about == "random tokens, 62 a text (the model does not know its task)"
+
+
+def known_ticket(world: World, folder: Path, **changes: Any) -> Path:
+    """A ticket of heads with its recipe."""
+    tokenizer = load_tokenizer(world.model)
+    model = tiny("bert", vocab_size=len(tokenizer))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    half(model, "head").save(folder / "mask.safetensors")
+    recipe = world.recipe(**changes)
+    (folder / "ticket.json").write_text(json.dumps({"format": 1, "recipe": recipe}))
+    return folder
 
 
 def test_an_existing_folder_is_not_overwritten(ticket: Path, tmp_path: Path) -> None:

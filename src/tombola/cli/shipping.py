@@ -62,10 +62,10 @@ def export(
     """
     from tombola.cli import console, tables
     from tombola.foundations.quiet import quiet
-    from tombola.shrink import export_onnx
+    from tombola.tickets.exporting import export_folder
 
     with quiet():
-        done = export_onnx(model, output, int8=int8)
+        done = export_folder(model, output, int8=int8)
     console.out.print(tables.export_table(done))
     console.say("written", done.path)
     if done.int8:

@@ -73,3 +73,19 @@ def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
             members = np.array([one == value for one in values])
             found[f"{task.headline}/{value}"] = metrics[task.headline](logits[members], labels[members])
     return found
+
+
+def constant_score(split: Split) -> float | None:
+    """The headline score of the best constant prediction: one class for all, or one number.
+
+    None for questions and passages, which have no constant answer.
+    """
+    task, labels = split.task, np.asarray(split.labels)
+    if task.kind == "regression":
+        guesses = [np.full((len(labels), 1), labels.mean())]
+    elif task.labels is not None and task.kind == "classification":
+        answers = np.eye(len(task.labels))
+        guesses = [np.tile(answer, (len(labels), 1)) for answer in answers]
+    else:
+        return None
+    return max(metrics[task.headline](guess, labels).value for guess in guesses)

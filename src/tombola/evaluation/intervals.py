@@ -1,8 +1,8 @@
 """How sure a number is: intervals for shares, for means over seeds, and for anything by the bootstrap."""
 
 from collections.abc import Callable, Sequence
-from math import nan, sqrt
-from statistics import NormalDist
+from math import comb, nan, sqrt
+from statistics import NormalDist, median
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,14 @@ class MeanInterval(NamedTuple):
 
     mean: float
     std: float
+    low: float
+    high: float
+
+
+class MedianInterval(NamedTuple):
+    """A median and its confidence interval."""
+
+    median: float
     low: float
     high: float
 
@@ -47,6 +55,31 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
 
     half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * std / sqrt(len(values))
     return MeanInterval(mean, std, mean - half, mean + half)
+
+
+def median_interval(values: Sequence[float], level: float = 0.95) -> MedianInterval:
+    """The median and the interval that inverts the sign test, which holds for values of any distribution.
+
+    The interval goes from the k-th smallest to the k-th largest value, for the largest k that keeps the level. Fewer
+    than `fewest_for_median(level)` values reach no such level: the interval is then their range.
+    """
+    if len(values) == 0:
+        raise TombolaError("A median needs at least one value.")
+    ordered, n = sorted(values), len(values)
+    k = outside = 0  # the median is below the k-th smallest value in `outside` of 2 ** n equally likely cases
+    while 2 * (outside + comb(n, k)) <= (1 - level) * 2**n:
+        outside += comb(n, k)
+        k += 1
+    k = max(k, 1)
+    return MedianInterval(median(ordered), ordered[k - 1], ordered[n - k])
+
+
+def fewest_for_median(level: float = 0.95) -> int:
+    """The fewest values whose range holds their distribution's median with this confidence."""
+    n = 1
+    while (1 - level) * 2**n < 2:
+        n += 1
+    return n
 
 
 def bootstrap(

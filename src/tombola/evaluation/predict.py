@@ -55,7 +55,7 @@ def each_batch(
     precision: Precision,
 ) -> None:
     """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits."""
-    with _evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
+    with evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
         for members in batches(encoded.lengths, batch_tokens):
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
@@ -70,7 +70,7 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _evaluating(model: "PreTrainedModel", pad_id: int) -> Iterator[None]:
+def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
     """The model in eval mode, and with a padding token if it lacks one (decoders look for it); both put back after."""
     training, own = model.training, model.config.pad_token_id
     model.eval()

@@ -10,7 +10,7 @@ from tombola.bias.settings import BiasFile
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.settings import CrossEntropyLoss
-from tombola.pipeline.references import DataSource, FileSource, ModelSource
+from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_data, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
@@ -27,7 +27,6 @@ from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
 from tombola.tasks.mixing import Mixed
-from tombola.tasks.targets import find_target
 from tombola.training.settings import TrainSettings
 
 
@@ -49,20 +48,7 @@ class StageBuilder:
         self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
     ) -> DataSource:
         """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
-        data = self.recipe.data
-        task, split = find_target(on, self.recipe.task)
-        own = task == self.recipe.task
-        return DataSource.find(
-            task,
-            split,
-            data.folder,
-            limit,
-            data.seed,
-            holdout=data.holdout if own else None,
-            synthetic_bias=data.synthetic_bias if own else None,
-            mix=tuple(mix),
-            predicted_in=predicted_in,
-        )
+        return find_data(self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
 
     def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
         """The training data, without what the bias model's file leaves out."""
@@ -220,8 +206,17 @@ class StageBuilder:
 
     def measure(self, model: ModelStage[Any], mask: MaskStage | None) -> Measure:
         """Size and speed of the model, shrunk by its mask."""
-        assert self.recipe.measure is not None
-        return Measure(model=model, mask=mask, measure=self.recipe.measure)
+        settings = self.recipe.measure
+        assert settings is not None
+        if settings.length is not None:
+            return Measure(model=model, mask=mask, measure=settings)
+        return Measure(
+            model=model,
+            mask=mask,
+            measure=settings,
+            data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
+            max_length=self.recipe.train.max_length,
+        )
 
 
 def _own_task(settings: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from tombola.errors import DataError, RecipeError
 from tombola.foundations.caching import cached_in_run
 from tombola.models.finding import find_model
+from tombola.recipe.sections import DataSettings
 from tombola.store.stage import Reference
 from tombola.tasks import HOLDOUT, Split, Task
 from tombola.tasks.mixing import Mixed, mix_in
 from tombola.tasks.synthetic import SyntheticBias, biased
-from tombola.tasks.targets import find_target
+from tombola.tasks.targets import all_targets, find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Pooler = Literal["own", "new"]
+
+TEXTS = 512
+"""Texts that models are timed on, at most."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,51 @@ class FileSource(Reference):
             raise DataError(f"{key}: there is no file {file}")
         with open(file, "rb") as content:
             return cls(str(file), hashlib.file_digest(content, "blake2b").hexdigest()[:32])
+
+
+def find_data(
+    settings: DataSettings,
+    task: str,
+    on: str,
+    limit: int | None,
+    mix: Sequence[Mixed] = (),
+    predicted_in: str | None = None,
+) -> DataSource:
+    """The data that `on` means to a recipe: a split of its task, or `task` or `task/split` of another.
+
+    Args:
+        settings: The recipe's `data`.
+        task: The recipe's task.
+        on: The name of the data.
+        limit: Size of a random subset.
+        mix: Other data to mix in.
+        predicted_in: A file of a bias model's predictions: examples that it does not have are left out.
+    """
+    name, split = find_target(on, task)
+    own = name == task
+    return DataSource.find(
+        name,
+        split,
+        settings.folder,
+        limit,
+        settings.seed,
+        holdout=settings.holdout if own else None,
+        synthetic_bias=settings.synthetic_bias if own else None,
+        mix=tuple(mix),
+        predicted_in=predicted_in,
+    )
+
+
+def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSource:
+    """Texts to time models on: some of those that a recipe evaluates on first, or trains on if it does not evaluate.
+
+    Args:
+        settings: The recipe's `data`.
+        task: The recipe's task.
+        on: The recipe's `evaluate.on`.
+    """
+    targets = all_targets(tuple(on), task) or ["train"]
+    return find_data(settings, task, targets[0], min(TEXTS, settings.evaluation or TEXTS))
 
 
 @cached_in_run

@@ -92,7 +92,9 @@ class AttackSettings(Settings):
 
 
 class MeasureSettings(Settings):
-    """On what the size and the speed of the result are measured, beside the dense model's."""
+    """On what the size and the speed of the result are measured, in turns with the dense model."""
 
     batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
-    length: int = Field(128, gt=0, description="tokens of a text")
+    length: int | None = Field(
+        None, gt=0, description="tokens of a text; if not set, the texts that the result is evaluated on"
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from tombola.attacks.report import AttackReport, Example
 from tombola.attacks.text import Text
+from tombola.errors import TombolaError
 from tombola.report.parts import Facets, Section, Sentence, Sentences
 from tombola.report.rows import facets, model
 from tombola.results.result import Result
@@ -18,10 +18,11 @@ SHOWN = 8
 
 def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: Store) -> Section | None:
     """What attacks did to texts: those of a result's cells, and those that were run by themselves."""
-    found = [
-        *(_of_cells(result, store) if result else []),
-        *((name, report, {}) for name, report in attacks.items()),
-    ]
+    found: list[tuple[str, AttackReport, Facets]] = []
+    missing: list[str] = []
+    if result is not None:
+        _read_cells(result, store, found, missing)
+    found += [(name, report, {}) for name, report in attacks.items()]
     parts = [
         Sentences(f"{report.attack} on {name}", list(_sentences(report, where)))
         for name, report, where in found
@@ -31,21 +32,22 @@ def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: 
         f"Up to {SHOWN} texts for each attack and model, whose label changed with the marked words; the label before "
         "and after, and the queries that it took."
     )
-    return Section("Attacked sentences", note, parts) if parts else None
+    remarks = (
+        [f"The texts of {', '.join(missing)} are not shown: they are not in the store."] if missing else []
+    )
+    return Section("Attacked sentences", note, parts, remarks) if parts or remarks else None
 
 
-def _of_cells(result: Result, store: Store) -> Iterator[tuple[str, AttackReport, Facets]]:
-    for cells in result.groups():
-        row = result.summary(cells)
-        for folder in _folders(cells[0]["stages"].get("attacks", {}).values(), store):
-            yield model(row), AttackReport.load(folder), facets(row)
-
-
-def _folders(keys: Iterable[str], store: Store) -> Iterator[Path]:
-    """The stages that are still in the store: it may have been cleared since the run."""
-    for key in keys:
-        if (folder := store.root / "attack" / key).is_dir():
-            yield folder
+def _read_cells(
+    result: Result, store: Store, found: list[tuple[str, AttackReport, Facets]], missing: list[str]
+) -> None:
+    """Read the attacks of each row's first seed; the store may have been cleared since the run."""
+    for row in result.summaries():
+        for attack, stage in row.cells[0].stages.attacks.items():
+            try:
+                found.append((model(row), AttackReport.load(store.open(stage)), facets(row)))
+            except TombolaError:
+                missing.append(f"{attack} on {model(row)}")
 
 
 def _sentences(report: AttackReport, where: Facets) -> Iterator[Sentence]:

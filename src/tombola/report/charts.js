@@ -66,9 +66,11 @@ function tooltip(write) {
 }
 
 const share = (value) => `${+(100 * value).toFixed(1)} %`;
+const AXES = { percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
 
 function drawCurves(part) {
-  const writeX = part.x_format === "percent" ? share : (value) => String(value);
+  const writeX = AXES[part.x_format];
+  const writeY = AXES[part.y_format];
   const lines = (shown) => [
     ["line", part.x, part.y, "low", "high", "note"],
     ...part.series.filter((one) => shown(one.facets)).flatMap((one) => one.points.map((point) => [one.name, point.x, point.y, point.low, point.high, point.ring])),
@@ -82,9 +84,9 @@ function drawCurves(part) {
     const shifts = apart(series, least, most, height - 58);
     return {
       ...frame(width),
-      tooltip: { ...tooltip((found) => curveTip(part, found, writeX)), trigger: "axis" },
+      tooltip: { ...tooltip((found) => curveTip(part, found, writeX, writeY)), trigger: "axis" },
       xAxis: axis(part.x, writeX, { nameGap: 26, min: part.x_format === "percent" ? 0 : 1, max: widest, minInterval: part.x_format === "count" ? 1 : 0, splitLine: { show: false } }),
-      yAxis: axis("", share, { min: least, max: most, interval }),
+      yAxis: axis("", writeY, { min: least, max: most, interval }),
       series: series.flatMap((one, index) => curveSeries(one, widest, part, shifts[index])),
     };
   };
@@ -141,13 +143,13 @@ function curveSeries(one, widest, part, shift) {
   ];
 }
 
-function curveTip(part, found, writeX) {
+function curveTip(part, found, writeX, writeY) {
   const tip = element("div", { class: "tip" }, element("b", {}, `${part.x} ${writeX(found[0].axisValue)}`));
   for (const hit of found.filter((one) => one.seriesId.startsWith("line "))) {
     const one = part.series.find((series) => series.name === hit.seriesName);
     const point = one.level ? one.points[0] : one.points[hit.dataIndex];
     tip.append(element("div", {}, element("span", { class: "swatch", "--own": `var(${inkOf(one, part)})` }),
-      `${one.name} ${share(point.y)} (${share(point.low)} to ${share(point.high)})${point.ring ? `, ${point.ring}` : ""}`));
+      `${one.name} ${writeY(point.y)} (${writeY(point.low)} to ${writeY(point.high)})${point.ring ? `, ${point.ring}` : ""}`));
   }
   return tip;
 }
@@ -166,7 +168,7 @@ function drawFrontier(part) {
     return {
       ...frame(width), grid: { ...frame(width).grid, left: 64, right: 30 },
       tooltip: { ...tooltip((hit) => spotTip(part, hit.data.spot)), trigger: "item" },
-      xAxis: axis(part.x, share, { nameGap: 26 }), yAxis: axis(part.y, share, { nameGap: 46 }),
+      xAxis: axis(part.x, AXES[part.x_format], { nameGap: 26 }), yAxis: axis(part.y, AXES[part.y_format], { nameGap: 46 }),
       series: [
         { type: "line", id: "front", step: "end", silent: true, symbol: "none", data: front.map((spot) => [spot.x, spot.y]), lineStyle: { color: cssColour("--soft"), type: "dotted" } },
         { type: "scatter", id: "spots", data: spots.map(item), z: 3 },
@@ -178,7 +180,7 @@ function drawFrontier(part) {
 
 function spotTip(part, spot) {
   return element("div", { class: "tip" }, element("b", {}, spot.name),
-    element("div", {}, `${part.x} ${share(spot.x)}`), element("div", {}, `${part.y} ${share(spot.y)}`),
+    element("div", {}, `${part.x} ${AXES[part.x_format](spot.x)}`), element("div", {}, `${part.y} ${AXES[part.y_format](spot.y)}`),
     ...Object.entries(spot.details).map(([name, value]) => element("div", {}, `${name} ${value}`)),
     spot.front ? element("div", { class: "soft" }, "on the frontier") : null);
 }

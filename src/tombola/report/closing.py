@@ -10,27 +10,22 @@ from tombola.results.result import Result
 
 def failed(result: Result) -> Section | None:
     """The stages of a study that failed, and the cells that are missing for it."""
-    failures = result.content.get("failures", [])
     columns = [
         Column("stage"),
         Column("what"),
-        Column("reason"),
+        Column("reason", "prose"),
         Column("log"),
         Column("cells missing", "count"),
     ]
-    rows = [
-        Row([one["stage"], one["label"], one["reason"], one["log"], len(one["cells"])]) for one in failures
-    ]
+    rows = [Row([one.stage, one.label, one.reason, one.log, len(one.cells)]) for one in result.failures]
     note = "The same command tries these again; nothing that is finished is run anew."
     return Section("What failed", note, [Table("failures", columns, rows)]) if rows else None
 
 
 def recipe(result: Result) -> Section:
     """The recipe as it was run, and the versions of what ran it."""
-    text = yaml.safe_dump(
-        result.content["recipe"], sort_keys=False, allow_unicode=True, default_flow_style=None
-    )
-    versions = [Row([package, number]) for package, number in result.content["versions"].items()]
+    text = yaml.safe_dump(result.record.recipe, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    versions = [Row([package, number]) for package, number in result.record.versions.items()]
     parts: list[Part] = [
         Listing("recipe", text),
         Table("versions", [Column("package"), Column("version")], versions),

@@ -1,22 +1,26 @@
-"""Lines: scores against sparsity, robustness over epochs, the phases of a lottery."""
+"""Lines: scores against sparsity, robustness over epochs."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from tombola.evaluation.intervals import mean_interval
+from tombola.pipeline.stages.attack import Attacked
 from tombola.report.parts import Curves, Point, Section, Series
-from tombola.report.rows import facets, line, model, named, place, places, point
-from tombola.results.result import Result, Summary
+from tombola.report.rows import facets, line, model, point, score_format, title, words
+from tombola.results.collecting import attack_score
+from tombola.results.doubts import nothing_to_match
+from tombola.results.matching import sparsest, standing
+from tombola.results.result import Result
+from tombola.results.summary import Summary, by_baseline, estimate_scores
 
 
 def against_sparsity(result: Result) -> Section | None:
-    """Every score against the share of weights removed, a chart for each data set and place of the grid."""
+    """Every score against the share of weights removed, a chart for each data set and baseline."""
     charts = [
         chart
-        for here in places(result.summaries())
+        for rows in by_baseline(result.summaries())
         for on in result.targets
-        if (chart := _chart(result, on, here))
+        if (chart := _chart(result, on, [row for row in rows if on in row.scores]))
     ]
     note = (
         "Bands are 95 % intervals and the dashed line is the dense model. A ring marks the sparsest ticket of its "
@@ -25,11 +29,10 @@ def against_sparsity(result: Result) -> Section | None:
     return Section("Score against sparsity", note, charts) if charts else None
 
 
-def _chart(result: Result, on: str, here: dict[str, str]) -> Curves | None:
-    rows = [row for row in result.summaries() if on in row.scores and place(row) == here]
+def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
     if len({row.sparsity for row in rows}) < 2:
         return None
-    matches = {one.variant: one.within for one in reversed(result.matching(on)) if _words(one.place) == here}
+    ringed = _matching(result, on, rows)
     lines: dict[str, list[Summary]] = {}
     for row in rows:
         lines.setdefault(line(row), []).append(row)
@@ -37,28 +40,40 @@ def _chart(result: Result, on: str, here: dict[str, str]) -> Curves | None:
         Series(
             name,
             [
-                point(row, on, "matches" if row.sparsity and matches.get(row.variant) == row.sparsity else "")
+                point(row, on, "matches" if row in ringed else "")
                 for row in sorted(own, key=lambda row: row.sparsity)
             ],
             facets(own[0]),
-            level=all(row.sparsity == 0 for row in own),
+            level=all(row.dense for row in own),
         )
         for name, own in lines.items()
     ]
-    title = " · ".join(part for part in (named(here), on) if part)
-    return Curves(title, "weights removed", result.headline(on), series, facets=here)
+    metric, axes = rows[0].metrics[on], words(rows[0].baseline_key)
+    return Curves(
+        title(axes, on), "weights removed", metric, series, facets=axes, y_format=score_format(metric)
+    )
+
+
+def _matching(result: Result, on: str, rows: Sequence[Summary]) -> list[Summary]:
+    """The sparsest ticket of each variant that matches the first dense model."""
+    dense = next((row for row in rows if row.dense), None)
+    if dense is None or nothing_to_match(dense, on, result):
+        return []
+    good = [row for row in rows if not row.dense and standing(row, dense, on) != "below"]
+    variants = dict.fromkeys(row.variant for row in good)
+    best = (sparsest(row for row in good if row.variant == variant) for variant in variants)
+    return [row for row in best if row]
 
 
 def over_epochs(result: Result) -> Section | None:
     """Accuracy under attack after every epoch: longer training alone makes a model more robust."""
     charts = []
-    for attack in dict.fromkeys(name for cell in result.cells for name in cell.get("curves", {})):
-        series = []
-        for cells in result.groups():
-            runs = [cell["curves"][attack] for cell in cells if attack in cell.get("curves", {})]
-            if runs:
-                row = result.summary(cells)
-                series.append(Series(model(row), _epochs(runs), facets(row)))
+    for attack in dict.fromkeys(name for cell in result.cells for name in cell.curves):
+        series = [
+            Series(model(row), _epochs(runs), facets(row))
+            for row in result.summaries()
+            if (runs := [cell.curves[attack] for cell in row.cells if attack in cell.curves])
+        ]
         charts.append(Curves(attack, "epoch", "accuracy under attack", series, x_format="count"))
     note = (
         "Accuracy under attack of the model of every epoch, with 95 % intervals. Compare models that were trained "
@@ -67,18 +82,9 @@ def over_epochs(result: Result) -> Section | None:
     return Section("Robustness over epochs", note, charts) if charts else None
 
 
-def _epochs(runs: list[list[dict[str, Any]]]) -> list[Point]:
-    """One seed has its binomial interval, several have that of their mean."""
+def _epochs(runs: Iterable[Sequence[Attacked]]) -> list[Point]:
     points = []
     for epoch, found in enumerate(zip(*runs, strict=True), start=1):
-        if len(found) == 1:
-            low, high = found[0]["accuracy_under_attack_interval"]
-            points.append(Point(epoch, found[0]["accuracy_under_attack"], low, high))
-        else:
-            mean, _, low, high = mean_interval([one["accuracy_under_attack"] for one in found])
-            points.append(Point(epoch, mean, low, high))
+        score = estimate_scores([attack_score(one) for one in found])
+        points.append(Point(epoch, score.mean, score.low, score.high))
     return points
-
-
-def _words(axes: dict[str, Any]) -> dict[str, str]:
-    return {axis: str(value) for axis, value in axes.items()}

@@ -19,11 +19,13 @@ function button(label, press, attributes = {}) {
 
 const FORMATS = {
   text: (value) => String(value),
+  prose: (value) => String(value),
   percent: (value) => (100 * value).toFixed(1),
   sparsity: (value) => value === 0 ? "dense" : (100 * value).toFixed(1),
   count: (value) => Math.round(value).toLocaleString("en-GB"),
   number: (value) => value.toFixed(1),
-  milliseconds: (value) => `${value.toPrecision(3)} ms`,
+  correlation: (value) => value.toFixed(3).replace("-", "−"),
+  ratio: (value) => `${value.toFixed(2)} ×`,
 };
 
 function signed(value, digits) {

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from tombola.report.parts import Frontier, Section, Spot
-from tombola.report.rows import facets, line, named, place, places
-from tombola.results.result import Result, Summary
-from tombola.results.statistics import pareto
+from tombola.report.rows import facets, line, score_format, title, words
+from tombola.results.formatting import write_share
+from tombola.results.frontier import front
+from tombola.results.result import Result
+from tombola.results.summary import Summary, by_baseline
 
 
 def frontier(result: Result) -> Section | None:
-    """Clean score against every other aim, a chart for each and for each place of the grid."""
+    """Clean score against every other aim, a chart for each and for each baseline."""
     charts: list[Frontier] = []
-    clean = next((on for on in result.targets if result.family(on) == "clean"), None)
+    clean = next((on for on in result.targets if result.condition(on) == "clean"), None)
     if clean is None:
         return None
-    for here in places(result.summaries()):
-        rows = [row for row in result.summaries() if clean in row.scores and place(row) == here]
+    for group in by_baseline(result.summaries()):
+        rows = [row for row in group if clean in row.scores]
         if len(rows) > 2:
             aims: list[str | None] = [
-                on for on in result.targets if result.family(on) != "clean" and _all(rows, on)
+                on
+                for on in result.targets
+                if result.condition(on) != "clean" and all(on in row.scores for row in rows)
             ]
-            charts += [_chart(rows, clean, on, here) for on in aims or [None]]
+            charts += [_chart(rows, clean, on) for on in aims or [None]]
     note = (
         "Up and to the right is better. The dotted line joins the models that none beats in both; point at one to "
         "read it."
@@ -30,29 +34,27 @@ def frontier(result: Result) -> Section | None:
     return Section("Trade-offs", note, charts) if charts else None
 
 
-def _all(rows: list[Summary], on: str) -> bool:
-    return all(on in row.scores for row in rows)
-
-
-def _chart(rows: list[Summary], clean: str, on: str | None, here: dict[str, str]) -> Frontier:
+def _chart(rows: Sequence[Summary], clean: str, on: str | None) -> Frontier:
     """Against robustness on `on`, or against sparsity where that is None."""
-    aims = [
-        (row.sparsity if on is None else row.scores[on]["mean"], row.scores[clean]["mean"]) for row in rows
-    ]
+    aims = [(row.sparsity if on is None else row.scores[on].mean, row.scores[clean].mean) for row in rows]
     spots = [
         Spot(
             line(row),
             *aim,
-            front=bool(front),
-            details=_details(row),
+            front=kept,
+            details={"sparsity": write_share(row.sparsity), "seeds": str(row.seeds)},
             facets=facets(row),
         )
-        for row, aim, front in zip(rows, aims, pareto(np.array(aims)), strict=True)
+        for row, aim, kept in zip(rows, aims, front(aims), strict=True)
     ]
     x = "weights removed" if on is None else on
-    title = " · ".join(part for part in (named(here), f"{clean} against {x}") if part)
-    return Frontier(title, x, clean, spots, here)
-
-
-def _details(row: Summary) -> dict[str, str]:
-    return {"sparsity": f"{row.sparsity:.0%}", "seeds": str(row.seeds)}
+    axes = words(rows[0].baseline_key)
+    return Frontier(
+        title(axes, f"{clean} against {x}"),
+        x,
+        clean,
+        spots,
+        axes,
+        x_format="percent" if on is None else score_format(rows[0].metrics[on]),
+        y_format=score_format(rows[0].metrics[clean]),
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tombola.attacks.report import AttackReport
 from tombola.errors import TombolaError
+from tombola.results.record import CellResult, RunRecord, StageCounts
 from tombola.results.result import RESULTS, Result
 
 
@@ -41,32 +41,35 @@ def combine(results: list[Result]) -> Result | None:
     if len(results) < 2:
         return results[0] if results else None
     names = _names(results)
-    cells = [
-        {
-            **cell,
-            "axes": {"run": name, **cell["axes"]},
-            "ticket": cell["ticket"] and str((result.folder / cell["ticket"]).resolve()),
-        }
-        for name, result in zip(names, results, strict=True)
-        for cell in result.cells
-    ]
-    content: dict[str, Any] = {
-        "name": " and ".join(names),
-        "about": " ".join(dict.fromkeys(result.content["about"] for result in results)),
-        "recipe": {name: result.content["recipe"] for name, result in zip(names, results, strict=True)},
-        "versions": {
-            package: number for result in results for package, number in result.content["versions"].items()
-        },
-        "cells": cells,
-        "failures": [failure for result in results for failure in result.content.get("failures", [])],
-    }
-    return Result(content, results[0].folder)
+    records = [result.record for result in results]
+    record = RunRecord(
+        name=" and ".join(names),
+        about=" ".join(dict.fromkeys(one.about for one in records)),
+        recipe={name: one.recipe for name, one in zip(names, records, strict=True)},
+        versions={package: number for one in records for package, number in one.versions.items()},
+        stages=StageCounts(
+            all=sum(one.stages.all for one in records), run_now=sum(one.stages.run_now for one in records)
+        ),
+        cells=[
+            _renamed(cell, name, result.folder)
+            for name, result in zip(names, results, strict=True)
+            for cell in result.cells
+        ],
+        failures=[failure for one in records for failure in one.failures],
+    )
+    return Result(record, results[0].folder)
+
+
+def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
+    """The cell of a run among those of others, with the whole path of its ticket."""
+    ticket = str((folder / cell.ticket).resolve()) if cell.ticket else None
+    return cell.model_copy(update={"axes": {"run": run, **cell.axes}, "ticket": ticket})
 
 
 def _names(results: list[Result]) -> list[str]:
     """The runs' names; their folders' names, or else whole paths, where two runs have one name."""
     choices = [
-        [result.content["name"] for result in results],
+        [result.name for result in results],
         [result.folder.resolve().name for result in results],
         [str(result.folder.resolve()) for result in results],
     ]

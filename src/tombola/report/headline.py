@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from tombola.report.parts import Column, Estimate, Row, Section, Table, Value
-from tombola.report.rows import SPARSITY, facets, short
-from tombola.report.speeds import Speed, read_speeds
-from tombola.results.result import Result, Summary
-
-_SPEED = [
-    Column("parameters shipped", "count", "size"),
-    Column("MB on disk", "number", "size"),
-    Column("latency", "milliseconds", "size"),
-]
+from tombola.report.rows import estimate, facets, score_format, words
+from tombola.results.formatting import SPARSITY, short_axis
+from tombola.results.record import UNDER_ATTACK
+from tombola.results.result import Result
+from tombola.results.summary import Summary, parameters_left
 
 
 def headline(result: Result) -> Section:
-    """Dense and tickets: sparsity, scores (clean, out of distribution, under attack), size, latency."""
-    rows, speeds = result.summaries(), read_speeds(result)
+    """Dense and tickets: sparsity, scores (clean, out of distribution, under attack), size, speed-up."""
+    rows = result.summaries()
     axes = list(dict.fromkeys(axis for row in rows for axis in row.axes if axis != SPARSITY))
-    timed = any(speeds)
+    batches = sorted({batch for row in rows for batch in row.speedup})
+    shipped = any(row.shipped for row in rows)
     columns = [
         Column("variant"),
-        *(Column(short(axis)) for axis in axes),
-        Column("sparsity", "sparsity"),
-        *(Column(_heading(result, on), "percent", result.family(on)) for on in result.targets),
+        *(Column(short_axis(axis)) for axis in axes),
+        Column("sparsity (prunable weights)", "sparsity"),
+        *(_score_column(result, on) for on in result.targets),
         Column("parameters left", "count", "size"),
-        *(_SPEED if timed else []),
+        *(
+            [Column("parameters shipped", "count", "size"), Column("MB on disk", "number", "size")]
+            if shipped
+            else []
+        ),
+        *(Column(f"speed-up, batch {batch}", "ratio", "speed") for batch in batches),
+        *(Column(f"ms, batch {batch}", "text", "speed") for batch in batches),
     ]
     values = [
         Row(
@@ -34,14 +37,17 @@ def headline(result: Result) -> Section:
                 *(str(row.axes.get(axis, "")) for axis in axes),
                 row.sparsity,
                 *(_estimate(row, on, rows) for on in result.targets),
-                row.left or _whole(row, rows),
-                *(_speed(speed) if timed else []),
+                parameters_left(row, rows),
+                *(_shipped(row) if shipped else []),
+                *(_speedup(row, batch) for batch in batches),
+                *(_milliseconds(row, batch) for batch in batches),
             ],
             facets(row),
         )
-        for row, speed in zip(rows, speeds, strict=True)
+        for row in rows
     ]
-    return Section("Scores", _note(result, rows, timed), [Table("scores", columns, values)])
+    note = _note(result, rows, shipped, bool(batches))
+    return Section("Scores", note, [Table("scores", columns, values)], result.notes)
 
 
 def matching(result: Result) -> Section | None:
@@ -50,65 +56,103 @@ def matching(result: Result) -> Section | None:
     found = result.matching(on)
     if not found:
         return None
-    axes = list(dict.fromkeys(axis for one in found for axis in one.place))
+    axes = list(dict.fromkeys(axis for one in found for axis in one.baseline_key))
+    batches = sorted({batch for one in found for batch in one.speedup})
     several = len({one.dense for one in found}) > 1
-    columns = [Column("variant"), *(Column(short(axis)) for axis in axes)]
-    columns += [Column("compared with")] if several else []
-    columns += [Column("within one deviation", "percent"), Column("not below the mean", "percent")]
+    noted = any(one.note for one in found)
+    spread = _spread(result.summaries())
+    columns = [
+        Column("variant"),
+        *(Column(short_axis(axis)) for axis in axes),
+        *([Column("compared with")] if several else []),
+        Column(f"within one {spread}", "percent"),
+        Column("not below the mean", "percent"),
+        *(Column(f"its speed-up, batch {batch}", "ratio") for batch in batches),
+        *([Column("note", "prose")] if noted else []),
+    ]
     rows = [
         Row(
             [
                 one.variant,
-                *(str(one.place.get(axis, "")) for axis in axes),
+                *(str(one.baseline_key.get(axis, "")) for axis in axes),
                 *([one.dense] if several else []),
                 one.within,
                 one.strict,
+                *(
+                    Estimate(ratio.ratio, ratio.low, ratio.high)
+                    if (ratio := one.speedup.get(batch))
+                    else None
+                    for batch in batches
+                ),
+                *([one.note or ""] if noted else []),
             ],
-            {"variant": one.variant, **{axis: str(value) for axis, value in one.place.items()}},
+            {"variant": one.variant, **words(one.baseline_key)},
         )
         for one in found
     ]
     note = (
-        f"The sparsest ticket of each variant that matches the dense model on {on}: its mean is at most one standard "
-        "deviation of the dense model's below the dense mean, or not below it at all. A dash: none does."
+        f"The sparsest ticket of each variant that matches the dense model on {on}: its score is at most one {spread} "
+        "of the dense model's below it, or not below it at all. In percent of the prunable weights removed; a dash: "
+        "none does."
     )
     return Section("Matching tickets", note, [Table("matching", columns, rows)])
 
 
-def _heading(result: Result, on: str) -> str:
+def _score_column(result: Result, on: str) -> Column:
     metric = result.headline(on)
-    return on if result.family(on) == "under attack" else f"{on}, {metric}"
+    name = on if metric == UNDER_ATTACK else f"{on}, {metric}"
+    return Column(name, score_format(metric), result.condition(on))
 
 
-def _speed(speed: Speed | None) -> list[Value]:
-    return [speed.parameters, speed.bytes / 1e6, speed.milliseconds] if speed else [None, None, None]
+def _shipped(row: Summary) -> list[Value]:
+    return [row.shipped.parameters, row.shipped.bytes / 1e6] if row.shipped else [None, None]
 
 
-def _whole(row: Summary, rows: list[Summary]) -> int | None:
-    """The parameters of the dense model, as its tickets know them."""
-    return next((other.parameters for other in rows if other.place == row.place and other.parameters), None)
+def _speedup(row: Summary, batch: int) -> Value:
+    found = row.speedup.get(batch)
+    return Estimate(found.ratio, found.low, found.high) if found else None
+
+
+def _milliseconds(row: Summary, batch: int) -> Value:
+    """The times behind a ratio, of the dense model and of the ticket in the same process."""
+    if row.shipped is None or batch not in row.speedup or batch not in row.shipped.milliseconds:
+        return None
+    dense, ticket = row.shipped.milliseconds[batch]
+    return f"{dense:.3g} → {ticket:.3g}"
 
 
 def _estimate(row: Summary, on: str, rows: list[Summary]) -> Estimate | None:
+    """A score, marked where it is above all rivals by more than their intervals."""
     if on not in row.scores:
         return None
-    score = row.scores[on]
-    rivals = [other.scores[on]["mean"] for other in rows if other.place == row.place and on in other.scores]
-    return Estimate(
-        score["mean"], score["low"], score["high"], best=len(rivals) > 1 and score["mean"] == max(rivals)
-    )
+    rivals = [
+        other.scores[on]
+        for other in rows
+        if other is not row and on in other.scores and other.shares_baseline(row)
+    ]
+    best = bool(rivals) and all(row.scores[on].low > rival.high for rival in rivals)
+    return estimate(row, on, best=best)
 
 
-def _note(result: Result, rows: list[Summary], timed: bool) -> str:
+def _spread(rows: list[Summary]) -> str:
+    return "standard deviation" if any(row.dense and row.seeds > 1 for row in rows) else "standard error"
+
+
+def _note(result: Result, rows: list[Summary], shipped: bool, timed: bool) -> str:
     seeds = max(row.seeds for row in rows)
-    precision = " and ".join(sorted({cell["precision"] for cell in result.cells}))
-    spread = f"Means over {seeds} seeds" if seeds > 1 else "Scores of one seed"
-    speed = (
-        " Shipped: structured tickets shrunk, others packed; latency is the median of the smallest batch."
-        if timed
-        else ""
-    )
-    return (
-        f"{spread} in percent, with 95 % intervals; the highest of each column is marked. Sparsity is the share of the "
-        f"prunable weights that is removed. Trained and evaluated in {precision}.{speed}"
-    )
+    precision = " and ".join(sorted({cell.precision for cell in result.cells}))
+    sentences = [
+        f"{f'Means over {seeds} seeds' if seeds > 1 else 'Scores of one seed'}, with 95 % intervals.",
+        "Shares are in percent, correlations are numbers.",
+        "A score is marked where its interval is above those of all others in its column.",
+        "Sparsity is the share of the prunable weights that is removed.",
+        f"Trained and evaluated in {precision}.",
+    ]
+    if shipped:
+        sentences.append("Shipped: structured tickets shrunk, others packed.")
+    if timed:
+        sentences.append(
+            "A speed-up is how many times faster a ticket is than the dense model, timed in turns in one process; "
+            "milliseconds are of that process, dense → ticket, and compare with no other row's."
+        )
+    return " ".join(sentences)

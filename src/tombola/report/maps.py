@@ -9,6 +9,7 @@ from typing import Any
 from tombola.masks import MASK, Mask
 from tombola.report.parts import Facets, Heatmap, Section
 from tombola.report.rows import facets, model
+from tombola.results.formatting import is_share
 from tombola.results.result import Result
 from tombola.tickets.comparison import Comparison
 
@@ -18,13 +19,17 @@ MANY = 16
 
 def transfer(result: Result) -> Section | None:
     """Scores under the masks of other tasks, less the dense model's."""
-    found = result.content.get("transfer")
+    found = result.transfer()
     if found is None:
         return None
     matrix = Heatmap(
-        "transfer", found["sources"], found["targets"], found["difference"], "mask of", signed=True, digits=1
+        "transfer", found.sources, found.targets, found.difference, "mask of", signed=True, digits=1
     )
-    note = f"Points above the dense model on {found['on']}: rows are where masks come from, columns what is trained."
+    unit = "Points" if is_share(found.metric) else "Hundredths"
+    note = (
+        f"{unit} of {found.metric} above the dense model on {found.on}: rows are where masks come from, columns what "
+        "is trained."
+    )
     return Section("Transfer", note, [matrix])
 
 
@@ -32,9 +37,9 @@ def masks(result: Result) -> list[Section]:
     """Where the tickets of a result are sparse, and how far they agree."""
     opened: dict[str, Mask] = {}
     filters: dict[str, Facets] = {}
-    for cells in result.groups():
-        row = result.summary(cells)
-        path = result.folder / cells[0]["ticket"] / MASK if cells[0]["ticket"] else None
+    for row in result.summaries():
+        ticket = row.cells[0].ticket
+        path = result.folder / ticket / MASK if ticket else None
         if path and path.is_file() and len(opened) < MANY:
             opened[model(row)], filters[model(row)] = Mask.load(path), facets(row)
     return mask_sections(opened, filters)
@@ -72,18 +77,17 @@ def _sparsities(name: str, mask: Mask, where: Facets) -> Heatmap:
 def freezing(result: Result) -> Section | None:
     """How often selective training left each tensor as it was. (ROSE)"""
     maps = []
-    for cells in result.groups():
-        frozen = [cell["frozen"]["tensors"] for cell in cells if cell.get("frozen")]
+    for row in result.summaries():
+        frozen = [cell.frozen for cell in row.cells if cell.frozen]
         if not frozen:
             continue
-        row = result.summary(cells)
-        tensors = {name: name.split("/", 1) for name in frozen[0]}
+        tensors = {name: name.split("/", 1) for name in frozen[0].tensors}
         short = _endings({kind for _, kind in tensors.values()})
         shares = {
-            (layer, short[kind]): fmean(run[name] for run in frozen)
+            (layer, short[kind]): fmean(run.tensors[name] for run in frozen)
             for name, (layer, kind) in tensors.items()
         }
-        note = f"{cells[0]['frozen']['steps']:,} steps"
+        note = f"{frozen[0].steps:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
     note = "The share of steps, in percent, in which a tensor was held where it was: by layer and kind of tensor."
     return Section("What selective training froze", note, maps) if maps else None

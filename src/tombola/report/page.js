@@ -7,7 +7,8 @@ function start() {
   const drawn = [];
   const sections = content.sections.map((section) => {
     const parts = section.parts.map((part) => DRAW[part.kind](part));
-    const made = element("section", {}, element("h2", {}, section.title), element("p", { class: "soft" }, section.note),
+    const remarks = section.remarks.length ? element("ul", { class: "remarks" }, ...section.remarks.map((one) => element("li", {}, one))) : null;
+    const made = element("section", {}, element("h2", {}, section.title), element("p", { class: "soft" }, section.note), remarks,
       element("div", { class: "parts" }, ...parts.map((part) => part.made)));
     drawn.push(...parts);
     return { made, parts };
@@ -19,7 +20,7 @@ function start() {
   const shown = (facets) => Object.entries(facets).every(([facet, value]) => !hidden.has(key(facet, value)));
   const refresh = () => {
     drawn.forEach((part) => part.filter(shown));
-    sections.forEach(({ made, parts }) => { made.hidden = parts.every((part) => part.made.hidden); });
+    sections.forEach(({ made, parts }) => { made.hidden = parts.length > 0 && parts.every((part) => part.made.hidden); });
     drawn.forEach((part) => part.draw?.());
   };
   drawFilters(content.facets, (facet, value) => {

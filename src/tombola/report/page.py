@@ -47,18 +47,17 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
     if result is None:
         names = ", ".join(sources.attacks)
         return render(path, names, "What attacks did to texts.", [texts] if texts else [])
-    found = _sections(result, sources.results) if result.cells else []
-    sections = [*found, texts, failed(result), recipe(result)]
-    name, about = result.content["name"], result.content["about"]
-    return render(path, name, about, [section for section in sections if section], _facets(result))
+    found = _sections(result) if result.cells else []
+    sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
+    return render(path, result.name, result.record.about, sections, _facets(result))
 
 
-def _sections(result: Result, alone: Sequence[Result]) -> list[Section | None]:
+def _sections(result: Result) -> list[Section | None]:
     return [
         headline(result),
         against_sparsity(result),
         matching(result),
-        transition(alone),
+        transition(result),
         frontier(result),
         over_epochs(result),
         transfer(result),

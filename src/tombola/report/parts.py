@@ -7,17 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 Facets = Mapping[str, str]
-"""What a reader may filter by: the variant and the place on every axis of the grid."""
+"""What a reader may filter by: the variant and the value on every axis of the grid."""
+
+Format = Literal["text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio"]
+"""How a value is written."""
+
+AxisFormat = Literal["percent", "correlation", "count"]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval; `best` marks the highest of its column."""
+    """A mean with its 95 % interval, written as `format`, or else as its column is.
+
+    `best` marks the highest of those it is compared with, if its interval overlaps with none of theirs.
+    """
 
     value: float
     low: float
     high: float
     best: bool = False
+    format: Format | None = None
 
 
 Value = str | float | Estimate | None
@@ -28,7 +37,7 @@ class Column:
     """A column of a table: its name, what is above it, and how its values are written."""
 
     name: str
-    format: Literal["text", "percent", "sparsity", "count", "number", "milliseconds"] = "text"
+    format: Format = "text"
     group: str = ""
 
 
@@ -53,7 +62,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """A mean at a place of the horizontal axis, with its interval; `ring` says why it is ringed."""
+    """A mean at a value of the horizontal axis, with its interval; `ring` says why it is ringed."""
 
     x: float
     y: float
@@ -82,7 +91,8 @@ class Curves:
     y: str
     series: Sequence[Series]
     facets: Facets = field(default_factory=dict)
-    x_format: Literal["percent", "count"] = "percent"
+    x_format: AxisFormat = "percent"
+    y_format: AxisFormat = "percent"
     spans: Sequence[tuple[str, float, float]] = ()
     note: str = ""
 
@@ -109,6 +119,8 @@ class Frontier:
     y: str
     spots: Sequence[Spot]
     facets: Facets = field(default_factory=dict)
+    x_format: AxisFormat = "percent"
+    y_format: AxisFormat = "percent"
 
 
 @dataclass(frozen=True)
@@ -161,11 +173,12 @@ Part = Table | Curves | Frontier | Heatmap | Sentences | Listing
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence on how to read what follows, and the parts."""
+    """A heading, a sentence on how to read what follows, the parts, and remarks to heed before believing them."""
 
     title: str
     note: str
     parts: Sequence[Part]
+    remarks: Sequence[str] = ()
 
 
 def plain(thing: Any) -> Any:

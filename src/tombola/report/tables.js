@@ -38,14 +38,18 @@ function drawHead(columns) {
     }
     head.append(groups);
   }
-  head.append(element("tr", {}, ...columns.map((column) => element("th", { scope: "col", class: column.format === "text" && "text" }, column.name))));
+  head.append(element("tr", {}, ...columns.map((column) => element("th", { scope: "col", class: textClass(column) }, column.name))));
   return head;
+}
+
+function textClass(column) {
+  return { text: "text", prose: "text prose" }[column.format] ?? false;
 }
 
 function drawValue(value, column) {
   if (value === null) return element("td", {}, "–");
-  if (typeof value !== "object") return element("td", { class: column.format === "text" && "text" }, FORMATS[column.format](value));
-  const write = FORMATS[column.format];
+  if (typeof value !== "object") return element("td", { class: textClass(column) }, FORMATS[column.format](value));
+  const write = FORMATS[value.format ?? column.format];
   return element("td", { class: value.best && "best" }, write(value.value), element("small", {}, `${write(value.low)} – ${write(value.high)}`));
 }
 

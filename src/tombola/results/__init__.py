@@ -1,0 +1,1 @@
+"""Results: the typed record of a run, statistics over seeds, and decisions."""

@@ -15,13 +15,17 @@ from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Outcome
-from tombola.results.record import CellResult, CellStages, FailureRecord, RunRecord, StageCounts
+from tombola.results.record import (
+    UNDER_ATTACK,
+    CellResult,
+    CellStages,
+    FailureRecord,
+    RunRecord,
+    StageCounts,
+)
 from tombola.store.store import Store
 from tombola.tickets.multitask import write_multi_task_ticket
 from tombola.tickets.ticket import write_ticket
-
-UNDER_ATTACK = "under attack"
-"""The metric of a score that an attack left."""
 
 
 def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets: bool) -> RunRecord:
@@ -54,8 +58,9 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
 def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     """What came out of one cell."""
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
-    scores = {on: store.read(stage).scores for on, stage in plan.evaluations.items()}
-    scores |= {name: {UNDER_ATTACK: _as_score(attacked)} for name, attacked in attacks.items()}
+    evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
+    scores = {on: found.scores for on, found in evaluated.items()}
+    scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     return CellResult(
         variant=plan.cell.variant,
         axes=plan.cell.axes,
@@ -64,6 +69,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         precision=plan.precision,
         recipe=plan.cell.raw(),
         scores=scores,
+        constants={on: found.constant for on, found in evaluated.items() if found.constant is not None},
         attacks=attacks,
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
@@ -76,11 +82,12 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
             attacks={name: stage.name for name, stage in plan.attacks.items()},
             measured=plan.measured.name if plan.measured else None,
         ),
+        notes=list(dict.fromkeys(note for found in evaluated.values() for note in found.notes)),
         seconds=sum(store.seconds(stage) for stage in plan.stages()),
     )
 
 
-def _as_score(attacked: Attacked) -> Score:
+def attack_score(attacked: Attacked) -> Score:
     """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
     share, n = attacked.accuracy_under_attack, attacked.n
     return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")

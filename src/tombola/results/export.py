@@ -1,4 +1,4 @@
-"""Tidy tables as files and for pandas."""
+"""Tables as files, for pandas and for LaTeX."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.results.formatting import (
+    SPARSITY,
+    short_axis,
+    short_targets,
+    short_value,
+    write_estimate,
+    write_share,
+)
 
 if TYPE_CHECKING:
     import pandas
+
+    from tombola.results.result import Result
 
 Rows = Sequence[dict[str, Any]]
 
@@ -48,3 +58,42 @@ def write_table(rows: Rows, path: Path) -> Path:
     else:
         raise TombolaError(f"{path}: tables are written as .csv, .json or .parquet")
     return path
+
+
+def latex(result: Result) -> str:
+    """The summary of a result as a LaTeX table with booktabs rules."""
+    rows = result.summaries()
+    axes = list(dict.fromkeys(axis for row in rows for axis in row.axes if axis != SPARSITY))
+    short = short_targets(result.targets, result.tasks)
+    head = ["variant", *map(short_axis, axes), "sparsity", *(f"{short[on]}" for on in result.targets)]
+    lines = [
+        rf"\begin{{tabular}}{{{'l' * (1 + len(axes))}{'r' * (1 + len(result.targets))}}}",
+        r"\toprule",
+        _line(head),
+        r"\midrule",
+    ]
+    for row in rows:
+        cells = [row.variant, *(short_value(row.axes.get(axis, "")) for axis in axes)]
+        cells.append("dense" if row.dense else write_share(row.sparsity))
+        cells += [write_estimate(row.scores.get(on), row.metrics.get(on, "")) for on in result.targets]
+        lines.append(_line(cells))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return " & ".join(_escaped(cell) for cell in cells) + r" \\"
+
+
+def _escaped(text: str) -> str:
+    r"""Text as LaTeX: special characters escaped, ± and − as symbols."""
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}

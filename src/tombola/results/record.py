@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,17 +10,20 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
-from tombola.pipeline.stages.measure import Measured
+from tombola.pipeline.stages.measure import Measured, Speedup
 from tombola.pipeline.stages.train import Frozen
 
-FORMAT = 2
+FORMAT: Final = 2
 """Raise it when the meaning of a field changes: a record of another format is refused."""
+
+UNDER_ATTACK = "under attack"
+"""The metric of a score that an attack left."""
 
 
 class Record(BaseModel):
     """A part of a result: refuses fields that it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CellStages(Record):
@@ -41,9 +44,12 @@ class CellResult(Record):
         axes: Its value on every axis of the grid.
         recipe: The recipe that gives this one cell again.
         scores: By data set and metric, the headline first. An attack counts as a data set with one metric.
+        constants: By data set, the headline score of the best constant answer: what a model must beat to have
+            learned something.
         curves: For each attack, its figures on the model of every epoch.
         mask: The mask in numbers; None for a dense model.
         ticket: Where its ticket lies, below the result's folder.
+        notes: Remarks of its evaluations, such as doubts about the order of labels.
         seconds: Time of all of its stages, shared ones included.
     """
 
@@ -54,12 +60,14 @@ class CellResult(Record):
     precision: Precision
     recipe: dict[str, Any]
     scores: dict[str, dict[str, Score]]
+    constants: dict[str, float] = {}
     attacks: dict[str, Attacked] = {}
     curves: dict[str, list[Attacked]] = {}
     mask: Drawn | None = None
     frozen: Frozen | None = None
     measured: Measured | None = None
     stages: CellStages
+    notes: list[str] = []
     seconds: float
     ticket: str | None = None
 
@@ -81,8 +89,149 @@ class FailureRecord(Record):
     cells: list[str]
 
 
+class Estimate(Record):
+    """A score over seeds: the one definition of its spread and interval in tables, reports and files.
+
+    Attributes:
+        mean: Mean over seeds.
+        std: Standard deviation over seeds; None for one seed.
+        stderr: Standard error of one run's score, a mean over seeds.
+        low: Lower end of the 95 % interval: Student's t over seeds; of one run, or of seeds that all score the same,
+            Wilson's for a share and normal for anything else.
+        high: Upper end.
+        seeds: Number of seeds.
+    """
+
+    mean: float
+    std: float | None
+    stderr: float
+    low: float
+    high: float
+    seeds: int
+
+    @property
+    def spread(self) -> float:
+        """The number after ±: the standard deviation over seeds, or the standard error of a single run."""
+        return self.stderr if self.std is None else self.std
+
+    @property
+    def tolerance(self) -> float:
+        """How far below this score another one still counts as equal: the spread, if there is any."""
+        return self.std or self.stderr
+
+
+class Matching(Record):
+    """The sparsest ticket of a variant that is as good as the dense model. (BERT-Tickets, section 3)
+
+    Attributes:
+        variant: The tickets' variant.
+        baseline_key: What they have in common with the dense model: model, task, data, training.
+        dense: The variant of the dense model; there may be several dense ones.
+        within: Sparsity of the sparsest ticket at most one `tolerance` below the dense mean, if there is one.
+        strict: Sparsity of the sparsest ticket that is not below the dense mean, if there is one.
+        speedup: How much faster than dense the ticket `within` is, by batch size, where it was measured.
+        note: What makes the decision doubtful, or impossible.
+    """
+
+    variant: str
+    baseline_key: dict[str, Any]
+    dense: str
+    within: float | None
+    strict: float | None
+    speedup: dict[int, Speedup] = {}
+    note: str | None = None
+
+
+class PhasePoint(Record):
+    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters that is left."""
+
+    sparsity: float
+    remaining: float
+    winning: Estimate
+    random: Estimate | None = None
+    losing: Estimate | None = None
+    phase: Literal["I", "II", "III"] | None = None
+
+
+class SuperTicket(Record):
+    """The winning ticket that is best on the data it was chosen on, with its score on other data.
+
+    A sparsity of 0 is the dense model, the winning ticket that keeps everything. `tickets` are folders below the
+    result's, one for each seed, where tickets were written.
+    """
+
+    sparsity: float
+    remaining: float
+    chosen_on: str
+    chosen: Estimate
+    reported_on: str
+    reported: Estimate
+    tickets: list[str] = []
+
+
+class Phases(Record):
+    """Winning, random and losing tickets of one search, densest first, and the phase of each size.
+
+    `axes` tells the curves of a grid apart: the task, the settings of the search.
+    """
+
+    on: str
+    metric: str
+    axes: dict[str, Any]
+    dense: Estimate
+    points: list[PhasePoint]
+    super_ticket: SuperTicket | None = None
+    note: str | None = None
+
+
+class Transfer(Record):
+    """How much better or worse than the dense model each target is under the mask of each source.
+
+    Attributes:
+        sources: Where masks come from: the rows.
+        targets: What was trained under them: the columns.
+        on: The data set of the scores.
+        difference: Mean over seeds of (score under the source's mask − dense score); None where a cell is missing.
+        at_least_own: For each source, the targets on which its mask is at least as good as the target's own.
+        compared: For each source, the targets that have a mask of their own to compare with.
+    """
+
+    sources: list[str]
+    targets: list[str]
+    on: str
+    metric: str
+    difference: list[list[float | None]]
+    at_least_own: dict[str, int]
+    compared: dict[str, int]
+
+
+class SharingRow(Record):
+    """A task, or the average over tasks, trained together with the others: without and with tickets.
+
+    `difference` is of trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
+    included, that the task's mask keeps.
+    """
+
+    task: str
+    metric: str | None
+    without: Estimate
+    shared: Estimate
+    difference: Estimate
+    remaining: float
+
+
 class RunRecord(Record):
-    """Everything that a result says, as `results.json` keeps it."""
+    """Everything that a result says, as `results.json` keeps it.
+
+    What comes after `failures` is derived from the cells when the result is saved, for readers of the JSON.
+
+    Attributes:
+        notes: What a reader should know before believing the numbers.
+        matching: By data set or attack, how sparse each variant can be and still match the dense model.
+        phases: The phase transitions of structured tickets.
+        transfer: Masks of some tasks under the training of others.
+        sharing: By data set, tasks that share an encoder, without and with tickets.
+    """
 
     format: Literal[2] = FORMAT
     name: str
@@ -93,3 +242,8 @@ class RunRecord(Record):
     stages: StageCounts
     cells: list[CellResult]
     failures: list[FailureRecord] = []
+    notes: list[str] = []
+    matching: dict[str, list[Matching]] = {}
+    phases: list[Phases] = []
+    transfer: Transfer | None = None
+    sharing: dict[str, list[SharingRow]] = {}

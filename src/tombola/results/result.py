@@ -1,66 +1,62 @@
-"""What came out of a run: every cell's scores, and their statistics over seeds."""
+"""What came out of a run: the record of every cell, and what its scores say over seeds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import os
+import uuid
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
 
 from tombola.errors import TombolaError
+from tombola.results.differences import Difference, differences
+from tombola.results.doubts import notes
+from tombola.results.export import Rows, frame, latex
+from tombola.results.formatting import write_estimate
+from tombola.results.frontier import frontier
+from tombola.results.matching import match
+from tombola.results.phases import find_phases
+from tombola.results.record import (
+    FORMAT,
+    CellResult,
+    FailureRecord,
+    Matching,
+    Phases,
+    RunRecord,
+    SharingRow,
+    Transfer,
+)
+from tombola.results.rows import observations, tidy_rows
+from tombola.results.sharing import share_rows
+from tombola.results.summary import Summary, summarise
+from tombola.results.transfer import transfer_matrix
+
+if TYPE_CHECKING:
+    import pandas
+
+    from tombola.store.store import Store
 
 RESULTS = "results.json"
-UNDER_ATTACK = "under attack"
-"""The metric of a score that an attack left."""
+SHOWN_ROWS = 20
+"""Rows that a result shows of itself in a Python session."""
 
-Family = Literal["clean", "out of distribution", "under attack"]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One row of the table: a variant at one point of the grid, over its seeds."""
-
-    variant: str
-    axes: dict[str, Any]
-    seeds: int
-    sparsity: float
-    """Of the prunable weights; 0 for a dense model."""
-    scores: dict[str, dict[str, float]]
-    """By data set: mean, standard deviation over seeds (or the one run's standard error), interval."""
-    parameters: int | None = None
-    """Of the whole model, where that is known."""
-    left: int | None = None
-    """Those of them that the mask keeps."""
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """What a ticket has in common with the dense model that it is compared with: model, task, data, training."""
-        own = ("search", "draw", "retrain")
-        return {name: value for name, value in self.axes.items() if name.split(".")[0] not in own}
-
-
-@dataclass(frozen=True)
-class Matching:
-    """The sparsest ticket of a variant that is as good as the dense model, if there is one.
-
-    `within`: its mean over seeds is at most one standard deviation of the dense model's below the dense
-    mean; `strict`: it is not below it at all.
-    """
-
-    variant: str
-    place: dict[str, Any]
-    within: float | None
-    strict: float | None
-    dense: str = "dense"
-    """The variant that it is compared with: there may be several dense ones."""
+Condition = Literal["clean", "out of distribution", "under attack"]
 
 
 class Result:
-    """The outcome of a run; `save` keeps it as JSON."""
+    """The outcome of a run, a study, a transfer or a sharing.
 
-    def __init__(self, content: dict[str, Any], folder: Path) -> None:
-        self.content = content
+    Attributes:
+        record: Everything in it, typed; `results.json` is its JSON.
+        folder: The folder of `results.json`; the paths of tickets are relative to it.
+    """
+
+    def __init__(self, record: RunRecord, folder: Path) -> None:
+        self.record = record
         self.folder = folder
 
     @classmethod
@@ -70,100 +66,193 @@ class Result:
         file = path / RESULTS if path.is_dir() else path
         if not file.is_file():
             raise TombolaError(f"{path} holds no result: there is no {file.name} in it")
-        return cls(json.loads(file.read_text()), file.parent)
+        return cls(_read(file), file.parent)
 
     def save(self) -> Path:
-        """Write `results.json` whole or not at all."""
+        """Write `results.json`, with the decisions that follow from its cells, whole or not at all."""
+        self.record = self.record.model_copy(
+            update={
+                "notes": self.notes,
+                "matching": {on: self.matching(on) for on in self.targets},
+                "phases": self.phases(),
+                "transfer": self.transfer(),
+                "sharing": {on: rows for on in self.datasets if (rows := self.sharing(on))},
+            }
+        )
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f"{RESULTS}.partial"
-        temporary.write_text(json.dumps(self.content, indent=1, allow_nan=False))
-        return temporary.rename(self.folder / RESULTS)
+        temporary = self.folder / f".{RESULTS}.{os.getpid()}.{uuid.uuid4().hex}"
+        try:
+            text = json.dumps(self.record.model_dump(mode="json"), indent=1, allow_nan=False)
+            temporary.write_text(text, encoding="utf-8")
+            return temporary.replace(self.folder / RESULTS)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     @property
-    def cells(self) -> list[dict[str, Any]]:
-        """Every cell: variant, axes, scores, sparsity, where its ticket lies."""
-        return self.content["cells"]
+    def name(self) -> str:
+        """What the run is called."""
+        return self.record.name
 
     @property
+    def cells(self) -> list[CellResult]:
+        """Every cell: variant, axes, scores, mask, where its ticket is."""
+        return self.record.cells
+
+    @property
+    def failures(self) -> list[FailureRecord]:
+        """The stages that failed: why, where the log is, and the cells that are missing for it."""
+        return self.record.failures
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader should know before believing the numbers: models that learned nothing, and the like."""
+        return notes(self)
+
+    @cached_property
     def targets(self) -> list[str]:
-        """The data sets that were evaluated on, in the order of the recipe."""
-        return list(dict.fromkeys(on for cell in self.cells for on in cell["scores"]))
+        """The data sets and attacks that cells were scored on, in the order of the recipe."""
+        return list(dict.fromkeys(on for cell in self.cells for on in cell.scores))
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The targets that are data sets, not attacks."""
+        return [on for on in self.targets if not any(on in cell.attacks for cell in self.cells)]
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The tasks of the cells, by name or path."""
+        return list(dict.fromkeys(str(cell.recipe["task"]) for cell in self.cells if "task" in cell.recipe))
 
     def headline(self, on: str) -> str:
-        """The metric that a data set is judged by."""
-        return next(next(iter(cell["scores"][on])) for cell in self.cells if on in cell["scores"])
+        """The metric that scores on a data set are compared by."""
+        return next(next(iter(cell.scores[on])) for cell in self.cells if on in cell.scores)
 
-    def family(self, on: str) -> Family:
+    def condition(self, on: str) -> Condition:
         """Whether a score is of the task's own data, of other data, or of attacked texts.
 
         A split of the task with a synthetic bias turned round (`validation+anti`) is other data.
         """
         from tombola.tasks import task_names
 
-        if self.headline(on) == UNDER_ATTACK:
+        if on not in self.datasets:
             return "under attack"
+        if on in self.tasks or (on.rpartition("/")[0] in self.tasks and "+" not in on):
+            return "clean"
         foreign = "/" in on or "+" in on or on.endswith((".yaml", ".yml")) or on in task_names()
         return "out of distribution" if foreign else "clean"
 
-    def groups(self) -> Iterator[list[dict[str, Any]]]:
-        """The cells that differ in nothing but the seed."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for cell in self.cells:
-            axes = {name: value for name, value in cell["axes"].items() if name != "seed"}
-            found.setdefault(json.dumps([cell["variant"], axes], sort_keys=True), []).append(cell)
-        yield from found.values()
+    @cached_property
+    def _summaries(self) -> list[Summary]:
+        return summarise(self.cells)
 
     def summaries(self) -> list[Summary]:
-        """The rows of the table: means over seeds with their spread."""
-        return [self.summary(group) for group in self.groups()]
+        """A row for each variant at each point of the grid, with its statistics over seeds."""
+        return list(self._summaries)
 
-    def matching(self, on: str) -> list[Matching]:
-        """For each variant, the sparsest ticket that matches the dense model on `on`. (BERT-Tickets, section 3)"""
-        rows = [row for row in self.summaries() if on in row.scores]
-        found = []
-        for dense in (row for row in rows if row.sparsity == 0):
-            level, slack = dense.scores[on]["mean"], dense.scores[on]["spread"]
-            place = dense.place
-            tickets = [row for row in rows if row.sparsity > 0 and row.place == place]
-            for variant in dict.fromkeys(row.variant for row in tickets):
-                own = [row for row in tickets if row.variant == variant]
-                found.append(
-                    Matching(
-                        variant=variant,
-                        place=place,
-                        within=_sparsest(row for row in own if row.scores[on]["mean"] >= level - slack),
-                        strict=_sparsest(row for row in own if row.scores[on]["mean"] >= level),
-                        dense=dense.variant,
-                    )
-                )
-        return found
+    def rows(self) -> list[dict[str, Any]]:
+        """A tidy table: statistics and decisions for every variant, grid point, data set and metric."""
+        return tidy_rows(self)
 
-    def summary(self, cells: list[dict[str, Any]]) -> Summary:
-        """One row of the table: cells that differ in nothing but the seed."""
-        first = cells[0]
-        scores = {
-            on: self._spread([next(iter(c["scores"][on].values())) for c in cells]) for on in first["scores"]
-        }
-        axes = {name: value for name, value in first["axes"].items() if name != "seed"}
-        mask = first["mask"]
-        if mask is None:
-            return Summary(first["variant"], axes, len(cells), 0.0, scores)
-        parameters = mask["parameters"]
-        left = round(parameters * (1 - mask["total_sparsity"]))
-        return Summary(first["variant"], axes, len(cells), mask["weight_sparsity"], scores, parameters, left)
+    def observations(self) -> list[dict[str, Any]]:
+        """A tidy table of the single scores."""
+        return observations(self)
 
-    @staticmethod
-    def _spread(scores: list[dict[str, Any]]) -> dict[str, float]:
-        from tombola.evaluation.intervals import mean_interval
-        from tombola.evaluation.scores import Score
+    def frame(self, rows: Rows | None = None) -> pandas.DataFrame:
+        """A tidy table as a data frame.
 
-        if len(scores) == 1:
-            score = Score.from_dict(scores[0])
-            low, high = score.interval()
-            return {"mean": score.value, "spread": score.stderr, "low": low, "high": high}
-        mean, std, low, high = mean_interval([score["value"] for score in scores])
-        return {"mean": mean, "spread": std, "low": low, "high": high}
+        Args:
+            rows: The table; by default `rows()`.
+        """
+        return frame(self.rows() if rows is None else rows)
+
+    def to_latex(self) -> str:
+        """The summary as a LaTeX table, which needs the package booktabs."""
+        return latex(self)
+
+    def matching(self, on: str | None = None) -> list[Matching]:
+        """For each variant, the sparsest ticket that is as good as the dense model.
+
+        Args:
+            on: The data set or attack; by default the first.
+        """
+        on = on or next(iter(self.targets), None)
+        return match(self, on) if on else []
+
+    def differences(self, on: str, store: Store | Path | str | None = None) -> list[Difference]:
+        """Paired tests between every two variants at each point of the grid.
+
+        Args:
+            on: The data set.
+            store: Where the predictions are, for McNemar's test; by default as for a run.
+        """
+        from tombola.store.store import Store
+
+        return differences(self, on, store if isinstance(store, Store) else Store(store))
+
+    def frontier(self, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows that no other row with the same baseline beats in every aim.
+
+        Args:
+            aims: Some of sparsity, speed-up, clean, out of distribution, under attack.
+        """
+        return frontier(self, aims)
+
+    def phases(self) -> list[Phases]:
+        """The phase transitions of tickets drawn by importance; empty for other results."""
+        return find_phases(self)
+
+    def transfer(self, on: str | None = None) -> Transfer | None:
+        """Scores under the masks of other tasks, less the dense model's; None for a result without transfer.
+
+        Args:
+            on: The data set; by default the first.
+        """
+        on = on or next(iter(self.datasets), None)
+        return transfer_matrix(self, on) if on else None
+
+    def sharing(self, on: str | None = None) -> list[SharingRow]:
+        """Tasks that share an encoder, without and with tickets; empty for a result without sharing.
+
+        Args:
+            on: The data set; by default the first.
+        """
+        on = on or next(iter(self.datasets), None)
+        return share_rows(self, on) if on else []
+
+    def __repr__(self) -> str:
+        rows = self.summaries()
+        seeds = max((row.seeds for row in rows), default=0)
+        counts = f"{len(rows)} rows, {seeds} {'seed' if seeds == 1 else 'seeds'}"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        lines = [f"Result {self.name!r}: {counts}{failed} ({self.folder})"]
+        for row in rows[:SHOWN_ROWS]:
+            scores = (f"{on} {write_estimate(score, row.metrics[on])}" for on, score in row.scores.items())
+            lines.append(f"  {row.label}: {', '.join(scores)}")
+        return "\n".join([*lines, *(["  …"] if len(rows) > SHOWN_ROWS else [])])
 
 
-def _sparsest(rows: Iterable[Summary]) -> float | None:
-    return max((row.sparsity for row in rows), default=None)
+Study = Result
+"""The outcome of a study is a result like any other."""
+
+
+def _read(file: Path) -> RunRecord:
+    """Read and check `results.json`."""
+    again = "run the command that wrote it again; finished stages are not repeated"
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise TombolaError(f"{file} is damaged, it is not JSON ({error}): {again}") from None
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise TombolaError(
+            f"{file} has {'no format' if found is None else f'format {found}'}, and this version of Tombola reads "
+            f"format {FORMAT}: {again}"
+        )
+    try:
+        return RunRecord.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise TombolaError(
+            f"{file} is not a result of format {FORMAT} ({where}: {first['msg'].lower()}): {again}"
+        ) from None

@@ -1,81 +1,98 @@
-"""What sharing came to: every task with and without tickets, and their average, over seeds."""
+"""What sharing an encoder came to: every task without and with tickets, and their average, over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
-from typing import NamedTuple
+from statistics import fmean, mean
+from typing import TYPE_CHECKING
 
-from tombola.pipeline.share_planner import WITH, WITHOUT
-from tombola.results.result import Result
+from tombola.evaluation.scores import Score
+from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.record import SharingRow
+from tombola.results.summary import combined_error, estimate_scores, estimate_values
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
 
 AVERAGE = "average"
 
 
-class Spread(NamedTuple):
-    """A mean over seeds and their standard deviation, which one seed has not."""
-
-    mean: float
-    std: float | None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Of one value for each seed."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None)
-
-
 @dataclass(frozen=True)
-class Row:
-    """A task, or the average over tasks: its score in both trainings, and how much of the model it keeps."""
+class _Task:
+    """One task: its score without and with tickets for each seed that has both, and what its masks keep."""
 
-    task: str
+    name: str
     metric: str
-    without: Spread
-    shared: Spread
-    difference: Spread
-    """Of the two trainings with the same seed."""
+    scores: dict[int, tuple[Score, Score]]
     remaining: float
-    """Share of the encoder's parameters, embeddings included, that the task's mask keeps, a mean over seeds."""
+
+    def row(self) -> SharingRow:
+        pairs = list(self.scores.values())
+        return SharingRow(
+            task=self.name,
+            metric=self.metric,
+            without=estimate_scores([without for without, _ in pairs]),
+            shared=estimate_scores([shared for _, shared in pairs]),
+            difference=estimate_values(
+                [shared.value - without.value for without, shared in pairs],
+                [combined_error((without.stderr, shared.stderr)) for without, shared in pairs],
+            ),
+            remaining=self.remaining,
+        )
 
 
-class ShareResult(Result):
-    """The outcome of sharing. Its cells are those of any result, one for each training, task and seed."""
+def share_rows(result: Result, on: str) -> list[SharingRow]:
+    """The tasks in the order of the recipe by their headline scores, then their average.
 
-    def rows(self, on: str) -> list[Row]:
-        """The tasks in the order of the recipe, scored by their headline on one data set; last their average."""
-        scores: dict[str, dict[str, dict[int, float]]] = {WITHOUT: {}, WITH: {}}
-        kept: dict[str, list[float]] = {}
-        metrics = {}
-        for cell in self.cells:
-            task, found = cell["axes"]["task"], cell["scores"][on]
-            metrics[task] = next(iter(found))
-            scores[cell["variant"]].setdefault(task, {})[cell["seed"]] = found[metrics[task]]["value"]
-            if cell["mask"] is not None:
-                kept.setdefault(task, []).append(cell["mask"]["remaining"])
-        rows = [
-            _row(task, metric, scores[WITHOUT][task], scores[WITH][task], fmean(kept[task]))
-            for task, metric in metrics.items()
+    Empty for a result that is not of sharing.
+    """
+    tasks = _tasks(result, on)
+    return [*(task.row() for task in tasks), _average(tasks)] if tasks else []
+
+
+def _tasks(result: Result, on: str) -> list[_Task]:
+    cells = [cell for cell in result.cells if cell.variant in (WITHOUT, WITH) and on in cell.scores]
+    found = []
+    for name in dict.fromkeys(cell.axes.get("task") for cell in cells):
+        own = [cell for cell in cells if cell.axes.get("task") == name]
+        headline = next(iter(own[0].scores[on]))
+        scores = {
+            variant: {cell.seed: cell.scores[on][headline] for cell in own if cell.variant == variant}
+            for variant in (WITHOUT, WITH)
+        }
+        both = {
+            seed: (score, scores[WITH][seed])
+            for seed, score in scores[WITHOUT].items()
+            if seed in scores[WITH]
+        }
+        kept = [
+            1 - cell.mask.parameter_sparsity if cell.mask else 1.0 for cell in own if cell.variant == WITH
         ]
-        without, shared = (_average(scores[variant]) for variant in (WITHOUT, WITH))
-        return [*rows, _row(AVERAGE, "", without, shared, fmean(row.remaining for row in rows))]
+        if name is not None and both:
+            found.append(_Task(str(name), headline, both, mean(kept)))
+    return found
 
 
-def _row(
-    task: str, metric: str, without: dict[int, float], shared: dict[int, float], remaining: float
-) -> Row:
-    differences = [shared[seed] - without[seed] for seed in without]
-    return Row(
-        task,
-        metric,
-        Spread.of(list(without.values())),
-        Spread.of(list(shared.values())),
-        Spread.of(differences),
-        remaining,
+def _average(tasks: list[_Task]) -> SharingRow:
+    """The mean over tasks for each seed that all tasks have, then over seeds."""
+    seeds = [seed for seed in tasks[0].scores if all(seed in task.scores for task in tasks)]
+    pairs = {seed: [task.scores[seed] for task in tasks] for seed in seeds}
+
+    def of(index: int) -> tuple[list[float], list[float]]:
+        values = [fmean(pair[index].value for pair in own) for own in pairs.values()]
+        errors = [combined_error(pair[index].stderr for pair in own) / len(own) for own in pairs.values()]
+        return values, errors
+
+    (without, without_errors), (shared, shared_errors) = of(0), of(1)
+    metrics = {task.metric for task in tasks}
+    return SharingRow(
+        task=AVERAGE,
+        metric=metrics.pop() if len(metrics) == 1 else None,
+        without=estimate_values(without, without_errors),
+        shared=estimate_values(shared, shared_errors),
+        difference=estimate_values(
+            [after - before for before, after in zip(without, shared, strict=True)],
+            [combined_error(both) for both in zip(without_errors, shared_errors, strict=True)],
+        ),
+        remaining=mean(task.remaining for task in tasks),
     )
-
-
-def _average(tasks: dict[str, dict[int, float]]) -> dict[int, float]:
-    """The mean over tasks for each seed."""
-    first = next(iter(tasks.values()))
-    return {seed: fmean(own[seed] for own in tasks.values()) for seed in first}

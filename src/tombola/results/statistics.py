@@ -1,34 +1,14 @@
-"""The statistics of a study: intervals over seeds, paired tests, and what no other point beats."""
+"""Paired tests, their correction for many pairs, and the Pareto front."""
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 RESAMPLES = 2000
 EXACT = 12
-"""Seeds up to which all flips of signs are tried; beyond, so many random ones as `RESAMPLES` says."""
-
-
-def spread(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean, standard deviation and 95 % bootstrap interval over seeds; of one seed, the interval of its score."""
-    values = np.array([score["value"] for score in scores])
-    if len(values) == 1:
-        from tombola.evaluation.scores import Score
-
-        low, high = Score.from_dict(scores[0]).interval()
-        return {"seeds": 1, "mean": float(values[0]), "std": None, "low": low, "high": high}
-    draws = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
-    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
-    return {
-        "seeds": len(values),
-        "mean": float(values.mean()),
-        "std": float(values.std(ddof=1)),
-        "low": float(low),
-        "high": float(high),
-    }
+"""Seeds up to which all flips of signs are tried; beyond, `RESAMPLES` random ones."""
 
 
 def paired_t(change: np.ndarray) -> float | None:
@@ -41,7 +21,7 @@ def paired_t(change: np.ndarray) -> float | None:
 
 
 def sign_flips(change: np.ndarray) -> float | None:
-    """Two-sided p: how often the mean is as far from zero when the sign of each difference is drawn by a coin."""
+    """Two-sided p: how often the mean is as far from zero when each difference has a random sign."""
     n = len(change)
     if n < 2:
         return None

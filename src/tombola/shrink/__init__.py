@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
-    from tombola.shrink.measuring import compare, count_flops, measure
+    from tombola.shrink.measuring import count_flops, measure
     from tombola.shrink.onnx import Export, export_onnx
     from tombola.shrink.packing import pack, unpack
     from tombola.shrink.past import convert_pruned_heads
     from tombola.shrink.shape import LayerShape, ModelShape
     from tombola.shrink.shrinking import shrink
-    from tombola.shrink.sizes import Row, Sizes
+    from tombola.shrink.sizes import Row, Sizes, Speedup, compare
+    from tombola.shrink.texts import RandomTokens, TaskTexts
 
 _HOME = {
     "Export": "onnx",
     "LayerShape": "shape",
     "ModelShape": "shape",
+    "RandomTokens": "texts",
     "Row": "sizes",
     "Sizes": "sizes",
-    "compare": "measuring",
+    "Speedup": "sizes",
+    "TaskTexts": "texts",
+    "compare": "sizes",
     "convert_pruned_heads": "past",
     "count_flops": "measuring",
     "export_onnx": "onnx",
@@ -36,8 +40,11 @@ __all__ = [
     "Export",
     "LayerShape",
     "ModelShape",
+    "RandomTokens",
     "Row",
     "Sizes",
+    "Speedup",
+    "TaskTexts",
     "compare",
     "convert_pruned_heads",
     "count_flops",

@@ -1,18 +1,20 @@
-"""How large and how fast a model is: parameters, FLOPs, bytes, and latency measured side by side."""
+"""How large and how fast a model is: parameters, FLOPs, bytes, and speed measured in turns with another model."""
 
-from collections.abc import Callable, Sequence
-from statistics import median
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
+from tombola.evaluation.predict import evaluating
+from tombola.foundations.hardware.machine import device_name
 from tombola.shrink.inputs import random_inputs
-from tombola.shrink.sizes import Row, Sizes
-
-WARM_UP = 2
+from tombola.shrink.sizes import Sizes, Speedup
+from tombola.shrink.texts import Batch, RandomTokens, Texts
+from tombola.shrink.timing import ROUNDS, SECONDS, Rounds, Stopwatch, time_in_turns
 
 
 def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> int:
@@ -22,61 +24,127 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
     """
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     known = {fused: _attention_flops}  # torch knows the fused attentions of other devices
-    with FlopCounterMode(display=False, custom_mapping=known) as counter, torch.no_grad():
-        model.eval()(**random_inputs(model, batch, length))
+    counting = FlopCounterMode(display=False, custom_mapping=known)
+    with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
+        model(**random_inputs(model, batch, length))
     return counter.get_total_flops()
 
 
+class Measurement(NamedTuple):
+    """Models measured in one session: the sizes of each, and of each but the first its speed-up over the first."""
+
+    sizes: list[Sizes]
+    speedups: list[dict[int, Speedup]]
+
+
 def measure(
-    *models: PreTrainedModel, batch_sizes: Sequence[int] = (1, 32), length: int = 128, rounds: int = 7
-) -> list[Sizes]:
-    """Size up models on texts of one length. They are timed in turns, so that all meet the same machine."""
-    latencies = {batch: time_in_turns(models, batch, length, rounds) for batch in batch_sizes}
-    return [
+    *models: PreTrainedModel,
+    batch_sizes: Sequence[int] = (1, 32),
+    texts: Texts | None = None,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+) -> Measurement:
+    """Size models up, and time them in turns on the same batches: each round gives a ratio of neighbouring passes.
+
+    Args:
+        models: The models; speed-ups are over the first.
+        batch_sizes: Texts in a forward pass.
+        texts: What to time on; random tokens, 128 a text, if not given.
+        rounds: Undisturbed rounds wanted for each batch size.
+        seconds: Time for each batch size, and again if the machine is busy; no round begins after it.
+    """
+    texts = texts or RandomTokens.fitting(models[0].config)
+    with ExitStack() as settings:
+        for model in models:
+            settings.enter_context(evaluating(model, texts.pad_id(model.config)))
+        timed, threads = time_models(
+            lambda: [forward_pass(model) for model in models],
+            lambda size: texts.batches(models[0], size, rounds),
+            batch_sizes,
+            rounds=rounds,
+            seconds=seconds,
+            watch=Stopwatch(accelerated=models[0].device.type != "cpu"),
+        )
+    sizes = [
         Sizes(
             parameters=model.num_parameters(),
-            flops=count_flops(model, 1, length),
+            flops=count_flops(model, 1, texts.length),
             bytes=sum(tensor.numel() * tensor.element_size() for tensor in _stored(model)),
-            length=length,
-            latency={batch: median(seconds[index]) for batch, seconds in latencies.items()},
+            length=texts.length,
+            latency={size: found.latency(index) for size, found in timed.items()},
+            texts=texts.about,
+            threads=threads,
+            device=device_name(str(model.device)),
         )
         for index, model in enumerate(models)
     ]
+    speedups = [
+        {size: found.speedup(index) for size, found in timed.items()} for index in range(1, len(models))
+    ]
+    return Measurement(sizes, speedups)
+
+
+class Session(NamedTuple):
+    """Models timed in turns: the rounds at each batch size, and the threads of all of them."""
+
+    rounds: dict[int, Rounds]
+    threads: int
 
 
 @torch.inference_mode()
-def time_in_turns(
-    models: Sequence[PreTrainedModel],
-    batch: int,
-    length: int,
-    rounds: int,
-    clock: Callable[[], float] = perf_counter,
-) -> list[list[float]]:
-    """The seconds of each model's forward passes, after a warm-up; every round runs each model once."""
-    seconds: list[list[float]] = [[] for _ in models]
-    inputs = [random_inputs(model.eval(), batch, length) for model in models]
-    for turn in range(WARM_UP + rounds):
-        for model, given, taken in zip(models, inputs, seconds, strict=True):
-            start = clock()
-            model(**given)
-            if model.device.type != "cpu":
-                torch.accelerator.synchronize()
-            if turn >= WARM_UP:
-                taken.append(clock() - start)
-    return seconds
+def time_models(
+    open_models: Callable[[], Sequence[Callable[[Batch], object]]],
+    batches: Callable[[int], Sequence[Batch]],
+    batch_sizes: Sequence[int],
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    watch: Stopwatch | None = None,
+) -> Session:
+    """Time models in turns at each batch size; with one thread if the machine is too busy for several.
+
+    Where one of a model's threads has to wait for a processor, the others spin until it is back. On a busy machine
+    that takes longer than the work itself, however small the model, and ratios come out near one.
+
+    Args:
+        open_models: Gives what to run on a batch, with the threads that torch has then.
+        batches: Gives the batches of a size.
+        batch_sizes: Texts in a forward pass.
+        rounds: Undisturbed rounds wanted for each batch size.
+        seconds: Time for each batch size, and again with one thread.
+        watch: What measures a pass.
+    """
+    watch, threads = watch or Stopwatch(), torch.get_num_threads()
+    inputs = {size: batches(size) for size in batch_sizes}
+
+    def timed() -> Iterator[tuple[int, Rounds]]:
+        models = open_models()
+        for size in batch_sizes:
+            yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch)
+
+    found: dict[int, Rounds] = {}
+    for size, done in timed():
+        found[size] = done
+        if done.share is not None and len(done.laps[0]) > 1 and threads > 1 and not watch.accelerated:
+            break
+    else:
+        return Session(found, threads)
+    torch.set_num_threads(1)
+    try:
+        return Session({size: replace(done, fallback=True) for size, done in timed()}, 1)
+    finally:
+        torch.set_num_threads(threads)
 
 
-def compare(before: Sizes, after: Sizes) -> list[Row]:
-    """What `tombola shrink` prints: each size before and after."""
-    return [
-        Row(what="parameters", before=before.parameters, after=after.parameters),
-        Row(what=f"FLOPs per text of {before.length} tokens", before=before.flops, after=after.flops),
-        Row(what="size on disk", before=before.bytes, after=after.bytes, unit="B"),
-        *(
-            Row(what=f"time of a batch of {batch}", before=before.latency[batch], after=taken, unit="s")
-            for batch, taken in after.latency.items()
-        ),
-    ]
+def forward_pass(model: PreTrainedModel) -> Callable[[Batch], object]:
+    """A function that runs the model on a batch and returns when the device is done."""
+
+    def run(batch: Batch) -> None:
+        model(**batch)
+        if model.device.type != "cpu":
+            torch.accelerator.synchronize()
+
+    return run
 
 
 def _attention_flops(query: torch.Size, key: torch.Size, *_: Any, **__: Any) -> int:

@@ -3,14 +3,13 @@
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -18,28 +17,57 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
+from tombola.evaluation.predict import evaluating
+from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
+from tombola.shrink.measuring import forward_pass, time_models
+from tombola.shrink.runtime import open_session, run_session, session_pass, try_session
+from tombola.shrink.sizes import Speedup
+from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
+from tombola.shrink.timing import ROUNDS
 
 BATCHES_AND_LENGTHS = ((1, 5), (2, 16), (5, 33), (3, 128))
 TOLERANCE = 1e-4
-TEXTS = 64  # on which the int8 model's decisions are compared
 ONE_FILE = 1_500_000_000  # bytes; protobuf ends at 2 GB, so larger models keep their weights beside the graph
 
 
 class Int8(BaseModel):
-    """The dynamically quantised model, and how often it decides as the original does."""
+    """The dynamically quantised model, compared with the original on the texts of the export.
+
+    Args:
+        path: Its file.
+        bytes: Its size.
+        max_difference: The largest difference of an output.
+        agreement: How often it decides as the original does; None where outputs are no decisions.
+        score: Its score in the task's headline metric, where the task is known and has labels.
+        speedup: How many times faster it is than PyTorch, by batch size.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: Path
     bytes: int
     max_difference: float
-    agreement: float
+    agreement: float | None
+    score: float | None = None
+    speedup: dict[int, Speedup]
 
 
 class Export(BaseModel):
-    """An exported model: where it is, and how far its outputs are from PyTorch's on the shapes tried."""
+    """An exported model, and how it compares with PyTorch.
+
+    Args:
+        path: Its file.
+        bytes: Its size, weights included.
+        shapes: Batch and length of the inputs on which its outputs were compared.
+        max_difference: The largest difference of an output on these.
+        texts: What the models were timed on, and the quantised one compared on.
+        speedup: How many times faster onnxruntime is than PyTorch in the same process, by batch size.
+        metric: The task's headline metric, where the task is known and has labels.
+        score: The score of the original in it, on the texts.
+        int8: The quantised model.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,37 +75,100 @@ class Export(BaseModel):
     bytes: int
     shapes: list[tuple[int, int]]
     max_difference: float
+    texts: str
+    speedup: dict[int, Speedup]
+    metric: str | None = None
+    score: float | None = None
     int8: Int8 | None = None
 
 
-def export_onnx(source: PreTrainedModel | str | Path, path: str | Path, int8: bool = False) -> Export:
-    """Write a model, or a folder's model, as float32 ONNX with dynamic batch and length; a shrunk one too.
+def export_onnx(
+    source: PreTrainedModel | str | Path,
+    path: str | Path,
+    int8: bool = False,
+    *,
+    texts: Texts | None = None,
+    batch_sizes: Sequence[int] = (1, 32),
+    rounds: int = ROUNDS,
+) -> Export:
+    """Write a model as float32 ONNX for any batch and length, and time it in turns with PyTorch.
 
     onnxruntime must agree with PyTorch on several shapes, padded texts included, or nothing is written.
-    `int8` also writes a version with 8-bit weights (`….int8.onnx`), which is only approximately the same.
+
+    Args:
+        source: A model, or a folder with one; it may be shrunk.
+        path: The file to write.
+        int8: Whether to write a version with 8-bit weights too (`….int8.onnx`), which is only approximately the same.
+        texts: What to time on, and to compare the 8-bit version on; random tokens, 128 a text, if not given.
+        batch_sizes: Texts in a forward pass, for timing.
+        rounds: Undisturbed rounds of timing wanted for each batch size.
     """
     _require_packages()
     model = source if isinstance(source, PreTrainedModel) else load_model(Path(source))
-    if model.dtype != torch.float32:
-        model = deepcopy(model).float()
+    if model.dtype != torch.float32 or model.device.type != "cpu":
+        model = deepcopy(model).float().cpu()
+    texts = texts or RandomTokens.fitting(model.config)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder, _reading(model, texts):
         draft = Path(folder) / path.name
         large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
         with _quiet():
-            _write(model.eval(), draft, large)
+            _write(model, draft, large)
         longest = longest_input(model.config)
         shapes = [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
+        tried = [*shapes, *((batch, texts.length) for batch in batch_sizes)]
+        try_session(draft, tried, "float32", "try another version of onnxruntime")
         difference = _check(model, draft, shapes)
-        with _quiet():
-            quantised = _quantise(model, draft, large) if int8 else None
-        size = sum(file.stat().st_size for file in Path(folder).iterdir() if ".int8." not in file.name)
+        files = {"float32": draft}
+        if int8:
+            with _quiet():
+                files["int8"] = _quantise(draft, large)
+            try_session(files["int8"], tried, "int8", "export it without --int8")
+        speedups = _time(model, list(files.values()), texts, batch_sizes, rounds)
+        made = Export(
+            path=path,
+            bytes=sum(file.stat().st_size for file in Path(folder).iterdir() if ".int8." not in file.name),
+            shapes=shapes,
+            max_difference=difference,
+            texts=texts.about,
+            speedup=speedups[0],
+        )
+        if int8:
+            compared = compare_int8(model, files["int8"], texts)
+            quantised = Int8(
+                path=path.parent / files["int8"].name,
+                bytes=sum(file.stat().st_size for file in Path(folder).glob(f"{files['int8'].name}*")),
+                max_difference=compared.max_difference,
+                agreement=compared.agreement,
+                score=compared.score,
+                speedup=speedups[1],
+            )
+            made = made.model_copy(
+                update={"int8": quantised, "metric": compared.metric, "score": compared.original_score}
+            )
         for file in list(Path(folder).iterdir()):
             shutil.move(file, path.parent / file.name)
-    if quantised is not None:
-        quantised = quantised.model_copy(update={"path": path.parent / quantised.path.name})
-    return Export(path=path, bytes=size, shapes=shapes, max_difference=difference, int8=quantised)
+    return made
+
+
+def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:
+    """The model in eval mode, with the padding token of the task's texts if it has none of its own."""
+    pad = model.config.pad_token_id
+    return evaluating(model, texts.pad_id(model.config) if isinstance(texts, TaskTexts) else pad)
+
+
+def _time(
+    model: PreTrainedModel, files: list[Path], texts: Texts, batch_sizes: Sequence[int], rounds: int
+) -> list[dict[int, Speedup]]:
+    """For each file, how many times faster onnxruntime is than PyTorch, by batch size."""
+    timed, _ = time_models(
+        lambda: [forward_pass(model), *(session_pass(open_session(file)) for file in files)],
+        lambda size: texts.batches(model, size, rounds),
+        batch_sizes,
+        rounds=rounds,
+    )
+    return [{size: found.speedup(at) for size, found in timed.items()} for at in range(1, len(files) + 1)]
 
 
 class _Tensors(nn.Module):
@@ -109,11 +200,11 @@ def _write(model: PreTrainedModel, path: Path, large: bool) -> None:
 
 
 def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]]) -> float:
-    session, largest = _session(path), 0.0
+    session, largest = open_session(path), 0.0
     for seed, (batch, length) in enumerate(shapes):
         inputs = random_inputs(model, batch, length, padded=True, seed=seed)
         expected = outputs_of(model, inputs)
-        difference = largest_difference(expected, _run(session, inputs))
+        difference = largest_difference(expected, run_session(session, inputs))
         scale = max(1.0, *(float(value.abs().max()) for value in expected.values()))
         if not difference <= TOLERANCE * scale:
             raise TombolaError(
@@ -124,7 +215,8 @@ def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]]) ->
     return largest
 
 
-def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
+def _quantise(path: Path, large: bool) -> Path:
+    """Write the model with 8-bit weights beside it."""
     quantization = import_module("onnxruntime.quantization")
     target = path.with_suffix(".int8.onnx")
     signed = quantization.QuantType.QInt8
@@ -132,27 +224,7 @@ def _quantise(model: PreTrainedModel, path: Path, large: bool) -> Int8:
     # The quantiser transposes matrices and then trips over the shapes recorded for them.
     exported.graph.ClearField("value_info")
     quantization.quantize_dynamic(exported, target, weight_type=signed, use_external_data_format=large)
-    inputs = random_inputs(model, TEXTS, min(32, longest_input(model.config)), padded=True)
-    expected, actual = outputs_of(model, inputs), _run(_session(target), inputs)
-    first = next(iter(expected))
-    same = expected[first].argmax(dim=-1) == actual[first].argmax(dim=-1)
-    return Int8(
-        path=target,
-        bytes=sum(file.stat().st_size for file in path.parent.glob(f"{target.name}*")),
-        max_difference=largest_difference(expected, actual),
-        agreement=float(same.float().mean()),
-    )
-
-
-def _session(path: Path) -> Any:
-    runtime = import_module("onnxruntime")
-    return runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-
-def _run(session: Any, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    names = [output.name for output in session.get_outputs()]
-    values = session.run(names, {name: value.cpu().numpy() for name, value in inputs.items()})
-    return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
+    return target
 
 
 @contextmanager

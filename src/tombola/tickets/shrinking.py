@@ -2,25 +2,40 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from tombola.errors import ModelError
 from tombola.masks import MASK, Mask
 from tombola.shrink.folders import INDEX, copy_companions, load_model, require_safetensors, written_whole
-from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
-from tombola.shrink.measuring import Row, Sizes, compare, measure
+from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
+from tombola.shrink.measuring import measure
 from tombola.shrink.packing import pack, unpack
 from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
+from tombola.shrink.sizes import Row, Sizes, Speedup, compare
+from tombola.shrink.texts import LENGTH, RandomTokens
+from tombola.shrink.timing import ROUNDS
+from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
 from tombola.tickets.ticket import TICKET
 
-REPORT = "shrinkage.json"
 TOLERANCE = 1e-5
-LENGTH = 128
 
 
 class Shrinkage(BaseModel):
-    """A shrunk ticket: what was removed, its sizes before and after, and how exactly it computes the same."""
+    """A shrunk ticket: what was removed, and how the models before and after compare.
+
+    Args:
+        folder: Where the shrunk model is.
+        units: The kind of units.
+        removed: Units that were removed.
+        of: Units in all.
+        before: Sizes of the ticket.
+        after: Sizes of the shrunk model, measured in turns with the ticket.
+        speedup: How many times faster the shrunk model is, by batch size.
+        max_difference: The largest difference of an output.
+        recipe: The recipe that the ticket was drawn by, if the ticket knows it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,12 +45,14 @@ class Shrinkage(BaseModel):
     of: int
     before: Sizes
     after: Sizes
+    speedup: dict[int, Speedup]
     max_difference: float
+    recipe: dict[str, Any] | None = None
 
     @property
     def rows(self) -> list[Row]:
         """The table to print."""
-        return compare(self.before, self.after)
+        return compare(self.before, self.after, self.speedup)
 
 
 class Packing(BaseModel):
@@ -67,11 +84,21 @@ def shrink_ticket(
     *,
     multiple: int = MULTIPLE,
     batch_sizes: Sequence[int] = (1, 32),
-    length: int = LENGTH,
+    length: int | None = None,
+    rounds: int = ROUNDS,
 ) -> Shrinkage:
     """Shrink the model of a ticket's folder into another folder, tokenizer and report included.
 
     Nothing is written unless the shrunk folder, loaded again, computes what the masked model does.
+
+    Args:
+        folder: The ticket.
+        output: The folder to write.
+        multiple: Neurons are kept in multiples of this number.
+        batch_sizes: Texts in a forward pass, for timing.
+        length: Tokens of a text, for timing; if not given, texts of the ticket's task at their own lengths, or random
+            tokens where the task's data cannot be found.
+        rounds: Undisturbed rounds of timing wanted for each batch size.
     """
     folder, output = Path(folder), Path(output)
     mask = Mask.load(folder / MASK)
@@ -82,9 +109,12 @@ def shrink_ticket(
         shrink(masked, mask, multiple).save_pretrained(partial)
         copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
         shrunk = load_model(partial)
-        length = min(length, longest_input(masked.config))
-        before, after = measure(masked, shrunk, batch_sizes=batch_sizes, length=length)
-        inputs = random_inputs(masked, 8, length, padded=True)
+        fixed = RandomTokens.fitting(masked.config, length or LENGTH)
+        texts = fixed if length else texts_of(folder, masked.config)
+        (before, after), (speedup,) = measure(
+            masked, shrunk, batch_sizes=batch_sizes, texts=texts, rounds=rounds
+        )
+        inputs = random_inputs(masked, 8, fixed.length, padded=True)
         expected = outputs_of(masked.float(), inputs)
         difference = largest_difference(expected, outputs_of(shrunk.float(), inputs))
         if not difference <= TOLERANCE * max(1.0, *(float(value.abs().max()) for value in expected.values())):
@@ -99,9 +129,11 @@ def shrink_ticket(
             of=mask.count,
             before=before.model_copy(update={"bytes": _bytes(folder)}),
             after=after.model_copy(update={"bytes": _bytes(partial)}),
+            speedup=speedup,
             max_difference=difference,
+            recipe=recipe_of(folder),
         )
-        (partial / REPORT).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
     return shrinkage
 
 

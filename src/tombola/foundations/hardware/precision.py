@@ -4,20 +4,18 @@ A processor may list bf16 instructions that kill the process, because a hypervis
 and bf16 that runs may be slower than fp32. So a child process trains a small transformer in both; see `trial`.
 """
 
-import json
 import logging
 import os
-import signal
-import subprocess
 import sys
 from math import isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 
 from tombola.errors import TombolaError
+from tombola.foundations.hardware.child import Outcome, run_child
 from tombola.foundations.hardware.machine import default_device, processor
 from tombola.foundations.hardware.verdicts import ENVIRONMENT, Verdict, VerdictFile, identity
 
@@ -140,40 +138,29 @@ class _Report(BaseModel):
 
 def _try(threads: int, device: str) -> tuple[Verdict, bool]:
     """The verdict of a trial, and whether it would be the same another time."""
-    command = [*TRIAL, "--threads", str(threads), "--device", device]
     # Threads that spin while they wait take the cores from each other on a busy machine and hide the difference.
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
-    try:
-        child = subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
+    trial = run_child(
+        [*TRIAL, "--threads", str(threads), "--device", device],
+        timeout=PATIENCE,
+        environment={"OMP_WAIT_POLICY": "PASSIVE"},
+    )
+    if trial.timed_out:
         return Verdict("fp32", f"the bf16 trial did not end within {PATIENCE:.0f} s"), True
-    except OSError as error:
-        return Verdict("fp32", f"the bf16 trial could not start ({error.strerror})"), False
-    report = _read(child.stdout)
-    if child.returncode < 0:
-        return _crash(report, _signal_name(-child.returncode))
+    if trial.not_started:
+        return Verdict("fp32", f"the bf16 trial could not start ({trial.not_started})"), False
+    report = _read(trial)
+    if trial.killed_by:
+        return _crash(report, trial.killed_by)
     if report and report.error:
         return Verdict("fp32", f"the bf16 trial failed ({report.error})"), "memory" not in report.error
-    if child.returncode or report is None or not report.fp32_seconds or not report.bf16_seconds:
-        return Verdict("fp32", f"the bf16 trial gave no result (exit code {child.returncode})"), False
+    if trial.code or report is None or not report.fp32_seconds or not report.bf16_seconds:
+        return Verdict("fp32", f"the bf16 trial gave no result (exit code {trial.code})"), False
     return _judge(report), True
 
 
-def _read(output: str) -> _Report | None:
-    known: dict[str, Any] = {}
+def _read(trial: Outcome) -> _Report | None:
     try:
-        for line in output.splitlines():
-            if line.startswith("{"):
-                known |= json.loads(line)
-        return _Report.model_validate(known)
+        return _Report.model_validate(trial.report())
     except (ValueError, TypeError, ValidationError):
         return None
 
@@ -210,10 +197,3 @@ def _judge(report: _Report) -> Verdict:
 
 def _times(factor: float) -> str:
     return f"{factor:.1f} x" if factor >= 1.05 else f"{factor:.2f} x"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -25,11 +25,16 @@ SCORES = "scores.json"
 
 
 class Evaluated(StageResult):
-    """Scores by metric, the headline first, and remarks for the reader."""
+    """Scores by metric, the headline first, and remarks for the reader.
+
+    `constant` is the headline score of the best constant prediction: a model that is not above it has learned
+    nothing. None for tasks that have no such thing.
+    """
 
     scores: dict[str, Score]
     notes: list[str]
     source: str
+    constant: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +52,7 @@ class EvaluateStage(Stage[Evaluated]):
         import torch
         from safetensors.torch import save_file
 
-        from tombola.evaluation.evaluate import evaluate_split
+        from tombola.evaluation.evaluate import constant_score, evaluate_split
         from tombola.evaluation.leakage import leakage_note
 
         split = self.data.load()
@@ -62,7 +67,9 @@ class EvaluateStage(Stage[Evaluated]):
             notes.append(leak)
         for note in notes:
             _warn(note)
-        space.write_json(SCORES, Evaluated(scores=result.scores, notes=notes, source=split.source))
+        constant = constant_score(split)
+        evaluated = Evaluated(scores=result.scores, notes=notes, source=split.source, constant=constant)
+        space.write_json(SCORES, evaluated)
 
     def read(self, folder: Path) -> Evaluated:
         """The scores with their standard errors."""
@@ -74,7 +81,7 @@ class Evaluate(EvaluateStage):
     """The scores of one model on one data set."""
 
     kind: ClassVar = "evaluate"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelStage
     mask: MaskStage | None = None

@@ -6,24 +6,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.recipe.sections import MeasureSettings
-from tombola.shrink.sizes import Sizes
+from tombola.shrink.sizes import Sizes, Speedup
 from tombola.store.stage import Stage, Workspace
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.masks import Mask
+    from tombola.shrink.texts import Texts
 
 MEASURED = "measured.json"
 
 
 class Measured(StageResult):
-    """The sizes of the result (`ticket`) and of the dense model, measured in one process."""
+    """The sizes of the result (`ticket`) and of the dense model, and how many times faster the result is.
+
+    All of it comes from one session of one process. `speedup` is by batch size. It is empty for a dense model, and for
+    a mask of single weights, under which a model is exactly as fast as the dense one.
+    """
 
     dense: Sizes
     ticket: Sizes
+    speedup: dict[int, Speedup] = {}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,11 +38,15 @@ class Measure(Stage[Measured]):
     """Size and speed of a model, shrunk by its mask."""
 
     kind: ClassVar = "measure"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelStage
     measure: MeasureSettings
     mask: MaskStage | None = None
+    data: DataSource | None = None
+    """The texts to time on; random tokens where the settings fix a length."""
+    max_length: int | None = None
+    """Where the texts are cut."""
 
     @property
     def label(self) -> str:
@@ -43,30 +54,34 @@ class Measure(Stage[Measured]):
         return "measure size and speed"
 
     def run(self, space: Workspace) -> None:
-        """Shrink a structured ticket and time it in turns with the dense model; pack an unstructured one.
-
-        A model under a mask of single weights is as fast as the dense model, and counts as such.
-        """
+        """Shrink a structured ticket and time it in turns with the dense model; pack an unstructured one."""
         from tombola.models.loading import open_model
         from tombola.shrink import shrink
-        from tombola.shrink.inputs import longest_input
         from tombola.shrink.measuring import measure
         from tombola.shrink.shrinking import STRUCTURED
 
         model = open_model(space.open(self.model))
-        sizes, length = self.measure.batch_sizes, min(self.measure.length, longest_input(model.config))
         mask = self.mask.load(space) if self.mask else None
-        if mask is None:
-            (dense,) = measure(model, batch_sizes=sizes, length=length)
-            ticket = dense
-        elif set(mask.units.granularity.split("+")) <= STRUCTURED:
+        if mask is not None:
             mask.apply(model)
-            dense, ticket = measure(model, shrink(model, mask), batch_sizes=sizes, length=length)
-        else:
-            mask.apply(model)
-            (dense,) = measure(model, batch_sizes=sizes, length=length)
+        structured = mask is not None and set(mask.units.granularity.split("+")) <= STRUCTURED
+        models = [model, shrink(model, mask)] if mask is not None and structured else [model]
+        found = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
+        dense, ticket = found.sizes[0], found.sizes[-1]
+        if mask is not None and not structured:
             ticket = dense.model_copy(update={"bytes": _packed(model, mask, space.scratch)})
-        space.write_json(MEASURED, Measured(dense=dense, ticket=ticket))
+        speedup = found.speedups[0] if structured else {}
+        space.write_json(MEASURED, Measured(dense=dense, ticket=ticket, speedup=speedup))
+
+    def _texts(self, space: Workspace, model: PreTrainedModel) -> Texts:
+        from tombola.models.loading import load_tokenizer
+        from tombola.shrink.texts import RandomTokens, TaskTexts
+
+        if self.data is None or self.max_length is None:
+            assert self.measure.length is not None, "without data the settings fix the length"
+            return RandomTokens.fitting(model.config, self.measure.length)
+        tokenizer = load_tokenizer(space.open(self.model))
+        return TaskTexts.of(self.data.load(), tokenizer, self.max_length, model.config)
 
     def read(self, folder: Path) -> Measured:
         """The sizes."""

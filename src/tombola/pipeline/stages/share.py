@@ -101,7 +101,7 @@ class EvaluateShared(EvaluateStage):
     """The scores of one task of a shared model, under the task's mask if it has one."""
 
     kind: ClassVar = "evaluate_shared"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: Share
     task: str

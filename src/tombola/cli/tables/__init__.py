@@ -1,0 +1,53 @@
+"""Tables for the terminal. Each reads at 80 columns; what a table does not need is not imported."""
+
+from typing import TYPE_CHECKING
+
+from tombola.foundations.lazy import lazily
+
+if TYPE_CHECKING:
+    from tombola.cli.tables.decisions import matching_lines, phase_table, share_table, transfer_table
+    from tombola.cli.tables.models import (
+        attack_table,
+        catalogue_table,
+        export_table,
+        mask_table,
+        overlap_table,
+        scaled,
+        score_table,
+        size_table,
+    )
+    from tombola.cli.tables.results import result_table
+
+_HOME = {
+    "attack_table": "models",
+    "catalogue_table": "models",
+    "export_table": "models",
+    "mask_table": "models",
+    "matching_lines": "decisions",
+    "overlap_table": "models",
+    "phase_table": "decisions",
+    "result_table": "results",
+    "scaled": "models",
+    "score_table": "models",
+    "share_table": "decisions",
+    "size_table": "models",
+    "transfer_table": "decisions",
+}
+
+__all__ = [
+    "attack_table",
+    "catalogue_table",
+    "export_table",
+    "mask_table",
+    "matching_lines",
+    "overlap_table",
+    "phase_table",
+    "result_table",
+    "scaled",
+    "score_table",
+    "share_table",
+    "size_table",
+    "transfer_table",
+]
+
+__getattr__ = lazily(__name__, _HOME)

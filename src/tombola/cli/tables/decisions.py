@@ -1,0 +1,142 @@
+"""What a result decides: which tickets match, the phases of structured tickets, transfer and sharing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tombola.cli.tables.layout import Column, Grid
+from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.formatting import (
+    is_share,
+    write_axes,
+    write_estimate,
+    write_share,
+    write_value,
+)
+from tombola.results.phases import ORDERS
+from tombola.results.record import Matching, Phases, Transfer
+from tombola.results.sharing import AVERAGE
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+
+
+def matching_lines(result: Result) -> list[str]:
+    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each.
+
+    Where several models are dense, those of which the same can be said share a sentence.
+    """
+    on = result.targets[0]
+    found = result.matching(on)
+    several = len({one.dense for one in found}) > 1
+    sentences: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        name = one.variant + (f" ({write_axes(one.baseline_key)})" if one.baseline_key else "")
+        dense = one.dense if several else "the dense model"
+        before = "no ticket matches" if one.within is None else "matches"
+        sentences.setdefault((name, before, _after(one)), []).append(dense)
+    return [
+        f"{name}: {before} {' · '.join(dense)} on {on}{after}"
+        for (name, before, after), dense in sentences.items()
+    ]
+
+
+def _after(one: Matching) -> str:
+    """How far a match goes, how fast that ticket is, and what is doubtful about it."""
+    parts = []
+    if one.within is not None:
+        strict = "at no sparsity" if one.strict is None else f"up to {write_share(one.strict)}"
+        parts.append(f" up to {write_share(one.within)} sparsity; not below its mean {strict}")
+        parts += [
+            f"; {speedup.ratio:.2f} × as fast with batch {batch} ({speedup.low:.2f}–{speedup.high:.2f})"
+            for batch, speedup in one.speedup.items()
+        ]
+    return "".join(parts) + (f" ({one.note})" if one.note else "")
+
+
+def phase_table(result: Result, phases: Phases) -> Grid:
+    """Sizes down, the three orders of tickets across, and the phase of each size."""
+    points = phases.points
+    keys = [
+        Column("units\nremoved", ["dense", *(write_share(point.sparsity) for point in points)]),
+        Column("parameters\nleft", ["100 %", *(write_share(point.remaining) for point in points)]),
+    ]
+    values = [
+        Column(
+            order,
+            [
+                write_estimate(phases.dense, phases.metric) if order == "winning" else "",
+                *(write_estimate(getattr(point, order), phases.metric) for point in points),
+            ],
+        )
+        for order in ORDERS
+        if any(getattr(point, order) for point in points)
+    ]
+    values.append(Column("phase", ["", *(point.phase or "–" for point in points)], "center"))
+    where = f", {write_axes(phases.axes)}" if phases.axes else ""
+    title = f"{result.name}: phase transition on {phases.on} ({phases.metric}){where}"
+    return Grid(title, keys, values, _phase_caption(phases))
+
+
+def _phase_caption(phases: Phases) -> list[str]:
+    lines = [
+        "I: not below dense; II: below; III: by more than dense's spread, and within the spread of random"
+    ]
+    if phases.note:
+        return [f"note: {phases.note}"]
+    best = phases.super_ticket
+    if best is not None:
+        size = f"{write_share(best.sparsity)} ({write_share(best.remaining)} of parameters left)"
+        score = write_estimate(best.reported, phases.metric)
+        lines.append(f"super ticket, chosen on {best.chosen_on}: {size}, {score} on {best.reported_on}")
+    return lines
+
+
+def transfer_table(matrix: Transfer) -> Grid:
+    """Score under the source's mask less the dense score; sources down, targets across."""
+    columns = [
+        Column(
+            target,
+            ["" if row[index] is None else _points(row[index], matrix.metric) for row in matrix.difference],
+        )
+        for index, target in enumerate(matrix.targets)
+    ]
+    columns.append(
+        Column("≥ own", [f"{matrix.at_least_own[one]} of {matrix.compared[one]}" for one in matrix.sources])
+    )
+    unit = "points of " if is_share(matrix.metric) else ""
+    caption = [
+        f"{unit}{matrix.metric} on {matrix.on} above the dense model",
+        "≥ own: targets on which the mask is as good as the target's own",
+    ]
+    return Grid("transfer", [Column("mask of", matrix.sources, "left")], columns, caption)
+
+
+def _points(difference: float | None, metric: str) -> str:
+    return "" if difference is None else write_value(difference, metric, "+").removesuffix(" %")
+
+
+def share_table(result: Result, on: str) -> Grid:
+    """Tasks down; the score without and with tickets, the difference, and what each task's mask keeps."""
+    rows = result.sharing(on)
+    metrics = [row.metric or "" for row in rows]
+    keys = [
+        Column("task", [row.task for row in rows], "left"),
+        Column("metric", [row.metric or "" for row in rows], "left"),
+    ]
+    values = [
+        Column(
+            WITHOUT, [write_estimate(row.without, metric) for row, metric in zip(rows, metrics, strict=True)]
+        ),
+        Column(WITH, [write_estimate(row.shared, metric) for row, metric in zip(rows, metrics, strict=True)]),
+        Column(
+            "difference",
+            [write_estimate(row.difference, metric, "+") for row, metric in zip(rows, metrics, strict=True)],
+        ),
+        Column("parameters\nleft", [write_share(row.remaining) for row in rows]),
+    ]
+    seeds = max((row.without.seeds for row in rows), default=0)
+    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
+    caption = [f"{spread}; parameters left of the encoder, embeddings included"]
+    sections = [index for index, row in enumerate(rows) if row.task == AVERAGE]
+    return Grid(f"{result.name}, {on}", keys, values, caption, sections)

@@ -1,0 +1,173 @@
+"""Tables about one model: scores, attacks, size, masks, exports, and lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os.path import commonpath
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from tombola.cli.tables.layout import Column, Grid
+from tombola.results.formatting import write_speedup
+
+if TYPE_CHECKING:
+    from tombola.attacks import AttackReport
+    from tombola.evaluation.scores import Score
+    from tombola.masks import Mask
+    from tombola.shrink import Export, Row
+    from tombola.shrink.onnx import Int8
+    from tombola.tickets.comparison import Comparison
+
+
+def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
+    """Scores of one model, each with its standard error."""
+    rows = [(on, metric, score) for on, found in scores.items() for metric, score in found.items()]
+    return Grid(
+        name,
+        [
+            Column("on", [on for on, _, _ in rows], "left"),
+            Column("metric", [metric for _, metric, _ in rows], "left"),
+        ],
+        [
+            Column("score", [f"{score.value:.4f}" for _, _, score in rows]),
+            Column("± s.e.", [f"{score.stderr:.4f}" for _, _, score in rows]),
+            Column("n", [f"{score.n:,}" for _, _, score in rows]),
+        ],
+    )
+
+
+def attack_table(name: str, report: AttackReport) -> Grid:
+    """The figures of an attack."""
+    found = report.summary()
+    low, high = found["accuracy_under_attack_interval"]
+    rows = {
+        "examples": f"{found['n']}",
+        "clean accuracy": _percent(found["clean_accuracy"]),
+        "accuracy under attack": (
+            f"{_percent(found['accuracy_under_attack'])} (95 %: {_percent(low)} to {_percent(high)})"
+        ),
+        "success rate": _percent(found["success_rate"]),
+        "queries": _number(found["mean_queries"]),
+        "changed words": f"{_number(found['mean_changed_words'])} ({_percent(found['mean_changed_share'])})",
+        "similarity": _number(found["mean_similarity"], 3),
+    }
+    caption = [
+        f"{found['seconds']:.0f} s, {found['rows']:,} texts scored",
+        *(f"{kind}: {what}" for kind, what in report.resources.items()),
+    ]
+    return Grid(
+        f"{report.attack} on {name}",
+        [Column("", list(rows), "left")],
+        [Column("", list(rows.values()), "left")],
+        caption,
+    )
+
+
+def size_table(title: str, rows: Sequence[Row]) -> Grid:
+    """Before and after, with the ratio of each; that of a time with its 95 % interval."""
+    busy = [f"{row.what}: {row.speedup.busy}" for row in rows if row.speedup and row.speedup.busy]
+    return Grid(
+        title,
+        [Column("", [row.what for row in rows], "left")],
+        [
+            Column("before", [scaled(row.before, row.unit) for row in rows]),
+            Column("after", [scaled(row.after, row.unit) for row in rows]),
+            Column(
+                "ratio", [write_speedup(row.speedup) if row.speedup else f"{row.ratio:.2f} ×" for row in rows]
+            ),
+        ],
+        caption=busy,
+    )
+
+
+def scaled(value: float, unit: str = "") -> str:
+    """Three digits and a prefix: 22.7 M, 90.9 MB, 63.5 ms."""
+    sizes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3}
+    prefix, size = next(((name, size) for name, size in sizes.items() if abs(value) >= size), ("µ", 1e-6))
+    digits = 0 if abs(value) >= 100 * size else 1 if abs(value) >= 10 * size else 2
+    return f"{value / size:.{digits}f} {prefix}{unit}".rstrip()
+
+
+def export_table(done: Export) -> Grid:
+    """How far onnxruntime is from PyTorch on the same texts, and how many times faster."""
+    kinds: dict[str, Export | Int8] = {"float32": done, **({"int8": done.int8} if done.int8 else {})}
+    agreement = ["", *([_percent(done.int8.agreement)] if done.int8 else [])]
+    score = [Column(done.metric, [_percent(kind.score) for kind in kinds.values()])] if done.metric else []
+    return Grid(
+        "ONNX",
+        [Column("", list(kinds), "left")],
+        [
+            Column("bytes", [f"{kind.bytes:,}" for kind in kinds.values()]),
+            Column("largest difference", [f"{kind.max_difference:.2g}" for kind in kinds.values()]),
+            Column("same decision", agreement),
+            *score,
+            *(
+                Column(f"batch {batch}", [write_speedup(kind.speedup[batch]) for kind in kinds.values()])
+                for batch in done.speedup
+            ),
+        ],
+        caption=[f"on {done.texts}; by batch, how many times faster than PyTorch (95 % interval)"],
+    )
+
+
+def overlap_table(compared: Comparison) -> Grid:
+    """Jaccard overlap of the kept weights of every two masks."""
+    names = _without_common_folder(list(compared.masks))
+    overlaps = compared.overlaps()
+    return Grid(
+        "overlap of kept weights (Jaccard)",
+        [Column("", [f"{index + 1} {name}" for index, name in enumerate(names)], "left")],
+        [Column(str(index + 1), [_shaded(row[index]) for row in overlaps]) for index in range(len(overlaps))],
+    )
+
+
+def mask_table(name: str, mask: Mask) -> Grid:
+    """Sparsity by layer and kind of matrix, shaded: what the search thought it could spare."""
+    cells = mask.table()
+    layers = list(dict.fromkeys(layer for layer, _ in cells))
+    caption = [
+        f"{mask.removed:,} of {mask.count:,} units ({mask.units.granularity}) removed",
+        f"{100 * mask.weight_sparsity:.2f} % of the prunable weights; base {mask.base.fingerprint}",
+    ]
+    return Grid(
+        name,
+        [Column("layer", ["–" if layer is None else str(layer) for layer in layers])],
+        [
+            Column(kind, [_shaded(cells.get((layer, kind))) for layer in layers])
+            for kind in dict.fromkeys(kind for _, kind in cells)
+        ],
+        caption,
+    )
+
+
+def catalogue_table(title: str, rows: list[tuple[str, str]]) -> Table:
+    """Names with one line each."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, about in rows:
+        table.add_row(Text(name), Text(about))
+    return table
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _shaded(share: float | None) -> str | Text:
+    return "" if share is None else Text(f"{100 * share:.0f} %", style=f"on color({255 - round(share * 20)})")
+
+
+def _without_common_folder(names: list[str]) -> list[str]:
+    """Paths below the folder that all of them are in."""
+    if len(names) < 2 or len({PurePath(name).is_absolute() for name in names}) > 1:
+        return names
+    common = commonpath(names)
+    return [str(PurePath(name).relative_to(common)) for name in names] if common else names

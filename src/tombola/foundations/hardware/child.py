@@ -1,0 +1,76 @@
+"""Programs that may be killed by an instruction that the processor lists and does not run, tried in a child process."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child process ended.
+
+    Args:
+        output: What it printed.
+        code: Its exit code; None where it never started or a signal ended it.
+        killed_by: The signal that ended it, such as `SIGILL`.
+        timed_out: Whether it was stopped because it took too long.
+        not_started: Why it could not start.
+    """
+
+    output: str = ""
+    code: int | None = None
+    killed_by: str | None = None
+    timed_out: bool = False
+    not_started: str | None = None
+
+    def report(self) -> dict[str, Any]:
+        """The JSON objects among the printed lines, later ones laid over earlier ones. Other lines are passed over.
+
+        Raises:
+            ValueError: If a line begins like a JSON object and is none.
+        """
+        known: dict[str, Any] = {}
+        for line in self.output.splitlines():
+            if line.startswith("{"):
+                known |= json.loads(line)
+        return known
+
+
+def run_child(
+    command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None
+) -> Outcome:
+    """Run a program to its end, whatever end that is.
+
+    Args:
+        command: The program and its arguments.
+        timeout: Seconds after which it is stopped.
+        environment: Variables that the child has unless this process sets them to something else.
+    """
+    try:
+        child = subprocess.run(
+            command,
+            env={**(environment or {}), **os.environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(timed_out=True)
+    except OSError as error:
+        return Outcome(not_started=error.strerror or str(error))
+    if child.returncode < 0:
+        return Outcome(child.stdout, killed_by=_signal_name(-child.returncode))
+    return Outcome(child.stdout, child.returncode)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,128 @@
+"""Paired tests between the variants of a result, seed by seed and example by example."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tombola.errors import TombolaError, UnknownName
+from tombola.results.record import CellResult
+from tombola.results.statistics import holm, mcnemar, paired_t, sign_flips
+from tombola.results.summary import Summary, by_baseline
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+    from tombola.store.store import Store
+
+Pairs = Sequence[tuple[CellResult, CellResult]]
+ReadCorrect = Callable[[str], "np.ndarray | None"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two variants at one point of the grid, seed by seed: `first` − `second` in the headline metric.
+
+    Attributes:
+        first: Variant and axes of the one.
+        second: Variant and axes of the other.
+        on: The data set.
+        seeds: Number of seeds that both have.
+        mean: Mean difference.
+        t: Two-sided p of the paired t test; needs two seeds.
+        flips: Two-sided p of the sign-flip permutation test, which assumes no distribution.
+        mcnemar: Two-sided exact p of McNemar's test on the examples of all seeds, where predictions are classes.
+        holm: The p of the t test (of McNemar's with one seed), corrected for the number of pairs.
+        note: Why McNemar's test is missing, where predictions are no longer in the store.
+    """
+
+    first: dict[str, Any]
+    second: dict[str, Any]
+    on: str
+    seeds: int
+    mean: float
+    t: float | None
+    flips: float | None
+    mcnemar: float | None = None
+    holm: float | None = None
+    note: str | None = None
+
+
+def differences(result: Result, on: str, store: Store | None = None) -> list[Difference]:
+    """Compare every two variants that meet and have seeds in common.
+
+    Args:
+        result: The result.
+        on: The data set.
+        store: Where the predictions are, for McNemar's test; without a store that test is left out.
+    """
+    if on not in result.targets:
+        raise UnknownName("data set of this result", on, result.targets)
+    read = _reader(store) if store is not None and on in result.datasets else None
+    found = [
+        _compare(first, second, pairs, on, read)
+        for rows in by_baseline(result.summaries())
+        for first, second in itertools.combinations(rows, 2)
+        if first.meets(second) and (pairs := list(_by_seed(first, second, on)))
+    ]
+    values = [one.t if one.t is not None else one.mcnemar for one in found]
+    tested = [(index, value) for index, value in enumerate(values) if value is not None]
+    corrected = holm([value for _, value in tested])
+    for (index, _), value in zip(tested, corrected, strict=True):
+        found[index] = replace(found[index], holm=value)
+    return found
+
+
+def _compare(first: Summary, second: Summary, pairs: Pairs, on: str, read: ReadCorrect | None) -> Difference:
+    change = np.array([_headline(a, on) - _headline(b, on) for a, b in pairs])
+    p, note = _examples(pairs, on, read) if read else (None, None)
+    return Difference(
+        first=first.point,
+        second=second.point,
+        on=on,
+        seeds=len(pairs),
+        mean=float(change.mean()),
+        t=paired_t(change),
+        flips=sign_flips(change),
+        mcnemar=p,
+        note=note,
+    )
+
+
+def _headline(cell: CellResult, on: str) -> float:
+    return next(iter(cell.scores[on].values())).value
+
+
+def _by_seed(first: Summary, second: Summary, on: str) -> Iterator[tuple[CellResult, CellResult]]:
+    others = {cell.seed: cell for cell in second.cells if on in cell.scores}
+    for cell in first.cells:
+        if on in cell.scores and cell.seed in others:
+            yield cell, others[cell.seed]
+
+
+def _reader(store: Store) -> ReadCorrect:
+    """Reads which examples an evaluation got right, each stage once."""
+    from tombola.pipeline.stages.evaluate import read_correct
+
+    @cache
+    def read(stage: str) -> np.ndarray | None:
+        return read_correct(store.open(stage))
+
+    return read
+
+
+def _examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
+    """McNemar's p over the examples of all seeds, and why there is none; neither where predictions are no classes."""
+    try:
+        right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
+    except TombolaError as error:
+        return None, f"no McNemar test: {error}"
+    known = [(a, b) for a, b in right if a is not None and b is not None]
+    if len(known) < len(pairs):
+        return None, None
+    first, second = (np.concatenate(side) for side in zip(*known, strict=True))
+    return mcnemar(first, second), None

@@ -1,0 +1,104 @@
+"""What makes a result doubtful: models that learned nothing, seeds that change nothing, masks that block the signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tombola.evaluation.intervals import normal_quantile
+from tombola.results.formatting import write_value
+from tombola.results.record import Estimate
+from tombola.results.summary import Summary
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+
+NOT_LEARNED = "the dense model has not learned the task: nothing to match"
+AT_CHANCE = "the dense model is no better there than one answer to all: nothing to match"
+SAME_SCORES = "all seeds of the dense model score the same: the standard error of the score decides"
+
+
+def notes(result: Result) -> list[str]:
+    """Everything that a reader should know before believing the numbers, a sentence each."""
+    rows = result.summaries()
+    return [
+        *_constant_answers(rows, result),
+        *_equal_scores(rows),
+        *_blocked(rows),
+        *_busy(rows),
+        *dict.fromkeys(note for cell in result.cells for note in cell.notes),
+    ]
+
+
+def level_of_constant(row: Summary, on: str) -> float | None:
+    """The score of the best constant answer if the row's own is not above it by more than chance, else None."""
+    known = [cell.constants[on] for cell in row.cells if on in cell.constants]
+    if not known or on not in row.scores:
+        return None
+    constant = max(known)
+    return None if _is_above(row.scores[on], constant) else constant
+
+
+def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
+    """Why a ticket cannot be compared with this dense model, if it cannot."""
+    own = [name for name in dense.scores if result.condition(name) == "clean"]
+    if any(level_of_constant(dense, name) is not None for name in own[:1]):
+        return NOT_LEARNED
+    return AT_CHANCE if level_of_constant(dense, on) is not None else None
+
+
+def decided_by_error(dense: Summary, on: str) -> str | None:
+    """A remark where several seeds score the same, so that their deviation cannot decide."""
+    return SAME_SCORES if dense.scores[on].std == 0 else None
+
+
+def _is_above(score: Estimate, constant: float) -> bool:
+    return score.mean > constant + normal_quantile(0.975) * score.stderr
+
+
+def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
+    """Dense models that learned nothing, one by one; and tickets, together."""
+    for on in result.datasets:
+        tickets = []
+        for row in rows:
+            constant = level_of_constant(row, on)
+            if constant is None:
+                continue
+            if not row.dense:
+                tickets.append(row.label)
+                continue
+            own = result.condition(on) == "clean"
+            yield (
+                f"{row.label} {'has not learned the task' if own else 'is at chance'}: "
+                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where one answer to all has "
+                f"{write_value(constant, row.metrics[on])}"
+            )
+        if tickets:
+            yield f"no better than one answer to all on {on}: {_first(tickets, '; ')}"
+
+
+def _first(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
+    more = f"{separator}and {len(names) - count} more" if len(names) > count else ""
+    return separator.join(names[:count]) + more
+
+
+def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:
+    for row in rows:
+        same = [on for on, score in row.scores.items() if score.std == 0]
+        if same:
+            yield f"{row.label}: all {row.seeds} seeds score the same on {', '.join(same)}"
+
+
+def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
+    for row in rows:
+        if row.emptied:
+            yield f"{row.label}: the mask leaves nothing of {_first(row.emptied)}, so no signal passes there"
+
+
+def _busy(rows: Iterable[Summary]) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for reason in dict.fromkeys(one.busy for one in row.speedup.values() if one.busy):
+            found.setdefault(reason, []).append(row.label)
+    for reason, labels in found.items():
+        yield f"the speed of {', '.join(labels)} is doubtful: {reason}"

@@ -1,0 +1,89 @@
+"""How numbers and names of a result are written: in the terminal, in LaTeX and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tombola.pipeline.stages.measure import Speedup
+    from tombola.results.record import Estimate
+
+CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
+"""Metrics between −1 and 1, which are numbers; all others are shares, written in percent."""
+
+SPARSITY = "draw.sparsity"
+"""The axis that every table shows in a column of its own."""
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is written in percent. A group's metric (`accuracy/entailment`) is written as the whole's."""
+    return metric.partition("/")[0] not in CORRELATIONS
+
+
+def write_value(value: float, metric: str, sign: str = "") -> str:
+    """A score alone: `82.4 %` or `−0.347`."""
+    text = f"{100 * value:{sign}.1f} %" if is_share(metric) else f"{value:{sign}.3f}"
+    return text.replace("-", "−")
+
+
+def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> str:
+    """A score with its spread: `82.4 % ± 1.2` or `−0.347 ± 0.021`."""
+    if estimate is None:
+        return ""
+    spread = f"{100 * estimate.spread:.1f}" if is_share(metric) else f"{estimate.spread:.3f}"
+    return f"{write_value(estimate.mean, metric, sign)} ± {spread}"
+
+
+def write_share(share: float) -> str:
+    """A sparsity as a reader would say it: `40 %`, or `41.7 %` where it is not whole."""
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def write_speedup(speedup: Speedup | None) -> str:
+    """A ratio with its interval: `1.42 (1.38–1.47)`."""
+    return f"{speedup.ratio:.2f} ({speedup.low:.2f}–{speedup.high:.2f})" if speedup else ""
+
+
+def short_axis(axis: str) -> str:
+    """An axis without the section that it is in: `search.step` → `step`."""
+    return axis.rsplit(".", 1)[-1]
+
+
+def short_value(value: Any) -> str:
+    """A value of an axis; of a path its last part, without `.yaml`."""
+    text = str(value)
+    return PurePath(text).stem if text.endswith((".yaml", ".yml")) else text
+
+
+def write_axes(axes: Mapping[str, Any]) -> str:
+    """Axes with their values in words: `task rte, step 0.1`."""
+    return ", ".join(f"{short_axis(axis)} {short_value(value)}" for axis, value in axes.items())
+
+
+def short_targets(targets: Sequence[str], tasks: Iterable[str] = ()) -> dict[str, str]:
+    """Short names for data sets: without the split that all other tasks share, and without the own task's name.
+
+    Of a model for `reviews`, `reviews_product/test` is `product`. A name that would no longer be unique stays whole.
+
+    Args:
+        targets: Names as in `evaluate.on`.
+        tasks: The tasks of the models.
+    """
+    splits = {target.rpartition("/")[2] for target in targets if _task_of(target)}
+    prefixes = [f"{short_value(task)}_" for task in tasks]
+    short = {}
+    for target in targets:
+        task, split = _task_of(target), target.rpartition("/")[2]
+        name = short_value(target) if not task else short_value(task)
+        for prefix in prefixes:
+            name = name.removeprefix(prefix) or name
+        short[target] = f"{name}/{split}" if task and len(splits) > 1 else name
+    values = list(short.values())
+    return {target: name if values.count(name) == 1 else target for target, name in short.items()}
+
+
+def _task_of(target: str) -> str:
+    """The task in `task/split`; nothing for a split alone, a task alone or a file."""
+    return "" if target.endswith((".yaml", ".yml")) else target.rpartition("/")[0]

@@ -1,0 +1,58 @@
+"""When a ticket is as good as the dense model. (BERT-Tickets, section 3)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from tombola.results.doubts import decided_by_error, nothing_to_match
+from tombola.results.record import Matching
+from tombola.results.summary import Summary, by_baseline
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+
+Standing = Literal["strict", "within", "below"]
+
+
+def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
+    """How a ticket compares with the dense model: not below it (`strict`), within its tolerance, or below."""
+    score, level = ticket.scores[on].mean, dense.scores[on]
+    if score >= level.mean:
+        return "strict"
+    return "within" if score >= level.mean - level.tolerance else "below"
+
+
+def match(result: Result, on: str) -> list[Matching]:
+    """For each dense model and variant, the sparsest ticket that matches on `on`."""
+    found = []
+    for rows in by_baseline(row for row in result.summaries() if on in row.scores):
+        tickets = [row for row in rows if not row.dense]
+        for dense in (row for row in rows if row.dense):
+            for variant in dict.fromkeys(row.variant for row in tickets):
+                own = [row for row in tickets if row.variant == variant]
+                found.append(_match(result, dense, own, on))
+    return found
+
+
+def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> Matching:
+    blocked = nothing_to_match(dense, on, result)
+    within = None if blocked else sparsest(t for t in tickets if standing(t, dense, on) != "below")
+    strict = None if blocked else sparsest(t for t in tickets if standing(t, dense, on) == "strict")
+    notes = [blocked] if blocked else [decided_by_error(dense, on)]
+    if within is not None and within.emptied:
+        notes.append(f"the mask of the ticket leaves nothing of {', '.join(within.emptied)}")
+    return Matching(
+        variant=tickets[0].variant,
+        baseline_key=dense.baseline_key,
+        dense=dense.variant,
+        within=within.sparsity if within else None,
+        strict=strict.sparsity if strict else None,
+        speedup=within.speedup if within else {},
+        note="; ".join(note for note in notes if note) or None,
+    )
+
+
+def sparsest(rows: Iterable[Summary]) -> Summary | None:
+    """The row that has lost most, if there is any."""
+    return max(rows, key=lambda row: row.sparsity, default=None)

@@ -1,0 +1,58 @@
+"""Size and speed over seeds. A speed-up is a ratio timed in turns in one process, never one of two stages' times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import mean
+
+from tombola.evaluation.intervals import mean_interval
+from tombola.pipeline.stages.measure import Measured, Speedup
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What a shipped model takes, a mean over seeds.
+
+    Attributes:
+        parameters: Parameters of the shipped model.
+        bytes: Bytes on disk.
+        milliseconds: By batch size, the time of the dense model and of the shipped one, taken in turns.
+    """
+
+    parameters: int
+    bytes: int
+    milliseconds: dict[int, tuple[float, float]]
+
+
+def mean_shipped(measured: Sequence[Measured]) -> Shipped | None:
+    """The sizes over seeds."""
+    if not measured:
+        return None
+    return Shipped(
+        parameters=round(mean(one.ticket.parameters for one in measured)),
+        bytes=round(mean(one.ticket.bytes for one in measured)),
+        milliseconds={
+            batch: (
+                1000 * mean(one.dense.latency[batch] for one in measured),
+                1000 * mean(one.ticket.latency[batch] for one in measured),
+            )
+            for batch in sorted(measured[0].ticket.latency)
+            if all(batch in one.dense.latency and batch in one.ticket.latency for one in measured)
+        },
+    )
+
+
+def mean_speedups(measured: Sequence[Measured]) -> dict[int, Speedup]:
+    """The speed-up by batch size: of one run its own interval, over seeds the t interval of the geometric mean."""
+    batches = sorted(set.intersection(*(set(one.speedup) for one in measured))) if measured else []
+    return {batch: _mean([one.speedup[batch] for one in measured]) for batch in batches}
+
+
+def _mean(speedups: Sequence[Speedup]) -> Speedup:
+    if len(speedups) == 1:
+        return speedups[0]
+    found = mean_interval([log(one.ratio) for one in speedups])
+    busy = "; ".join(dict.fromkeys(one.busy for one in speedups if one.busy)) or None
+    return Speedup(ratio=exp(found.mean), low=exp(found.low), high=exp(found.high), busy=busy)

@@ -1,0 +1,179 @@
+"""Statistics over seeds: one row of a table for every variant at every point of the grid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from statistics import mean
+from typing import Any
+
+from tombola.evaluation.intervals import mean_interval, normal_quantile
+from tombola.evaluation.scores import Score
+from tombola.pipeline.stages.measure import Speedup
+from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
+from tombola.results.record import CellResult, Estimate
+from tombola.results.speed import Shipped, mean_shipped, mean_speedups
+
+TICKET_SECTIONS = ("search", "draw", "retrain")
+"""The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
+
+
+def estimate_scores(scores: Sequence[Score]) -> Estimate:
+    """Summarise one score per seed."""
+    values, errors = [score.value for score in scores], [score.stderr for score in scores]
+    return _estimate(values, errors, scores[0].interval())
+
+
+def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimate:
+    """Summarise one value per seed, each with its standard error; the interval of a single run is normal."""
+    half = normal_quantile(0.975) * mean(errors)
+    return _estimate(values, errors, (values[0] - half, values[0] + half))
+
+
+def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
+    """Mean, deviation and t interval; where values do not differ, the interval of one run `alone`."""
+    seeds, stderr = len(values), mean(errors)
+    if len(set(values)) == 1:
+        std = None if seeds == 1 else 0.0
+        return Estimate(mean=values[0], std=std, stderr=stderr, low=alone[0], high=alone[1], seeds=seeds)
+    found = mean_interval(values)
+    return Estimate(
+        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=seeds
+    )
+
+
+def combined_error(errors: Iterable[float]) -> float:
+    """The standard error of a sum of independent values."""
+    return sqrt(sum(error * error for error in errors))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A variant at one point of the grid: cells that differ in nothing but the seed."""
+
+    cells: tuple[CellResult, ...]
+
+    @property
+    def variant(self) -> str:
+        """The recipe's variant."""
+        return self.cells[0].variant
+
+    @cached_property
+    def axes(self) -> dict[str, Any]:
+        """The value on every axis of the grid but the seed."""
+        return {name: value for name, value in self.cells[0].axes.items() if name != "seed"}
+
+    @cached_property
+    def point(self) -> dict[str, Any]:
+        """What tells the row from all others: the variant and the axes."""
+        return {"variant": self.variant, **self.axes}
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self.cells)
+
+    @property
+    def dense(self) -> bool:
+        """Whether nothing was removed: the row is a baseline for tickets."""
+        return all(cell.mask is None for cell in self.cells)
+
+    @cached_property
+    def sparsity(self) -> float:
+        """Share of the prunable weights that is removed, a mean over seeds; 0 for a dense model."""
+        return mean(cell.mask.weight_sparsity if cell.mask else 0.0 for cell in self.cells)
+
+    @cached_property
+    def scores(self) -> dict[str, Estimate]:
+        """The headline score on every data set and under every attack that all seeds have."""
+        return {
+            on: estimate_scores([next(iter(cell.scores[on].values())) for cell in self.cells])
+            for on in self.cells[0].scores
+            if all(on in cell.scores for cell in self.cells)
+        }
+
+    @cached_property
+    def metrics(self) -> dict[str, str]:
+        """The headline metric on every data set."""
+        return {on: next(iter(self.cells[0].scores[on])) for on in self.scores}
+
+    @cached_property
+    def baseline_key(self) -> dict[str, Any]:
+        """What a ticket has in common with the dense model that it is compared with: model, task, data, training."""
+        return {name: value for name, value in self.axes.items() if name.split(".")[0] not in TICKET_SECTIONS}
+
+    @cached_property
+    def parameters(self) -> int | None:
+        """Parameters of the whole model, where that is known."""
+        cell = self.cells[0]
+        if cell.mask is not None:
+            return cell.mask.parameters
+        return cell.measured.dense.parameters if cell.measured else None
+
+    @cached_property
+    def left(self) -> int | None:
+        """Parameters that the mask keeps, a mean over seeds."""
+        if self.parameters is None:
+            return None
+        removed = mean(cell.mask.total_sparsity if cell.mask else 0.0 for cell in self.cells)
+        return round(self.parameters * (1 - removed))
+
+    @cached_property
+    def emptied(self) -> list[str]:
+        """Matrices of which the mask of some seed leaves nothing."""
+        return list(dict.fromkeys(name for cell in self.cells if cell.mask for name in cell.mask.emptied))
+
+    @cached_property
+    def speedup(self) -> dict[int, Speedup]:
+        """How many times faster than the dense model, by batch size, where it was measured."""
+        return mean_speedups([cell.measured for cell in self.cells if cell.measured])
+
+    @cached_property
+    def shipped(self) -> Shipped | None:
+        """What the model takes when it is shipped, where it was measured."""
+        return mean_shipped([cell.measured for cell in self.cells if cell.measured])
+
+    @cached_property
+    def label(self) -> str:
+        """What the row is called in a sentence: the variant, its axes, its sparsity."""
+        axes = [
+            f"{short_axis(axis)} {short_value(own)}" for axis, own in self.axes.items() if axis != SPARSITY
+        ]
+        return " · ".join([self.variant, *axes, *([] if self.dense else [write_share(self.sparsity)])])
+
+    def shares_baseline(self, other: Summary) -> bool:
+        """Whether both are compared with the same dense model."""
+        return self.baseline_key == other.baseline_key
+
+    def meets(self, other: Summary) -> bool:
+        """Whether comparing them is fair: they are at one point of the grid, or one is the other's baseline."""
+        if self.dense or other.dense:
+            return self.shares_baseline(other)
+        return self.axes == other.axes
+
+
+def summarise(cells: Iterable[CellResult]) -> list[Summary]:
+    """The rows of the table, in the order of the cells."""
+    groups: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        axes = {name: value for name, value in cell.axes.items() if name != "seed"}
+        groups.setdefault(json.dumps([cell.variant, axes], sort_keys=True), []).append(cell)
+    return [Summary(tuple(group)) for group in groups.values()]
+
+
+def by_baseline(rows: Iterable[Summary]) -> list[list[Summary]]:
+    """The rows that are compared with each other: those with one baseline key, in order."""
+    groups: dict[str, list[Summary]] = {}
+    for row in rows:
+        groups.setdefault(json.dumps(row.baseline_key, sort_keys=True), []).append(row)
+    return list(groups.values())
+
+
+def parameters_left(row: Summary, rows: Iterable[Summary]) -> int | None:
+    """Parameters that are left; of a dense model all of them, as its tickets know."""
+    if row.left is not None:
+        return row.left
+    return next((one.parameters for one in rows if one.parameters and one.shares_baseline(row)), None)

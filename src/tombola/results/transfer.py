@@ -1,0 +1,106 @@
+"""Masks of some tasks under the training of others. (BERT-Tickets, section 4)"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tombola.errors import RecipeError
+from tombola.recipe.reading import Raw
+from tombola.results.formatting import short_value, write_axes
+from tombola.results.record import Transfer
+from tombola.results.summary import Summary
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+
+DENSE, TRANSFERRED = "dense", "transferred"
+TARGET, SOURCE = "task", "search.task"
+"""The axes of a transfer: what is trained, and where its mask comes from."""
+
+
+def transfer_grid(raw: Raw, sources: list[str], targets: list[str]) -> Raw:
+    """The recipe whose grid has every target dense and under the mask of every source.
+
+    Args:
+        raw: A recipe with a search.
+        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        targets: Tasks to train on; by default the recipe's `task`.
+    """
+    variants = raw.get("variants") or {}
+    search = raw.get("search") or (variants.get(TRANSFERRED) or {}).get("search")
+    if not search:
+        raise RecipeError("transfer needs a recipe with a search, whose masks are transferred")
+    targets = targets or _as_list(raw.get("task"))
+    sources = sources or _as_list(search.get("task")) or targets
+    raw = {**raw, "task": targets, "search": {**search, "task": sources}}
+    return {**raw, "variants": {DENSE: {"search": None}, TRANSFERRED: {}}}
+
+
+def transfer_matrix(result: Result, on: str) -> Transfer | None:
+    """The matrix of a result whose tickets vary over `task` and `search.task`; None for other results.
+
+    Further axes of the tickets (the sparsity, say) make further rows, those of the training further columns.
+    """
+    rows = [row for row in result.summaries() if on in row.scores and TARGET in row.axes]
+    dense = {_target(row): row for row in rows if row.dense}
+    tickets = {
+        (_source(row), _target(row)): row
+        for row in rows
+        if not row.dense and SOURCE in row.axes and _target(row) in dense
+    }
+    if not tickets:
+        return None
+    sources = list(dict.fromkeys(source for source, _ in tickets))
+    targets = list(dict.fromkeys(target for _, target in tickets))
+    at_least_own, compared = {}, {}
+    for source in sources:
+        pairs = [
+            (tickets[source, target], own)
+            for target in targets
+            if (source, target) in tickets
+            and target.task != source.task
+            and (own := tickets.get((_Key(target.task, source.further), target)))
+        ]
+        compared[source.label] = len(pairs)
+        at_least_own[source.label] = sum(one.scores[on].mean >= own.scores[on].mean for one, own in pairs)
+    return Transfer(
+        sources=[source.label for source in sources],
+        targets=[target.label for target in targets],
+        on=on,
+        metric=dense[targets[0]].metrics[on],
+        difference=[
+            [_difference(tickets.get((source, target)), dense[target], on) for target in targets]
+            for source in sources
+        ],
+        at_least_own=at_least_own,
+        compared=compared,
+    )
+
+
+class _Key(NamedTuple):
+    """A row or column of the matrix: a task, and further axes in words."""
+
+    task: str
+    further: str
+
+    @property
+    def label(self) -> str:
+        return ", ".join(part for part in (short_value(self.task), self.further) if part)
+
+
+def _source(row: Summary) -> _Key:
+    further = {axis: value for axis, value in row.axes.items() if axis not in (SOURCE, *row.baseline_key)}
+    return _Key(row.axes[SOURCE], write_axes(further))
+
+
+def _target(row: Summary) -> _Key:
+    further = {axis: value for axis, value in row.baseline_key.items() if axis != TARGET}
+    return _Key(row.axes[TARGET], write_axes(further))
+
+
+def _difference(ticket: Summary | None, dense: Summary, on: str) -> float | None:
+    return None if ticket is None else ticket.scores[on].mean - dense.scores[on].mean
+
+
+def _as_list(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value] if value else []

@@ -1,0 +1,88 @@
+"""Whether a quantised model decides as the original does, and how it scores, on texts of the task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from tombola.evaluation.labels import label_order
+from tombola.evaluation.metrics import score
+from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
+from tombola.shrink.runtime import open_session, run_session
+from tombola.shrink.texts import Batch, TaskTexts, Texts
+
+BATCH = 32
+RANDOM_TEXTS = 64  # where there are none of a task
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A quantised model beside the original.
+
+    Args:
+        max_difference: The largest difference of an output.
+        agreement: The share of equal decisions; None where the outputs are no decisions.
+        metric: The task's headline metric, if the texts have labels that logits are scored on.
+        original_score: The original's score in it.
+        score: The quantised model's score in it.
+    """
+
+    max_difference: float
+    agreement: float | None
+    metric: str | None = None
+    original_score: float | None = None
+    score: float | None = None
+
+
+def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
+    """Run the original and the quantised model on all texts, or on some random tokens where there are none."""
+    session, largest = open_session(path), 0.0
+    split = texts.split if isinstance(texts, TaskTexts) else None
+    labelled = split is not None and split.task.kind in ("classification", "regression")
+    same: list[Tensor] = []
+    logits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for batch in _batches(model, texts):
+        expected, actual = outputs_of(model, batch), run_session(session, batch)
+        largest = max(largest, largest_difference(expected, actual))
+        attended = batch["attention_mask"].bool()
+        ours, theirs = decisions(expected, attended), decisions(actual, attended)
+        if ours is not None and theirs is not None:
+            same.append(ours == theirs)
+        if labelled:
+            logits[0].append(expected["logits"].numpy())
+            logits[1].append(actual["logits"].numpy())
+    agreement = float(torch.cat(same).float().mean()) if same else None
+    if split is None or not labelled:
+        return Agreement(largest, agreement)
+    task, order = split.task, label_order(model.config, split.task)
+    original, quantised = (
+        score(task, order.arrange(np.concatenate(rows)), split.labels)[task.headline].value for rows in logits
+    )
+    return Agreement(largest, agreement, task.headline, original, quantised)
+
+
+def decisions(outputs: dict[str, Tensor], attended: Tensor) -> Tensor | None:
+    """What a model decides: a class of each text, the ends of an answer, or a word for each token.
+
+    None for outputs that are no decision: a regression's number, or hidden states.
+
+    Args:
+        outputs: The model's outputs by name.
+        attended: Which tokens of each text are not padding.
+    """
+    if "start_logits" in outputs:
+        ends = [outputs[name].masked_fill(~attended, -torch.inf) for name in ("start_logits", "end_logits")]
+        return torch.cat([logits.argmax(dim=-1) for logits in ends])
+    if "logits" not in outputs or outputs["logits"].shape[-1] == 1:
+        return None
+    chosen = outputs["logits"].argmax(dim=-1)
+    return chosen[attended] if chosen.dim() == 2 else chosen
+
+
+def _batches(model: PreTrainedModel, texts: Texts) -> list[Batch]:
+    if isinstance(texts, TaskTexts):
+        return texts.in_order(model, BATCH)
+    return [random_inputs(model, RANDOM_TEXTS, texts.length, padded=True)]

@@ -1,0 +1,74 @@
+"""onnxruntime sessions with as many threads as torch, tried in a child process before this one opens them.
+
+A processor may list instructions that kill the process that uses them, and onnxruntime believes the list.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tombola.errors import TombolaError
+from tombola.foundations.hardware.child import run_child
+from tombola.shrink.texts import Batch
+
+TRIAL = [sys.executable, "-P", str(Path(__file__).with_name("onnx_trial.py"))]
+"""The command of the child process; path, shapes and `--threads` are added. Tests put stand-ins here."""
+
+PATIENCE = 600.0  # seconds until a trial counts as hung: it loads the model and runs a few batches
+
+
+def try_session(path: Path, shapes: Sequence[tuple[int, int]], what: str, remedy: str) -> None:
+    """Run a model in a child process, at the shapes (batch, length) at which this process will run it.
+
+    Args:
+        path: The ONNX model.
+        shapes: Batch and length of each trial.
+        what: What to call the model in a message.
+        remedy: What to do if it does not run.
+
+    Raises:
+        TombolaError: If the child process did not end well.
+    """
+    wanted = [f"{batch}x{length}" for batch, length in shapes]
+    command = [*TRIAL, str(path), *wanted, "--threads", str(torch.get_num_threads())]
+    trial = run_child(command, PATIENCE)
+    if trial.code == 0:
+        return
+    if trial.killed_by:
+        reason = f"{trial.killed_by} killed it"
+    elif trial.timed_out:
+        reason = f"it did not end within {PATIENCE:.0f} s"
+    else:
+        reason = trial.not_started or str(trial.report().get("error", f"exit code {trial.code}"))
+    raise TombolaError(
+        f"onnxruntime cannot run the {what} model on this machine ({reason}), so nothing was written: {remedy}."
+    )
+
+
+def open_session(path: Path) -> Any:
+    """A session for a model that `try_session` has tried."""
+    trial = import_module("tombola.shrink.onnx_trial")
+    return trial.open_session(str(path), torch.get_num_threads())
+
+
+def run_session(session: Any, inputs: Batch) -> dict[str, Tensor]:
+    """The outputs of the session, by name."""
+    names = [output.name for output in session.get_outputs()]
+    values = session.run(names, _feed(session, inputs))
+    return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
+
+
+def session_pass(session: Any) -> Callable[[Batch], object]:
+    """A function that runs the session on a batch, for timing."""
+    return lambda batch: session.run(None, _feed(session, batch))
+
+
+def _feed(session: Any, inputs: Batch) -> dict[str, Any]:
+    """What the graph reads, as arrays. Segments that a tokenizer does not give are zero, as in transformers."""
+    absent = torch.zeros_like(inputs["input_ids"])
+    return {wanted.name: inputs.get(wanted.name, absent).numpy() for wanted in session.get_inputs()}

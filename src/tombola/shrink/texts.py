@@ -1,0 +1,109 @@
+"""What models are timed on: batches of a task's own texts, or random tokens of one length where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+from transformers import PretrainedConfig, PreTrainedModel
+
+from tombola.shrink.inputs import longest_input, random_inputs
+from tombola.tasks import Collate, Encoded, Split, collate_of, encode, fitting_length
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Batch = dict[str, Tensor]
+
+LENGTH = 128
+"""Tokens of a text where no data says how long texts are."""
+
+
+@dataclass(frozen=True)
+class RandomTokens:
+    """Random tokens, all texts of the same length.
+
+    Args:
+        length: Tokens of a text.
+        reason: Why there are no texts of a task, for the reader.
+    """
+
+    length: int
+    reason: str = ""
+
+    @classmethod
+    def fitting(cls, config: PretrainedConfig, length: int = LENGTH, reason: str = "") -> RandomTokens:
+        """Texts of this length, or of the longest that the model takes."""
+        return cls(min(length, longest_input(config)), reason)
+
+    @property
+    def about(self) -> str:
+        """What these texts are."""
+        about = f"random tokens, {self.length} a text"
+        return f"{about} ({self.reason})" if self.reason else about
+
+    def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
+        """A batch for the model. Every other would take the same time, so it is the only one."""
+        return [random_inputs(model, size, self.length)]
+
+    def pad_id(self, config: PretrainedConfig) -> int:
+        """The token that fills up short texts."""
+        return config.pad_token_id if config.pad_token_id is not None else 0
+
+
+@dataclass(frozen=True, eq=False)
+class TaskTexts:
+    """Texts of a task at their own lengths, padded in each batch to its longest.
+
+    Args:
+        split: The texts with their labels.
+        encoded: The texts as tokens.
+        collate: Makes batches of them.
+    """
+
+    split: Split
+    encoded: Encoded
+    collate: Collate
+
+    @classmethod
+    def of(
+        cls, split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int, config: PretrainedConfig
+    ) -> TaskTexts:
+        """Tokenise a split as the model reads it, cut at `max_length` or at the model's last position."""
+        encoded = encode(split, tokenizer, fitting_length(max_length, config))
+        return cls(split, encoded, collate_of(split.task, tokenizer))
+
+    @property
+    def length(self) -> int:
+        """Tokens of a text, on average."""
+        return round(float(self.encoded.lengths.mean()))
+
+    @property
+    def about(self) -> str:
+        """What these texts are."""
+        source = f"{self.split.task.name}/{self.split.name}"
+        return f"{len(self.encoded)} texts of {source}, {self.length} tokens on average"
+
+    def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
+        """Random batches for the model, the same at every call. Texts come back only after all others."""
+        rng, texts = np.random.default_rng(0), len(self.encoded)
+        order = np.concatenate([rng.permutation(texts) for _ in range(-(-size * count // texts))])
+        return [self._batch(model, order[at * size : (at + 1) * size]) for at in range(count)]
+
+    def in_order(self, model: PreTrainedModel, size: int) -> list[Batch]:
+        """All texts in the order of the data."""
+        every = np.arange(len(self.encoded))
+        return [self._batch(model, every[at : at + size]) for at in range(0, len(every), size)]
+
+    def _batch(self, model: PreTrainedModel, members: np.ndarray) -> Batch:
+        batch = self.collate([self.encoded[index] for index in members.tolist()])
+        return {name: batch[name].to(model.device) for name in self.encoded.model_inputs}
+
+    def pad_id(self, config: PretrainedConfig) -> int:
+        """The token that fills up short texts."""
+        return self.collate.pad_id
+
+
+Texts = TaskTexts | RandomTokens

@@ -1,0 +1,169 @@
+"""Models that take turns on the same batches: how many times faster one is than another, and how sure that is.
+
+Each round runs every model once, so a ratio within a round compares two neighbouring moments of one machine. Rounds
+in which the models had to wait for a processor are run again, within limits.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import NamedTuple, TypeVar
+
+from tombola.evaluation.intervals import fewest_for_median, median_interval
+from tombola.shrink.sizes import Speedup
+
+ROUNDS = 15
+SECONDS = 20.0  # for all rounds together; a forward pass is not interrupted
+ATTEMPTS = 3  # times the wanted rounds, while rounds are disturbed
+QUIET = 0.95  # share of the processor time asked for that an undisturbed pass gets
+WARM_UP = 2
+TASKS = Path("/proc/self/task")
+
+Batch = TypeVar("Batch")
+
+
+class Lap(NamedTuple):
+    """One forward pass: its seconds, and the share that it got of the processor time it asked for."""
+
+    seconds: float
+    share: float
+
+
+class Stopwatch:
+    """Times forward passes, and notices when other processes held them up.
+
+    Args:
+        clock: What a pass is timed by.
+        accelerated: Whether the work is done by another device than the processor.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter, accelerated: bool = False) -> None:
+        self.clock = clock
+        self.accelerated = accelerated
+
+    def now(self) -> float:
+        """The time of day, in seconds since some moment."""
+        return perf_counter()
+
+    def lap(self, run: Callable[[], object]) -> Lap:
+        """Time one pass."""
+        queued, processor = queued_seconds(), process_time()
+        begin, start = perf_counter(), self.clock()
+        run()
+        seconds, wall = self.clock() - start, perf_counter() - begin
+        processor, after = process_time() - processor, queued_seconds()
+        if queued is not None and after is not None:
+            waited = max(0.0, after - queued)  # less where a thread ended meanwhile
+            return Lap(seconds, processor / (processor + waited) if waited else 1.0)
+        # Some thread runs at every moment of an undisturbed pass, or waits for the accelerator.
+        return Lap(seconds, 1.0 if self.accelerated else min(1.0, processor / wall))
+
+
+def queued_seconds() -> float | None:
+    """How long the threads of this process have waited for a free processor so far; None where nobody counts it."""
+    ran = waited = 0
+    try:
+        threads = os.listdir(TASKS)
+    except OSError:
+        return None
+    for thread in threads:
+        try:
+            seen = (TASKS / thread / "schedstat").read_text().split()
+        except OSError:  # the thread has ended
+            continue
+        ran += int(seen[0])
+        waited += int(seen[1])
+    return waited / 1e9 if ran else None
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds that count, each with a lap of every model.
+
+    Args:
+        laps: The laps of each round, in the order of the models.
+        share: The share of the processor time asked for that the models got, if the machine was busy.
+        few: Whether there was no time for enough rounds.
+        fallback: Whether the models had one thread, because the machine was too busy for more.
+    """
+
+    laps: list[list[Lap]]
+    share: float | None = None
+    few: bool = False
+    fallback: bool = False
+
+    def latency(self, model: int) -> float:
+        """The median seconds of a model's passes."""
+        return median(laps[model].seconds for laps in self.laps)
+
+    def speedup(self, model: int) -> Speedup:
+        """How many times faster a model is than the first."""
+        ratio, low, high = median_interval([laps[0].seconds / laps[model].seconds for laps in self.laps])
+        remarks = []
+        if self.share is not None:
+            remarks.append(f"the models got {self.share:.0%} of the processor time they asked for")
+        if self.fallback:
+            remarks.append("measured with one thread")
+        busy = None
+        if remarks:
+            busy = f"machine busy: {', '.join(remarks)}; ± {(high - low) / 2 / ratio:.0%}"
+        elif self.few:
+            busy = f"too slow for more rounds than {len(self.laps)}: the interval is their range"
+        return Speedup(ratio=ratio, low=low, high=high, busy=busy)
+
+
+def time_in_turns(
+    models: Sequence[Callable[[Batch], object]],
+    batches: Sequence[Batch],
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    watch: Stopwatch | None = None,
+) -> Rounds:
+    """Run the models in turns, each round on one batch, after a warm-up.
+
+    A round is disturbed if a model got less than 95 % of the processor time it asked for. Disturbed rounds are run
+    again until there are enough others, three times as many rounds as asked for, or no time is left. If fewer than
+    six undisturbed rounds came of it, the least disturbed ones count and a remark says so.
+
+    Args:
+        models: What to run on a batch.
+        batches: Inputs; rounds take one after another, and begin again at the first.
+        rounds: Undisturbed rounds wanted.
+        seconds: Time after which no round begins but the first.
+        watch: What measures a pass.
+    """
+    watch = watch or Stopwatch()
+    start = watch.now()
+    for turn in range(WARM_UP):
+        for run in models:
+            run(batches[turn % len(batches)])
+    done: list[list[Lap]] = []
+    quiet: list[list[Lap]] = []
+    while len(quiet) < rounds and len(done) < ATTEMPTS * rounds:
+        if done and watch.now() - start >= seconds:
+            break
+        done.append(_round(models, batches[len(done) % len(batches)], watch, backwards=len(done) % 2 == 1))
+        if _share(done[-1]) >= QUIET:
+            quiet.append(done[-1])
+    if len(quiet) >= min(rounds, fewest_for_median()):
+        return Rounds(quiet)
+    if len(quiet) == len(done):
+        return Rounds(quiet, few=True)
+    best = sorted(done, key=_share, reverse=True)[:rounds]
+    return Rounds(best, share=median(_share(laps) for laps in best))
+
+
+def _round(
+    models: Sequence[Callable[[Batch], object]], batch: Batch, watch: Stopwatch, backwards: bool
+) -> list[Lap]:
+    """A lap of every model. Who goes first alternates, so that nobody always finds the caches warm."""
+    laps = [watch.lap(lambda run=run: run(batch)) for run in (reversed(models) if backwards else models)]  # type: ignore[misc]
+    return laps[::-1] if backwards else laps
+
+
+def _share(laps: list[Lap]) -> float:
+    return min(lap.share for lap in laps)

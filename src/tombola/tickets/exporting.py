@@ -1,0 +1,20 @@
+"""What `tombola export` does with a folder: write its model as ONNX, compared on the texts of its own task."""
+
+from pathlib import Path
+
+from tombola.shrink.folders import load_model
+from tombola.shrink.onnx import Export, export_onnx
+from tombola.tickets.texts import texts_of
+
+
+def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> Export:
+    """Write the model of a folder as ONNX, and compare it with PyTorch on its task's texts, if it knows its task.
+
+    Args:
+        folder: The folder of a ticket, a shrunk ticket or any model.
+        path: The file to write.
+        int8: Whether to write a dynamically quantised version too.
+    """
+    folder = Path(folder)
+    model = load_model(folder)
+    return export_onnx(model, path, int8, texts=texts_of(folder, model.config))

@@ -1,0 +1,51 @@
+"""The texts of the task that a ticket, or what was shrunk from one, was made for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+from tombola.foundations.settings import checked
+from tombola.models.loading import load_tokenizer
+from tombola.pipeline.references import find_texts
+from tombola.recipe.sections import DataSettings, EvaluateSettings
+from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
+from tombola.tickets.ticket import TICKET, read_info
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+SHRINKAGE = "shrinkage.json"
+"""The report in the folder of a shrunk ticket."""
+
+
+def recipe_of(folder: Path) -> dict[str, Any] | None:
+    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models."""
+    if (folder / TICKET).is_file():
+        return dict(read_info(folder / TICKET, str(folder))["recipe"])
+    if (folder / SHRINKAGE).is_file():
+        return json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
+    return None
+
+
+def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
+    """Texts that the model in a folder was evaluated on; random tokens, with the reason, where there are none.
+
+    Args:
+        folder: The folder of a ticket, a shrunk ticket or any model.
+        config: The model's config.
+    """
+    recipe = recipe_of(folder)
+    if recipe is None:
+        return RandomTokens.fitting(config, reason="the model does not know its task")
+    try:
+        data = checked(DataSettings, recipe.get("data", {}), "data")
+        evaluate = checked(EvaluateSettings, recipe.get("evaluate", {}), "evaluate")
+        train = checked(TrainSettings, recipe.get("train", {}), "train")
+        split = find_texts(data, recipe["task"], evaluate.on).load()
+        return TaskTexts.of(split, load_tokenizer(folder), train.max_length, config)
+    except TombolaError as error:
+        return RandomTokens.fitting(config, reason=f"no texts of the task: {str(error).rstrip('.')}")

@@ -1,0 +1,193 @@
+"""Tables as they are printed on a terminal of 80 columns."""
+
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tests.results.builder import cell, measured, result, score
+from tests.tiny import tiny
+from tombola.attacks.report import AttackReport, Example
+from tombola.cli import tables
+from tombola.evaluation.scores import Score
+from tombola.masks import Mask, Units
+from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.record import Transfer
+from tombola.shrink.sizes import Row
+from tombola.tickets.comparison import Comparison
+
+SPLIT = re.compile(r"…")
+
+
+def printed(table, width=80):
+    """The lines of a table; none is longer than the terminal, and nothing was cut off."""
+    written = StringIO()
+    Console(width=width, file=written).print(table)
+    lines = written.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert not SPLIT.search(written.getvalue())
+    return lines
+
+
+def holds(lines, *texts):
+    """Whether every text stands in one line, whole."""
+    for text in texts:
+        assert any(re.search(rf"(?<!\S){re.escape(text)}(?!\S)", line) for line in lines), text
+    return True
+
+
+def judged(variant, test, product, under, sparsity=None, ratio=None, **changes):
+    return cell(
+        variant,
+        {"test": score(test, 300), "reviews_product/test": score(product, 300)},
+        sparsity,
+        under={"deepwordbug": under},
+        measured=measured(ratio),
+        **changes,
+    )
+
+
+def quickstart(*more):
+    cells = [judged("dense", 0.824, 0.751, 0.31), judged("robust ticket", 0.812, 0.74, 0.42, 0.417, 1.42)]
+    return result(*cells, *more, name="quickstart")
+
+
+def test_the_quick_start_reads_at_a_glance():
+    lines = printed(tables.result_table(quickstart()))
+    assert holds(
+        lines,
+        "dense", "robust ticket", "82.4 % ± 2.2", "75.1 % ± 2.5", "31.0 % ± 4.6", "41.7 %", "1.42 (1.37–1.47)",
+        "sparsity (prunable weights)", "parameters left", "product", "deepwordbug", "speed-up, batch 32", "10 → 7.04",
+    )  # fmt: skip
+    assert "accuracy ± standard error, one seed" in lines
+    assert "product: reviews_product/test; deepwordbug: accuracy under attack" in lines
+    assert len([line for line in lines if "accuracy" in line]) == 2  # once for all, once for the attack
+
+
+@pytest.mark.parametrize("rows", [1, 3, 6])
+def test_however_many_variants_there_are_nothing_is_broken(rows):
+    names = ["random", "magnitude, rewound", "iterative magnitude pruning", "early", "GraSP", "learned"][
+        :rows
+    ]
+    more = [judged(name, 0.6, 0.5, 0.2, 0.5, 1.3) for name in names]
+    lines = printed(tables.result_table(quickstart(*more)))
+    assert holds(lines, *names, "82.4 % ± 2.2", "31.0 % ± 4.6", "1.50 (1.45–1.55)", "product", "deepwordbug")
+
+
+def test_many_data_sets_go_in_blocks_with_the_names_repeated():
+    on = [
+        "validation",
+        *(f"reviews_{name}/test" for name in ("product", "tweets", "newspaper", "hotels", "books")),
+    ]
+    cells = [
+        cell(f"a rather long name number {index}", dict.fromkeys(on, 0.5 + index / 20)) for index in range(6)
+    ]
+    lines = printed(tables.result_table(result(*cells)))
+    assert holds(lines, "validation", "product", "tweets", "newspaper", "hotels", "books", "75.0 % ± 4.3")
+    assert sum("a rather long name number 5" in line for line in lines) == 2
+
+
+def test_a_name_that_leaves_no_room_is_wrapped_between_words():
+    name = " ".join(["an unusually long name of a variant that goes on"] * 3)
+    cells = [cell(name, 0.8), *(cell(f"v{index}", 0.7) for index in range(5))]
+    lines = printed(tables.result_table(result(*cells)))
+    assert holds(lines, "unusually", "variant", "80.0 % ± 4.0")
+
+
+def test_seeds_are_told_and_axes_that_do_not_vary_are_in_the_title():
+    imp = {"search": {"method": "iterative"}}
+    cells = [cell("dense", 0.8 + 0.01 * seed, None, seed, task="rte") for seed in range(3)]
+    for step in (0.1, 0.2):
+        cells += [
+            cell("imp", 0.8 + 0.01 * seed, 0.5, seed, recipe=imp, **{"task": "rte", "search.step": step})
+            for seed in range(3)
+        ]
+    lines = printed(tables.result_table(result(*cells)))
+    assert lines[0] == "r: task rte"
+    assert "accuracy, mean ± standard deviation over 3 seeds" in lines
+    assert holds(lines, "step", "0.1", "0.2", "81.0 % ± 1.0")
+
+
+def test_a_correlation_is_a_number_and_metrics_that_differ_are_in_the_headings():
+    scores = {"validation": {"pearson": Score(-0.347, 0.021, 50, "Fisher z")}, "test": {"accuracy": 0.5}}
+    lines = printed(tables.result_table(result(cell("dense", scores), cell("imp", scores, 0.5))))
+    assert holds(lines, "−0.347 ± 0.021", "50.0 % ± 5.0", "pearson", "accuracy")
+
+
+def test_doubts_stand_below_the_table():
+    found = result(cell("dense", 0.5, constants={"validation": 0.5}))
+    text = " ".join(" ".join(printed(tables.result_table(found))).split())
+    assert (
+        "note: dense has not learned the task: 50.0 % on validation, where one answer to all has 50.0 %"
+        in text
+    )
+
+
+def test_text_in_brackets_stays_text():
+    assert holds(printed(tables.result_table(result(cell("[bold]x[/bold]", 0.5)))), "[bold]x[/bold]")
+
+
+def test_the_phases_with_their_super_ticket():
+    def ticket(order, value, sparsity):
+        recipe = {"search": {"method": "importance", "order": order}}
+        return cell(order, {"validation": value, "test": value}, sparsity, recipe=recipe)
+
+    found = result(
+        cell("dense", {"validation": 0.88, "test": 0.88}),
+        ticket("winning", 0.9, 0.1), ticket("winning", 0.5, 0.7), ticket("random", 0.5, 0.7),
+    )  # fmt: skip
+    lines = printed(tables.phase_table(found, found.phases()[0]))
+    assert holds(lines, "10 %", "95 %", "90.0 % ± 3.0", "I", "III", "parameters", "units")
+    assert not any("losing" in line for line in lines)
+    assert any(
+        line.startswith("super ticket, chosen on validation: 10 % (95 % of parameters left)")
+        for line in lines
+    )
+
+
+def test_a_transfer_of_all_of_glue():
+    tasks = ["mnli", "qqp", "stsb", "wnli", "qnli", "mrpc", "rte", "sst2", "cola"]
+    difference = [[0.01 * column - 0.05 for column in range(9)] for _ in tasks]
+    matrix = Transfer(
+        sources=tasks, targets=tasks, on="validation", metric="accuracy", difference=difference,
+        at_least_own=dict.fromkeys(tasks, 3), compared=dict.fromkeys(tasks, 8),
+    )  # fmt: skip
+    lines = printed(tables.transfer_table(matrix))
+    assert holds(lines, *tasks, "−5.0", "+3.0", "3 of 8")
+
+
+def test_sharing_has_both_trainings_and_the_difference():
+    def of(task, values):
+        for variant, sparsity, value in zip((WITHOUT, WITH), (None, 0.2), values, strict=True):
+            yield cell(variant, value, sparsity, task=task).model_copy(
+                update={"axes": {"task": task, "seed": 1}}
+            )
+
+    found = result(*of("mnli", (0.8, 0.82)), *of("rte", (0.6, 0.58)))
+    lines = printed(tables.share_table(found, "validation"))
+    assert holds(lines, WITHOUT, WITH, "80.0 % ± 4.0", "+2.0 % ± 5.5", "−2.0 % ± 7.0", "average", "90 %")
+
+
+def test_a_mask_and_the_overlap_of_masks():
+    masks = {f"/work/runs/some-long-name/tickets/{name}/mask.safetensors": Mask.full(Units.of(tiny("bert"), "weight"))
+             for name in ("imp_sparsity-0.5_seed-1", "imp_sparsity-0.5_seed-2")}  # fmt: skip
+    lines = printed(tables.overlap_table(Comparison(masks)))
+    assert holds(lines, "imp_sparsity-0.5_seed-1/mask.safetensors", "100 %")
+    assert holds(printed(tables.mask_table("imp", next(iter(masks.values())))), "query", "0 %", "layer")
+
+
+def test_scores_sizes_and_attacks():
+    scores = {
+        "validation": {"accuracy": score(0.8)},
+        "a/very/long/path/to/a/task.yaml": {"accuracy": score(0.7)},
+    }
+    assert holds(printed(tables.score_table("m", scores)), "0.8000", "a/very/long/path/to/a/task.yaml")
+    rows = [
+        Row(what="parameters", before=22_700_000, after=11_350_000),
+        Row(what="x", before=1, after=2, unit="B"),
+    ]
+    assert holds(printed(tables.size_table("t", rows)), "22.7 M", "2.00 ×", "0.50 ×")
+    example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
+    report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)
+    assert holds(printed(tables.attack_table("m", report)), "accuracy under attack", "42.0", "changed words")

@@ -1,0 +1,30 @@
+"""The score of one answer to all, against sums by hand."""
+
+import pytest
+
+from tombola.evaluation.evaluate import constant_score
+from tombola.tasks import Split, Task
+
+LABELS = [0, 0, 0, 1]
+
+
+def split(answers, **changes):
+    ids = [str(index) for index in range(len(answers))]
+    task = Task.model_validate(
+        {"name": "t", "version": 1, "text": "sentence", "source": {"files": {"train": "t.tsv"}}, **changes}
+    )
+    texts = [("a",)] * len(answers)
+    return Split(task=task, name="validation", texts=texts, labels=answers, ids=ids, source="here")
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [("accuracy", 0.75), ("mcc", 0.0), ("f1", 2 * 1 / (4 + 1)), ("macro_f1", (2 * 3 / 7) / 2)],
+)
+def test_the_best_class_for_all_by_the_headline_metric(metric, expected):
+    found = constant_score(split(LABELS, labels=["bad", "good"], metrics=[metric]))
+    assert found == pytest.approx(expected)
+
+
+def test_one_number_for_all_correlates_with_nothing():
+    assert constant_score(split([0.1, 0.5, 0.9, 0.2], kind="regression", metrics=["pearson"])) == 0

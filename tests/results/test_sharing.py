@@ -1,0 +1,63 @@
+"""Rows with and without tickets, on numbers that can be checked by hand."""
+
+import statistics
+from math import hypot
+
+import pytest
+
+from tests.results.builder import cell, result, score
+from tombola.evaluation.scores import Score
+from tombola.pipeline.sharing import WITH, WITHOUT
+
+SCORES = {  # by task, then seed: without, with tickets
+    "a": {1: (0.80, 0.82), 2: (0.84, 0.88)},
+    "b": {1: (0.60, 0.70), 2: (0.62, 0.70)},
+}
+
+
+def cells(scores=SCORES, sparsity=0.2):
+    for task, seeds in scores.items():
+        for seed, pair in seeds.items():
+            for variant, value in zip((WITHOUT, WITH), pair, strict=True):
+                ticket = cell(variant, value, None if variant == WITHOUT else sparsity, seed, task=task)
+                yield ticket.model_copy(update={"axes": {"task": task, "seed": seed}})
+
+
+def test_tasks_differences_and_their_average_over_seeds():
+    a, b, average = result(*cells()).sharing("validation")
+    assert (a.task, b.task, average.task) == ("a", "b", "average")
+    assert a.difference.mean == pytest.approx(0.03)
+    assert a.difference.std == pytest.approx(statistics.stdev([0.02, 0.04]))
+    assert average.without.mean == pytest.approx((0.70 + 0.73) / 2)
+    assert average.difference.mean == pytest.approx((0.06 + 0.06) / 2)
+    assert average.difference.std == pytest.approx(0, abs=1e-12)
+    assert a.remaining == average.remaining == 0.9
+
+
+def test_one_seed_has_standard_errors():
+    one = {task: {1: seeds[1]} for task, seeds in SCORES.items()}
+    a, _, average = result(*cells(one)).sharing()
+    assert a.without.std is None
+    assert a.difference.spread == pytest.approx(hypot(score(0.80).stderr, score(0.82).stderr))
+    assert average.without.spread == pytest.approx(hypot(score(0.80).stderr, score(0.60).stderr) / 2)
+
+
+def test_a_task_without_a_ticket_keeps_everything():
+    a, *_ = result(*cells(sparsity=None)).sharing()
+    assert a.remaining == 1
+
+
+def test_an_average_of_different_metrics_has_no_metric():
+    def scored(task, metric):
+        values = {"validation": {metric: Score(0.5, 0.1, 50, "x")}}
+        for variant, sparsity in ((WITHOUT, None), (WITH, 0.2)):
+            yield cell(variant, values, sparsity, task=task).model_copy(
+                update={"axes": {"task": task, "seed": 1}}
+            )
+
+    rows = result(*scored("a", "accuracy"), *scored("b", "pearson")).sharing()
+    assert [row.metric for row in rows] == ["accuracy", "pearson", None]
+
+
+def test_other_results_have_no_rows():
+    assert result(cell("dense", 0.9), cell("imp", 0.8, 0.5)).sharing() == []

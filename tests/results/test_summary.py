@@ -1,0 +1,93 @@
+"""Statistics over seeds, on numbers that can be checked by hand."""
+
+import statistics
+
+import pytest
+
+from tests.results.builder import cell, measured, result, score
+from tombola.evaluation.intervals import wilson
+from tombola.evaluation.scores import Score
+from tombola.results.summary import estimate_scores, estimate_values, parameters_left
+
+IMP = {"search": {"method": "iterative"}}
+DENSE = [cell("dense", value, seed=seed) for seed, value in enumerate((0.80, 0.82, 0.84))]
+
+
+def test_means_deviations_and_t_intervals_over_seeds():
+    (row,) = result(*DENSE).summaries()
+    found = row.scores["validation"]
+    assert row.seeds == found.seeds == 3
+    assert found.mean == pytest.approx(0.82)
+    assert found.std == found.spread == pytest.approx(statistics.stdev([0.80, 0.82, 0.84]))
+    assert found.low == pytest.approx(0.82 - 4.302653 * 0.02 / 3**0.5, abs=1e-5)
+    assert found.high == pytest.approx(0.82 + 4.302653 * 0.02 / 3**0.5, abs=1e-5)
+
+
+def test_one_seed_has_its_standard_error_and_wilsons_interval():
+    found = estimate_scores([score(0.05, n=20)])
+    assert found.std is None
+    assert found.spread == found.stderr == pytest.approx((0.05 * 0.95 / 20) ** 0.5)
+    assert (found.low, found.high) == wilson(1, 20)
+
+
+def test_a_correlation_of_one_seed_has_a_normal_interval():
+    found = estimate_scores([Score(-0.3, 0.1, 50, "Fisher z")])
+    assert (found.low, found.high) == (
+        pytest.approx(-0.3 - 1.96 * 0.1, abs=1e-4),
+        pytest.approx(-0.104, abs=1e-4),
+    )
+
+
+def test_seeds_that_score_the_same_are_as_sure_as_one_run():
+    found = estimate_scores([score(0.1)] * 3)
+    assert found.mean == 0.1
+    assert found.std == 0
+    assert found.tolerance == found.stderr == pytest.approx(0.03)
+    assert (found.low, found.high) == wilson(10, 100)
+
+
+def test_values_of_one_seed_have_the_given_error():
+    found = estimate_values([0.02], [0.01])
+    assert (found.low, found.high) == (pytest.approx(0.0004, abs=1e-5), pytest.approx(0.0396, abs=1e-5))
+
+
+def test_the_baseline_key_is_what_a_ticket_shares_with_its_dense_model():
+    (row,) = result(cell("imp", 0.8, 0.5, recipe=IMP, **{"task": "rte", "search.step": 0.1})).summaries()
+    assert row.baseline_key == {"task": "rte"}
+    assert row.axes == {"task": "rte", "search.step": 0.1, "draw.sparsity": 0.5}
+    assert row.label == "imp · task rte · step 0.1 · 50 %"
+
+
+def test_masks_that_differ_between_seeds_are_averaged():
+    (row,) = result(
+        cell("imp", 0.8, 0.5, 1), cell("imp", 0.8, 0.5, 2).model_copy(update={"mask": None})
+    ).summaries()
+    assert row.sparsity == 0.25
+    assert not row.dense
+
+
+def test_a_dense_model_has_all_parameters_that_its_tickets_know_of():
+    dense, ticket = result(cell("dense", 0.9), cell("imp", 0.8, 0.5)).summaries()
+    assert (dense.left, ticket.left) == (None, 750)
+    assert parameters_left(dense, [dense, ticket]) == 1000
+
+
+def test_the_speedup_over_seeds_is_a_geometric_mean_with_a_t_interval():
+    cells = [
+        cell("heads", 0.8, 0.5, seed, measured=measured(ratio))
+        for seed, ratio in ((1, 1.0), (2, 2.0), (3, 4.0))
+    ]
+    (row,) = result(*cells).summaries()
+    half = 4.302653 * statistics.stdev([0.0, 1.0, 2.0]) / 3**0.5
+    assert row.speedup[1].ratio == pytest.approx(2.0)
+    assert row.speedup[1].low == pytest.approx(2.0 / 2**half, rel=1e-5)
+    assert row.speedup[1].high == pytest.approx(2.0 * 2**half, rel=1e-5)
+
+
+def test_one_seed_keeps_the_interval_that_was_measured_and_a_dense_model_has_none():
+    dense, ticket = result(
+        cell("dense", 0.9, measured=measured()), cell("heads", 0.8, 0.5, measured=measured(1.4))
+    ).summaries()
+    assert dense.speedup == {}
+    assert (ticket.speedup[1].low, ticket.speedup[1].high) == (pytest.approx(1.35), pytest.approx(1.45))
+    assert ticket.shipped.milliseconds[1] == (pytest.approx(10), pytest.approx(10 / 1.4))

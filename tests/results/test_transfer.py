@@ -1,0 +1,73 @@
+"""The transfer matrix, and the grid that it comes from."""
+
+import pytest
+
+from tests.results.builder import cell, result
+from tombola.errors import RecipeError
+from tombola.recipe.grid import expand
+from tombola.results.transfer import transfer_grid
+
+SCORES = {("a", "a"): 0.8, ("a", "b"): 0.71, ("b", "a"): 0.7, ("b", "b"): 0.7}
+
+
+def transferred(scores, sparsity=0.7):
+    return [
+        cell("transferred", value, sparsity, task=target, **{"search.task": source})
+        for (source, target), value in scores.items()
+    ]
+
+
+def dense():
+    return [cell("dense", 0.9, task="a"), cell("dense", 0.75, task="b")]
+
+
+def test_the_matrix_is_score_less_dense_and_counts_wins_over_the_own_mask():
+    matrix = result(*dense(), *transferred(SCORES)).transfer()
+    assert matrix.sources == ["a, sparsity 0.7", "b, sparsity 0.7"]
+    assert matrix.targets == ["a", "b"]
+    assert (matrix.on, matrix.metric) == ("validation", "accuracy")
+    assert matrix.difference[0] == pytest.approx([-0.1, -0.04])
+    assert matrix.difference[1] == pytest.approx([-0.2, -0.05])
+    assert list(matrix.at_least_own.values()) == [1, 0]
+    assert list(matrix.compared.values()) == [1, 1]
+
+
+def test_another_sparsity_makes_other_rows_each_with_its_own_masks():
+    sparser = {pair: value - 0.3 for pair, value in SCORES.items()}
+    matrix = result(*dense(), *transferred(SCORES, 0.5), *transferred(sparser, 0.9)).transfer()
+    assert matrix.sources == ["a, sparsity 0.5", "b, sparsity 0.5", "a, sparsity 0.9", "b, sparsity 0.9"]
+    assert matrix.difference[2] == pytest.approx([-0.4, -0.34])
+    assert list(matrix.at_least_own.values()) == [1, 0, 1, 0]
+
+
+def test_a_cell_that_failed_is_missing_and_counts_for_nothing():
+    rest = {pair: value for pair, value in SCORES.items() if pair != ("a", "b")}
+    matrix = result(*dense(), *transferred(rest)).transfer()
+    assert matrix.difference[0] == [pytest.approx(-0.1), None]
+    assert list(matrix.compared.values()) == [0, 1]
+
+
+def test_other_results_have_no_matrix():
+    assert result(cell("dense", 0.9), cell("imp", 0.8, 0.5)).transfer() is None
+    assert result(*transferred(SCORES)).transfer() is None
+
+
+def test_the_grid_has_every_target_dense_and_under_every_mask():
+    raw = {"model": "minilm", "task": "sst2", "search": {"method": "magnitude"}, "draw": {"sparsity": 0.7}}
+    cells = expand(transfer_grid(raw, ["mnli", "sst2"], ["rte", "sst2"]))
+    assert [(one.variant, one.axes) for one in cells] == [
+        *(("dense", {"task": target}) for target in ("rte", "sst2")),
+        *(
+            ("transferred", {"task": target, "search.task": source})
+            for target in ("rte", "sst2")
+            for source in ("mnli", "sst2")
+        ),
+    ]
+
+
+def test_tasks_are_the_recipe_s_where_none_are_given():
+    raw = {"model": "minilm", "task": ["rte", "sst2"], "search": {"method": "magnitude", "task": "mnli"}}
+    grid = transfer_grid(raw, [], [])
+    assert (grid["task"], grid["search"]["task"]) == (["rte", "sst2"], ["mnli"])
+    with pytest.raises(RecipeError, match="with a search"):
+        transfer_grid({"model": "minilm", "task": "rte"}, [], [])
