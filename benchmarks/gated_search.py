@@ -26,7 +26,8 @@ from tombola.masks import Units, removals
 from tombola.models.finding import find_model
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
-from tombola.objectives.settings import Adversary, CrossEntropyLoss
+from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.freelb import FreeLBAdversary
 from tombola.training import TrainSettings
 from tombola.training.clipping import clip
 from tombola.training.optimizers import optimizer_of
@@ -149,7 +150,7 @@ def main() -> None:
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     batch, gating = sentences(), bert_base()
-    adversarial = objective_of(CrossEntropyLoss(), Adversary(kind="freelb", steps=PASSES))
+    adversarial = objective_of(CrossEntropyLoss(), FreeLBAdversary(steps=PASSES))
     rows = {
         "search, 5 adversarial passes ÷ 5 plain passes": (
             search_step(batch, HardConcrete(), L0(), adversarial),

@@ -1,6 +1,7 @@
 """Tombola draws sparse and robust winning tickets from pre-trained language models, and ships them.
 
-Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick.
+Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick. The verbs are in
+`tombola.api`; `shrink` and `report` are there alone, since here these names are packages.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +14,20 @@ from tombola.version import __version__
 install()  # lets AutoModel read shrunk tickets
 
 if TYPE_CHECKING:
-    from tombola.api import attack, evaluate, run, share, study, transfer
+    from tombola.api import (
+        attack,
+        catalogue,
+        doctor,
+        evaluate,
+        export,
+        inspect,
+        quickstart,
+        run,
+        share,
+        study,
+        transfer,
+        validate,
+    )
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
     from tombola.results.result import Result
@@ -33,15 +47,46 @@ _HOME = {
     "Ticket": "tickets.ticket",
     "Units": "masks",
     "attack": "api",
+    "catalogue": "api",
+    "doctor": "api",
     "draw": "masks",
     "evaluate": "api",
+    "export": "api",
+    "inspect": "api",
+    "quickstart": "api",
     "run": "api",
     "share": "api",
     "study": "api",
     "transfer": "api",
+    "validate": "api",
 }
 
-__all__ = [*_HOME, "TombolaError", "__version__"]
+__all__ = [
+    "AttackReport",
+    "KeepMask",
+    "Mask",
+    "MultiTaskTicket",
+    "Result",
+    "Scores",
+    "Task",
+    "Ticket",
+    "TombolaError",
+    "Units",
+    "__version__",
+    "attack",
+    "catalogue",
+    "doctor",
+    "draw",
+    "evaluate",
+    "export",
+    "inspect",
+    "quickstart",
+    "run",
+    "share",
+    "study",
+    "transfer",
+    "validate",
+]
 
 __getattr__ = lazily(__name__, _HOME)
 

@@ -20,7 +20,24 @@ class UnknownName(TombolaError):
 
 
 class RecipeError(TombolaError):
-    """A recipe that says something it may not; the message names the field's path and what it takes."""
+    """A recipe that says something it may not; each mistake names the field's path and what it takes.
+
+    Args:
+        *mistakes: A sentence for each mistake. One stays a sentence, several become a list.
+    """
+
+    shown = 20
+
+    def __init__(self, *mistakes: str) -> None:
+        self.mistakes = tuple(dict.fromkeys(mistakes))
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        if len(self.mistakes) == 1:
+            return self.mistakes[0]
+        rest = len(self.mistakes) - self.shown
+        lines = [f"{len(self.mistakes)} mistakes:", *self.mistakes[: self.shown]]
+        return "\n  ".join([*lines, f"and {rest} more"] if rest > 0 else lines)
 
 
 class PluginError(TombolaError):

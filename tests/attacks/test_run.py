@@ -49,7 +49,7 @@ def kill_after(path: Path, count: int) -> None:
 def run_and_die(path: str, count: int) -> None:
     seen = []
 
-    def progress(done):
+    def progress(done, all_of_them, figures):
         seen.append(done)
         if len(seen) == count:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -62,11 +62,12 @@ def test_a_killed_attack_goes_on_and_gives_the_same_report(tmp_path):
     path = tmp_path / "kept" / "journal.jsonl"
     kill_after(path, 9)
     path.write_bytes(path.read_bytes() + b'{"index": 29, "original": ["to')  # torn by the kill
-    done: list[int] = []
-    again = run(resume=path, progress=done.append)
+    reports: list[tuple[int, int, dict[str, float]]] = []
+    again = run(resume=path, progress=lambda *report: reports.append(report))
     assert again.resumed == 9
-    assert done[0] == 9
-    assert sum(done) == len(EXAMPLES)
+    assert [done for done, _, _ in reports] == list(range(9, len(EXAMPLES) + 1))
+    assert {of for _, of, _ in reports} == {len(EXAMPLES)}
+    assert reports[-1][2] == {"under attack": again.summary()["accuracy_under_attack"]}
     assert untimed(again) == untimed(whole)
     finished = run(resume=path)
     assert (finished.resumed, finished.rows) == (len(EXAMPLES), 0)

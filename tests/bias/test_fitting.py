@@ -6,7 +6,10 @@ import pytest
 from tests.world import World
 from tombola.bias import fit
 from tombola.bias.fitting import FLOOR, fold_numbers
-from tombola.bias.settings import LexicalOverlap, OneSide, Shallow, SyntheticPrefix
+from tombola.bias.lexical_overlap import LexicalOverlap
+from tombola.bias.one_side import OneSide
+from tombola.bias.shallow import Shallow
+from tombola.bias.synthetic import SyntheticPrefix
 from tombola.errors import DataError, RecipeError
 from tombola.tasks import Split, Task
 from tombola.tasks.synthetic import SyntheticBias, biased
@@ -131,7 +134,7 @@ def test_the_synthetic_bias_is_learned_as_it_was_made() -> None:
     assert accuracy(found.log_probs(anti), plain.labels) == 0
     assert len(np.unique(found.log_probs(plain), axis=0)) == 1
     with pytest.raises(RecipeError, match=r"data\.synthetic_bias, which is not set"):
-        fit(SyntheticPrefix(method="synthetic"), plain, seed=0)
+        SyntheticPrefix().fit(plain, seed=0)
 
 
 def test_a_label_that_was_never_seen_keeps_a_finite_chance() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.world import World
 from tombola.bias.overlap import FEATURES, Features, contiguous, overlap_features, word_vectors
-from tombola.bias.settings import LexicalOverlap
+from tombola.bias.lexical_overlap import LexicalOverlap
 
 
 def features(world: World, premise: str, hypothesis: str, kind: Features = "ours") -> dict[str, float]:
@@ -68,8 +68,8 @@ def test_a_longer_hypothesis_and_one_of_a_single_word(world: World) -> None:
 
 def test_the_published_model_is_all_but_free_of_a_penalty() -> None:
     assert LexicalOverlap(method="lexical_overlap").strength == 1
-    assert LexicalOverlap(method="lexical_overlap", features="published").strength == 100
-    chosen = LexicalOverlap(method="lexical_overlap", features="published", strength=1.0)
+    assert LexicalOverlap(method="lexical_overlap", feature_set="published").strength == 100
+    chosen = LexicalOverlap(method="lexical_overlap", feature_set="published", strength=1.0)
     assert chosen.strength == 1
-    for settings in (chosen, LexicalOverlap(method="lexical_overlap", features="published")):
+    for settings in (chosen, LexicalOverlap(method="lexical_overlap", feature_set="published")):
         assert LexicalOverlap.model_validate(settings.model_dump(exclude_defaults=True)) == settings

@@ -252,3 +252,54 @@ def test_gates_on_biases_and_on_the_head_get_the_gradients_of_autograd():
         torch.testing.assert_close(score.grad, expected, rtol=1e-4, atol=1e-7)
     gating.release()
     assert torch.equal(model.classifier.out_proj.weight, reference.classifier.out_proj.weight)
+
+
+@pytest.mark.parametrize("gate", [Threshold(), Bernoulli(), Sign()], ids=["threshold", "bernoulli", "sign"])
+def test_a_straight_score_takes_the_gradient_of_its_gated_weight_times_the_weight(gate):
+    """SRNets: dL/dscore = dL/dW_eff ⊙ W, with nothing of the gate's own slope in it."""
+    model, reference = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    gating = gating_of(model, gate=gate)
+    gating.hold(model)
+    gating.sample(0)
+    gated = {name: value.detach().clone() for name, value in model.base_model.named_parameters()}
+    loss_of(model).backward()
+    gating.collect(share=0.0)
+
+    own = {name: value.detach().clone() for name, value in reference.base_model.named_parameters()}
+    reference.base_model.load_state_dict(gated, strict=False)
+    loss_of(reference).backward()
+    effective = dict(reference.base_model.named_parameters())
+    for group, score in zip(gating.units.groups, gating.scores, strict=True):
+        name = group.parts[0].tensor
+        assert torch.allclose(score.grad, effective[name].grad * own[name], atol=1e-6)
+    assert any(score.grad.abs().max() > 1e-4 for score in gating.scores)
+
+
+def test_scores_of_sign_gates_are_clamped_after_each_step():
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, gate=Sign())
+    with torch.no_grad():
+        for score in gating.scores:
+            score.mul_(300)  # the first scores are ±0.01
+    gating.settle(step=1, steps=10)
+    assert {score.abs().max().item() for score in gating.scores} == {1.0}
+    threshold = gating_of(model, gate=Threshold())
+    with torch.no_grad():
+        for score in threshold.scores:
+            score.add_(300)
+    threshold.settle(step=1, steps=10)
+    assert threshold.scores[0].min() >= 300
+
+
+def test_the_budgets_gradient_is_scaled_like_the_models():
+    """16-bit gradients are scaled before the pass; a budget that were not would vanish beside them."""
+    found = []
+    for scale in (1.0, 1024.0):
+        model = tiny("bert", num_labels=2)
+        gating = gating_of(model, budget=L0(weight=2.0, begin=0, full=0))
+        gating.hold(model)
+        gating.sample(0)
+        (scale * loss_of(model)).backward()
+        gating.collect(1.0, scale)
+        found.append(torch.cat([score.grad.flatten() for score in gating.scores]))
+    assert torch.allclose(found[0] * 1024, found[1], rtol=1e-4, atol=1e-6)

@@ -5,7 +5,8 @@ import torch
 
 from tests.tiny import tiny
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control, perturb
+from tombola.masks.perturb import perturb
+from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control
 
 
 def changed(control, seed=3):
@@ -26,11 +27,55 @@ def test_shuffling_keeps_the_entries_of_each_matrix_and_moves_them():
     assert torch.equal(before["classifier.weight"], after["classifier.weight"])
 
 
-def test_shuffling_layers_moves_them_whole():
-    before, after, _ = changed(Shuffle(kind="shuffle", across="layers"), seed=1)
-    name = "bert.encoder.layer.{}.output.dense.weight"
-    assert torch.equal(after[name.format(0)], before[name.format(1)])
-    assert torch.equal(after[name.format(1)], before[name.format(0)])
+def test_shuffling_layers_moves_their_matrices_alone():
+    """As released: biases and LayerNorms stay where they are, and so does the pooler."""
+    before, after, matrices = changed(Shuffle(kind="shuffle", across="layers"), seed=1)
+    layered = [f"bert.{name}" for name in matrices if "layer" in name]
+    assert len(layered) == 12
+    for name, value in after.items():
+        other = (
+            name.replace("layer.0.", "layer.1.")
+            if "layer.0." in name
+            else name.replace("layer.1.", "layer.0.")
+        )
+        assert torch.equal(value, before[other if name in layered else name]), name
+    assert not torch.equal(before[layered[0]], after[layered[0]])
+
+
+def test_shuffling_whole_layers_moves_all_of_them():
+    before, after, _ = changed(Shuffle(kind="shuffle", across="whole_layers"), seed=1)
+    for name, value in after.items():
+        other = (
+            name.replace("layer.0.", "layer.1.")
+            if "layer.0." in name
+            else name.replace("layer.1.", "layer.0.")
+        )
+        assert torch.equal(value, before[other]), name
+
+
+def test_shuffling_layers_moves_a_fused_tensor_once():
+    model, before = tiny("gpt2"), tiny("gpt2").state_dict()
+    apply_control(Shuffle(kind="shuffle", across="layers"), model, 1)
+    for one, two in ((0, 1), (1, 0)):
+        for name in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"):
+            new, old = f"transformer.h.{one}.{name}", f"transformer.h.{two}.{name}"
+            assert torch.equal(model.state_dict()[f"{new}.weight"], before[f"{old}.weight"])
+            assert torch.equal(model.state_dict()[f"{new}.bias"], before[f"{new}.bias"])
+
+
+@pytest.mark.parametrize(
+    "model_type", ["bert", "roberta", "distilbert", "electra", "mpnet", "deberta-v2", "modernbert"]
+)
+def test_reinitialising_a_language_model_leaves_nothing_of_its_pre_training(model_type):
+    model, before = tiny(model_type, "masked-lm"), tiny(model_type, "masked-lm").state_dict()
+    apply_control(Reinitialise(kind="reinitialise"), model, 3)
+    after = model.state_dict()
+    assert [name for name, value in after.items() if torch.equal(value, before[name])] == []
+    embeddings, decoder = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+    assert torch.equal(embeddings, decoder)
+    again = tiny(model_type, "masked-lm", seed=5)
+    apply_control(Reinitialise(kind="reinitialise"), again, 3)
+    assert all(torch.equal(value, after[name]) for name, value in again.state_dict().items())
 
 
 def test_reinitialising_draws_the_encoder_anew_and_keeps_the_head():
@@ -47,6 +92,21 @@ def test_noise_has_the_asked_size_relative_to_each_matrix():
     for name in matrices:
         one, two = before[f"bert.{name}"], after[f"bert.{name}"]
         assert (two - one).std() / one.std() == pytest.approx(0.5, rel=0.2)
+
+
+def test_noise_of_one_spread_for_all_is_as_large_in_every_matrix():
+    model = tiny("bert")
+    with torch.no_grad():
+        model.bert.encoder.layer[0].output.dense.weight.mul_(0.01)
+    before = {name: w.detach().clone() for name, w in Units.of(model, "weight").matrices(model).items()}
+    pooled = torch.cat([weight.flatten() for weight in before.values()]).double().std().item()
+    apply_control(Noise(kind="noise", sigma=0.5, spread="all"), model, 3)
+    after = Units.of(model, "weight").matrices(model)
+    noise = {name: (after[name].detach() - weight).double().std().item() for name, weight in before.items()}
+    for name, size in noise.items():
+        assert size == pytest.approx(0.5 * pooled, rel=0.15), name
+    everything = torch.cat([(after[name].detach() - weight).flatten() for name, weight in before.items()])
+    assert everything.double().std().item() == pytest.approx(0.5 * pooled, rel=0.03)
 
 
 @pytest.mark.parametrize(

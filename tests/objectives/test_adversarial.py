@@ -11,12 +11,14 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
 from tests.tiny import MODEL_TYPES, tiny, token_ids
-from tombola.objectives import Batch, Objective, objectives
-from tombola.objectives.adversarial import PGD, FreeLB
+from tombola.objectives import Batch, Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.objectives.freelb import FreeLB
 from tombola.objectives.perturbation import Perturbation, perturbed
-from tombola.objectives.settings import Adversary, PoELoss
+from tombola.objectives.pgd import PGD
+from tombola.objectives.poe import PoELoss
+from tombola.objectives.settings import Adversary, adversaries
 
 LENGTHS = torch.tensor([7, 4, 6])
 SIZE = 16
@@ -72,11 +74,12 @@ def naive(
     loss_of: Callable[[Tensor, Batch], Tensor] = plain,
     seed: int = 3,
 ) -> tuple[Tensor, dict]:
-    """FreeLB or PGD as a textbook has it, for l2 without projection, by `inputs_embeds`."""
+    """FreeLB or PGD as a textbook has it, without projection, by `inputs_embeds`."""
     torch.manual_seed(seed)
     real = batch["attention_mask"][..., None].float()
     delta = torch.empty(3, 7, SIZE).uniform_(-1, 1) * real * adversary.initial
-    delta = delta / (LENGTHS * SIZE).sqrt()[:, None, None]
+    if adversary.norm == "l2":
+        delta = delta / (LENGTHS * SIZE).sqrt()[:, None, None]
 
     def loss_at(delta: Tensor) -> Tensor:
         words = model.get_input_embeddings().weight[batch["input_ids"]]
@@ -94,7 +97,12 @@ def naive(
         else:
             model.zero_grad()
         assert delta.grad is not None
-        delta = delta + adversary.step_size * delta.grad / lengths(delta.grad)[:, None, None]
+        if adversary.norm == "linf":
+            size = delta.grad.abs().amax(dim=(1, 2))
+            unit = delta.grad / size[:, None, None] if freelb else delta.grad.sign()
+        else:
+            unit = delta.grad / lengths(delta.grad)[:, None, None]
+        delta = delta + adversary.step_size * unit * real
     if freelb:
         found = gradients(model)
         return total / adversary.steps, {name: g / adversary.steps for name, g in found.items()}
@@ -148,11 +156,37 @@ def test_a_step_has_its_length_whatever_the_gradients() -> None:
     assert torch.equal(delta.values, before)
 
 
-def test_a_step_in_the_largest_norm_goes_by_signs() -> None:
-    delta = perturbation(initial=0, norm="linf")
+def test_freelb_in_the_largest_norm_steps_along_the_gradient_and_pgd_by_its_signs() -> None:
+    real = padded()["attention_mask"][..., None]
+    gradient = torch.randn(3, 7, SIZE) * torch.tensor([1.0, 1e-30, 1e3])[:, None, None]
+    freelb = perturbation(initial=0, norm="linf")
+    freelb.ascend(gradient)
+    largest = (real * gradient).abs().amax(dim=(1, 2), keepdim=True)
+    torch.testing.assert_close(freelb.values, 0.03 * real * gradient / largest)
+    pgd = perturbation(initial=0, norm="linf", kind="pgd")
+    pgd.ascend(gradient)
+    torch.testing.assert_close(pgd.values, 0.03 * gradient.sign() * real)
+
+
+@pytest.mark.parametrize("kind", ["freelb", "pgd"])
+def test_the_start_in_the_largest_norm_is_uniform_whatever_the_length(kind: str) -> None:
+    delta = perturbation(norm="linf", kind=kind).values
+    real = padded()["attention_mask"].bool()
+    assert not delta[~real].any()
+    for example, kept in zip(delta, real, strict=True):
+        assert 0.95 * 0.05 < example[kept].abs().max() <= 0.05
+        assert example[kept].abs().mean().item() == pytest.approx(0.025, rel=0.25)
+
+
+def test_an_overflowed_gradient_leaves_its_example_alone() -> None:
+    delta = perturbation(initial=0)
     gradient = torch.randn(3, 7, SIZE)
+    gradient[1] = float("inf")
+    gradient[2, 0, 0] = float("nan")
     delta.ascend(gradient)
-    torch.testing.assert_close(delta.values, 0.03 * gradient.sign() * padded()["attention_mask"][..., None])
+    assert delta.values.isfinite().all()
+    assert not delta.values[1].any()
+    assert lengths(delta.values)[0].item() == pytest.approx(0.03)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -172,11 +206,12 @@ def test_projection_keeps_the_perturbation_in_the_ball(norm: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["freelb", "pgd"])
+@pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize("steps", [1, 3])
-def test_loss_and_gradients_are_those_of_the_textbook(kind: str, steps: int) -> None:
+def test_loss_and_gradients_are_those_of_the_textbook(kind: str, steps: int, norm: str) -> None:
     model, batch = tiny("bert", num_labels=3), padded()
-    adversary = Adversary(kind=kind, steps=steps, step_size=0.3)
-    objective = objectives[kind](CrossEntropy(), adversary)
+    adversary = Adversary(kind=kind, steps=steps, step_size=0.3, norm=norm)
+    objective = adversaries[kind].build(CrossEntropy(), adversary)
     by_step = stepped(objective, model, batch)
     assert_same(by_step, naive(model, batch, adversary))
     torch.manual_seed(3)

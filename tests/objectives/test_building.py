@@ -8,31 +8,30 @@ import pytest
 
 from tests.tiny import tiny
 from tests.training.toy import same_weights, toy_data, toy_train
-from tombola.objectives import objectives
-from tombola.objectives.adversarial import PGD, FreeLB
 from tombola.objectives.building import objective_of
-from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.objectives.debiasing import Confidence, PoE, Reweighting
+from tombola.objectives.confidence import Confidence, ConfidenceLoss
+from tombola.objectives.cross_entropy import CrossEntropy, CrossEntropyLoss
+from tombola.objectives.freelb import FreeLB, FreeLBAdversary
+from tombola.objectives.pgd import PGD, PGDAdversary
+from tombola.objectives.poe import PoE, PoELoss
 from tombola.objectives.r_drop import RDrop
-from tombola.objectives.settings import (
-    Adversary,
-    ConfidenceLoss,
-    CrossEntropyLoss,
-    PoELoss,
-    ReweightingLoss,
-)
-from tombola.search import about
+from tombola.objectives.reweighting import Reweighting, ReweightingLoss
+from tombola.objectives.settings import Adversary
+from tombola.recipe.catalogue import catalogue
 
 
 def test_each_loss_has_its_settings() -> None:
-    assert objective_of(CrossEntropyLoss(label_smoothing=0.2)) == CrossEntropy(0.2)
-    assert objective_of(PoELoss(anneal=(1, 0))) == PoE((1.0, 0.0))
+    assert objective_of(CrossEntropyLoss(label_smoothing=0.2)) == CrossEntropy(
+        CrossEntropyLoss(label_smoothing=0.2)
+    )
+    assert objective_of(PoELoss(anneal=(1, 0))) == PoE(PoELoss(anneal=(1.0, 0.0)))
     assert objective_of(ReweightingLoss()) == Reweighting()
     assert objective_of(ConfidenceLoss()) == Confidence()
 
 
 def test_the_adversary_is_around_r_drop_and_that_around_the_loss() -> None:
     freelb, pgd = Adversary(steps=3), Adversary(kind="pgd")
+    assert (freelb, pgd) == (FreeLBAdversary(steps=3), PGDAdversary())
     assert objective_of(CrossEntropyLoss(), freelb) == FreeLB(CrossEntropy(), freelb)
     assert objective_of(PoELoss(), pgd, 0.5) == PGD(RDrop(PoE(), 0.5), pgd)
     assert objective_of(CrossEntropyLoss(), None, 0.0) == RDrop(CrossEntropy(), 0.0)
@@ -41,7 +40,7 @@ def test_the_adversary_is_around_r_drop_and_that_around_the_loss() -> None:
 def test_the_course_of_the_training_reaches_the_innermost_loss() -> None:
     objective = objective_of(PoELoss(anneal=(1.0, 0.0)), Adversary(), r_drop=1.0)
     objective.at(0.75)
-    inner = PoE((1.0, 0.0))
+    inner = PoE(PoELoss(anneal=(1.0, 0.0)))
     assert objective != FreeLB(RDrop(inner, 1.0), Adversary())
     inner.at(0.75)
     assert objective == FreeLB(RDrop(inner, 1.0), Adversary())
@@ -49,8 +48,8 @@ def test_the_course_of_the_training_reaches_the_innermost_loss() -> None:
 
 
 def test_all_are_listed_with_a_line_each() -> None:
-    lines = {name: about(objective) for name, objective in objectives.items()}
-    assert set(lines) == {"cross_entropy", "poe", "reweighting", "confidence", "freelb", "pgd", "r_drop"}
+    lines = dict(catalogue("losses")["losses"] + catalogue("adversaries")["adversaries"])
+    assert set(lines) == {"cross_entropy", "poe", "reweighting", "confidence", "freelb", "pgd"}
     assert len(set(lines.values())) == len(lines)
     assert all(20 < len(line) < 110 for line in lines.values())
 

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from tests.tiny import tiny, token_ids
 from tombola.errors import UnknownName
-from tombola.objectives import inputs_of, objectives
-from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.objectives import inputs_of
+from tombola.objectives.cross_entropy import CrossEntropy, CrossEntropyLoss
+from tombola.objectives.settings import losses
 
 
 @pytest.mark.parametrize("model_type", ["bert", "distilbert", "modernbert", "gpt2"])
@@ -36,7 +37,7 @@ def test_label_smoothing_mixes_in_the_uniform_distribution() -> None:
     logits, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 0])
     target = 0.9 * F.one_hot(labels, 4) + 0.1 / 4
     expected = -(target * logits.log_softmax(-1)).sum(-1).mean()
-    loss = CrossEntropy(label_smoothing=0.1).of_logits(logits, {"labels": labels})
+    loss = CrossEntropy(CrossEntropyLoss(label_smoothing=0.1)).of_logits(logits, {"labels": labels})
     torch.testing.assert_close(loss, expected)
 
 
@@ -57,10 +58,12 @@ def test_columns_of_other_objectives_do_not_reach_the_model() -> None:
     assert set(inputs_of(batch)) == {"input_ids"}
 
 
-def test_objectives_are_found_by_name() -> None:
-    assert objectives["cross_entropy"](label_smoothing=0.2) == CrossEntropy(0.2)
+def test_losses_are_found_by_name() -> None:
+    assert losses["cross_entropy"].settings is CrossEntropyLoss
+    settings = CrossEntropyLoss(label_smoothing=0.2)
+    assert losses["cross_entropy"].build(settings) == CrossEntropy(settings)
     with pytest.raises(UnknownName, match="cross_entropy"):
-        objectives["crossentropy"]
+        losses["crossentropy"]
 
 
 @pytest.mark.parametrize("model_type", ["bert", "distilbert", "modernbert", "gpt2"])

@@ -7,8 +7,10 @@ from torch import Tensor
 
 from tests.tiny import tiny, token_ids
 from tombola.errors import TombolaError
+from tombola.objectives.confidence import Confidence
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.objectives.debiasing import Confidence, PoE, Reweighting
+from tombola.objectives.poe import PoE, PoELoss
+from tombola.objectives.reweighting import Reweighting, ReweightingLoss
 
 SURE, NEVER = 0.0, -1e4  # log-probabilities of 1 and of 0
 LOSSES = [PoE, Reweighting, Confidence]
@@ -111,7 +113,7 @@ def test_a_teacher_and_a_bias_that_both_exclude_a_class_give_a_number() -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_annealing_raises_the_bias_to_a_power_and_renormalises(loss: type[PoE]) -> None:
     logits, batch = examples()
-    annealed = loss(anneal=(1.0, 0.2))
+    annealed = loss(loss().settings.model_copy(update={"anneal": (1.0, 0.2)}))
     torch.testing.assert_close(annealed.of_logits(logits, batch), loss().of_logits(logits, batch))
     for share, exponent in ((0.0, 1.0), (0.25, 0.8), (1.0, 0.2)):
         annealed.at(share)
@@ -123,7 +125,7 @@ def test_annealing_raises_the_bias_to_a_power_and_renormalises(loss: type[PoE]) 
 def test_a_bias_annealed_away_is_cross_entropy() -> None:
     logits, batch = examples()
     plain = CrossEntropy().of_logits(logits, batch)
-    for loss in (PoE(anneal=(1.0, 0.0)), Reweighting(anneal=(1.0, 0.0))):
+    for loss in (PoE(PoELoss(anneal=(1, 0))), Reweighting(ReweightingLoss(anneal=(1, 0)))):
         loss.at(1.0)
         torch.testing.assert_close(loss.of_logits(logits, batch), plain)
 
@@ -132,7 +134,9 @@ def test_a_bias_annealed_away_is_cross_entropy() -> None:
 def test_data_without_a_bias_names_the_field_of_the_recipe(loss: type[PoE]) -> None:
     logits, batch = examples()
     del batch["bias"]
-    with pytest.raises(TombolaError, match=rf"loss: {loss.kind} needs a bias model's .* recipe's `bias:`"):
+    with pytest.raises(
+        TombolaError, match=rf"loss: {loss().settings.kind} needs a bias model's .* recipe's `bias:`"
+    ):
         loss().of_logits(logits, batch)
 
 
@@ -161,5 +165,5 @@ def test_a_bias_for_other_classes_is_named() -> None:
 def test_tasks_without_classes_are_refused(loss: type[PoE], head: str, labels: Tensor) -> None:
     outputs = {"num_labels": 1} if head == "sequence-classification" else {}
     batch = {"input_ids": token_ids(), "labels": labels}
-    with pytest.raises(TombolaError, match=f"{loss.kind} is for tasks with one class per example"):
+    with pytest.raises(TombolaError, match=f"{loss().settings.kind} is for tasks with one class per example"):
         loss().loss(tiny("bert", head, **outputs), batch)

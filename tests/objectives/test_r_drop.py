@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from tests.tiny import tiny, token_ids
 from tombola.objectives import LogitLoss, inputs_of
-from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.objectives.debiasing import PoE, Reweighting
+from tombola.objectives.cross_entropy import CrossEntropy, CrossEntropyLoss
 from tombola.objectives.passes import disagreement, symmetric_kl, two_passes
+from tombola.objectives.poe import PoE
 from tombola.objectives.r_drop import RDrop
+from tombola.objectives.reweighting import Reweighting
 
 
 class Says(nn.Module):
@@ -68,7 +69,9 @@ def test_disagreement_is_over_items_and_squared_for_regression() -> None:
     assert disagreement(*scores, torch.tensor([0.0, 0.0])) == pytest.approx((0.25 + 4) / 2)
 
 
-@pytest.mark.parametrize("inner", [CrossEntropy(), CrossEntropy(0.1), PoE(), Reweighting()])
+@pytest.mark.parametrize(
+    "inner", [CrossEntropy(), CrossEntropy(CrossEntropyLoss(label_smoothing=0.1)), PoE(), Reweighting()]
+)
 def test_r_drop_is_by_the_book(inner: LogitLoss) -> None:
     generator = torch.Generator().manual_seed(1)
     first, second, bias = torch.randn(3, 4, 3, generator=generator)

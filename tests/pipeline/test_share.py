@@ -81,9 +81,9 @@ def test_every_task_is_scored_with_and_without_tickets_and_so_is_their_average(
     ran: tuple[Result, Path],
 ) -> None:
     result, folder = ran
-    rows = result.rows("validation")
+    rows = result.sharing("validation")
     assert [(row.task, row.metric) for row in rows] == [
-        ("tiny", "accuracy"), ("size", "accuracy"), ("length", "pearson"), ("average", ""),
+        ("tiny", "accuracy"), ("size", "accuracy"), ("length", "pearson"), ("average", None),
     ]  # fmt: skip
     saved = Result.load(folder / "out")
     assert len(saved.cells) == 2 * 2 * 3
@@ -98,7 +98,8 @@ def test_every_task_is_scored_with_and_without_tickets_and_so_is_their_average(
             assert spread.mean == pytest.approx(np.mean(own))
             assert spread.std == pytest.approx(np.std(own, ddof=1))
         gains = [values[WITH, seed] - values[WITHOUT, seed] for seed in (1, 2)]
-        assert row.difference == pytest.approx((np.mean(gains), np.std(gains, ddof=1)))
+        assert row.difference.mean == pytest.approx(np.mean(gains))
+        assert row.difference.std == pytest.approx(np.std(gains, ddof=1))
     assert rows[3].shared.mean == pytest.approx(np.mean([row.shared.mean for row in rows[:3]]))
     averages = [
         np.mean([c.scores["validation"][r.metric].value for r in rows[:3] for c in saved.cells
@@ -113,7 +114,7 @@ def test_remaining_weights_are_what_each_mask_keeps(ran: tuple[Result, Path]) ->
     result, folder = ran
     ticket = MultiTaskTicket.from_pretrained(folder / "out" / "tickets" / "seed-1")
     assert [ticket.mask(task).removed for task in ticket.tasks] == [4, 0, 2]  # of 8 heads
-    for row in result.rows("validation")[:3]:
+    for row in result.sharing("validation")[:3]:
         assert row.remaining == pytest.approx(1 - ticket.mask(row.task).parameter_sparsity)
 
 

@@ -137,7 +137,7 @@ def test_merging_replaces_another_methods_settings():
         ({"variants": {"a": {"draw": {"scop": "x"}, "search": IMP}}}, "variants.a.draw: unknown key 'scop'"),
         ({"variants": ["a"]}, "variants: takes a mapping"),
         ({"retrain": {"control": {"kind": "shufle"}}}, "retrain.control"),
-        ({"precision": "fp16"}, "precision: takes 'auto', 'fp32' or 'bf16', not 'fp16'"),
+        ({"precision": "fp8"}, "precision: takes 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
     ],
 )
 def test_mistakes_get_one_sentence_with_the_path(changes, sentence):

@@ -25,7 +25,7 @@ CURVES = {
     "losing": {0.2: 0.60, 0.4: 0.52, 0.6: 0.51},
 }
 TARGETS = {"validation": 0.01, "test": 0.0, "reviews_tweets/test": -0.1}
-ATTACK = "attack/a1"
+ATTACK = f"attack/{'a1' * 12}"
 
 
 def rich_result(folder: Path, store: Path, seeds: int = 3) -> Result:

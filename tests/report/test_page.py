@@ -250,7 +250,7 @@ def test_runs_of_one_name_are_called_by_their_folders(tmp_path):
 
 
 def test_an_attack_s_folder_makes_a_page_by_itself(folder, tmp_path):
-    content = content_of(report([folder / "store" / "attack" / "a1"], tmp_path / "attack.html").read_text())
+    content = content_of(report([folder / "store" / ATTACK], tmp_path / "attack.html").read_text())
     assert [one["title"] for one in content["sections"]] == ["Attacked sentences"]
 
 

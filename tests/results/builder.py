@@ -1,6 +1,7 @@
 """Results with given numbers, made of the same typed cells and recipes as those of a run."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ PARAMETERS = 1000
 def score(value: float, n: int = 100) -> Score:
     """A share of `n` examples."""
     return Score(value, (value * (1 - value) / n) ** 0.5, n, "binomial")
+
+
+def stage_name(kind: str, *what: str) -> str:
+    """The name of a stage, the same for the same words."""
+    return f"{kind}/{blake2b(repr(what).encode(), digest_size=12).hexdigest()}"
 
 
 def drawn(sparsity: float, emptied: Sequence[str] = (), parameters: int = PARAMETERS) -> Drawn:
@@ -68,7 +74,14 @@ def measured(ratio: float | None = None, milliseconds: float = 10.0, busy: str |
     def sizes(share: float) -> Sizes:
         latency = {1: milliseconds * share / 1000, 32: milliseconds * share / 50}
         return Sizes(
-            parameters=round(1e6 * share), bytes=round(4e6 * share), flops=1, length=48, latency=latency
+            parameters=round(1e6 * share),
+            bytes=round(4e6 * share),
+            flops=1,
+            length=48,
+            latency=latency,
+            texts="validation",
+            threads=1,
+            device="cpu",
         )
 
     if ratio is None:
@@ -126,9 +139,11 @@ def cell(
     found = {on: _scores(value) for on, value in given.items()}
     found |= {name: {UNDER_ATTACK: score(one.accuracy_under_attack, one.n)} for name, one in attacks.items()}
     stages = CellStages(
-        model="train/m",
-        evaluations={on: f"evaluate/{grid.label}-{on.removeprefix(f'{grid.recipe.task}/')}" for on in given},
-        attacks={name: f"attack/{grid.label}-{name}" for name in attacks},
+        model=stage_name("train", grid.label),
+        evaluations={
+            on: stage_name("evaluate", grid.label, on.removeprefix(f"{grid.recipe.task}/")) for on in given
+        },
+        attacks={name: stage_name("attack", grid.label, name) for name in attacks},
     )
     return CellResult(
         **{

@@ -58,7 +58,10 @@ def test_settings_survive_being_written_down(rate):
     [
         ({"start": "pretrained", "start_step": 3}, "needs start: finetuned"),
         ({"start_step": 3, "start_share": 0.5}, "say one of them"),
-        ({"gate": {"kind": "hardconcrete"}}, "search.gate: needs a kind"),
+        (
+            {"gate": {"kind": "hardconcrete"}},
+            "search.gate: unknown gate 'hardconcrete'. Did you mean 'hard_concrete'",
+        ),
         ({"gate": {"kind": "threshold", "initial": "firm"}}, "search.gate.initial"),
         ({"budget": {"kind": "l0", "wieght": 1}}, "weight"),
         ({"train": {"epochs": 0}}, "takes more than 0"),

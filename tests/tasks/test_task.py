@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from tombola.errors import DataError, RecipeError, TombolaError, UnknownName
-from tombola.tasks import Task, task_names, validate
+from tombola.recipe.catalogue import check_file
+from tombola.tasks import Task, task_names
 from tombola.tasks.places import BUNDLED
 
 GLUE = ["cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2", "stsb", "wnli"]
@@ -188,7 +189,8 @@ def test_my_own_task_beside_its_data(tmp_path: Path) -> None:
     assert split.labels[:5] == [0, 1, 1, 1, 0]
     assert split.columns == {"votes": [str(i * 10) for i in range(200)]}
     assert task.load("test").labels == [0]
-    assert validate(tmp_path / "mine.yaml") == {"train": 200, "test": 1}
+    lines = check_file(str(tmp_path / "mine.yaml"), data=True).splitlines()
+    assert {line.split(" rows")[0] for line in lines[1:]} == {"mine/train: 200", "mine/test: 1"}
 
 
 def test_text_columns_are_attackable_unless_said(tmp_path: Path) -> None:
@@ -200,12 +202,18 @@ def test_text_columns_are_attackable_unless_said(tmp_path: Path) -> None:
 WRONG = {
     "key": ({"lables": ["a", "b"]}, "unknown key 'lables'. Did you mean 'labels'"),
     "nested key": ({"source": {"file": {}}}, "unknown key 'file'. Did you mean 'files'"),
-    "metric": ({"metrics": ["acuracy"]}, "metrics.0"),
+    "metric": ({"metrics": ["acuracy"]}, "metrics: unknown metric 'acuracy'. Did you mean 'accuracy'"),
     "no text": ({"text": []}, "text"),
     "three texts": ({"text": ["a", "b", "c"]}, "takes 1 or 2 columns of a classification task"),
     "regression": ({"kind": "regression"}, "a classification task lists two or more, any other none"),
-    "metric of the other kind": ({"metrics": ["pearson"]}, "those of a classification task are accuracy"),
-    "f1 of three": ({"labels": ["a", "b", "c"], "metrics": ["f1"]}, "use macro_f1 or weighted_f1"),
+    "metric of the other kind": (
+        {"metrics": ["pearson"]},
+        "pearson is not for a classification task; use accuracy",
+    ),
+    "f1 of three": (
+        {"labels": ["a", "b", "c"], "metrics": ["f1"]},
+        "f1 is for 2 labels, and these are 3; use",
+    ),
     "labels twice": ({"labels": ["good", "Good"]}, "each may stand there once"),
     "attackable": ({"attackable": ["label"]}, "takes columns of `text` (review)"),
     "no files": ({"source": {"hub": "a/b"}}, "name the file of each split"),

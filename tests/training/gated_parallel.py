@@ -1,33 +1,41 @@
-"""One process of a data-parallel search: `gated_parallel.py FOLDER`; the first one leaves the scores there."""
+"""One process of a data-parallel search: `gated_parallel.py FOLDER ACCUMULATE SAMPLE`; the first leaves the scores."""
 
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.tiny import tiny
 from tests.training.toy import TOKENIZER, toy_data
 from tombola.gates import L0, Gating, HardConcrete
 from tombola.masks import Units
+from tombola.objectives.settings import Adversary
 from tombola.tasks import Collate
 from tombola.training import TrainSettings
 from tombola.training.gated import train_gates
 
 
-def run(folder: Path, batch_size: int) -> Gating:
-    """Search over the neurons and heads of a tiny BERT."""
+def run(folder: Path, batch_size: int, accumulate: int, sample: Any) -> Gating:
+    """Search over the neurons and heads of a tiny BERT, against an adversary."""
     model = tiny("bert", num_labels=2)
     gating = Gating(Units.of(model, "head+neuron"), model, HardConcrete(), L0(), seed=1)
     settings = TrainSettings(
-        epochs=2, batch_size=batch_size, learning_rate=0.1, dropout=0.0, epsilon=1e-2, group_by_length=False
+        epochs=2,
+        batch_size=batch_size,
+        accumulate=accumulate,
+        learning_rate=0.1,
+        dropout=0.0,
+        epsilon=1e-2,
+        group_by_length=False,
+        adversary=Adversary(steps=2, initial=0.0),
     )
     collate = Collate(TOKENIZER)
-    train_gates(
-        model, toy_data(40), settings, gating, collate=collate, seed=1, precision="fp32", folder=folder
-    )
+    options = {"collate": collate, "seed": 1, "precision": "fp32", "folder": folder, "sample": sample}
+    train_gates(model, toy_data(48), settings, gating, **options)
     return gating
 
 
 if __name__ == "__main__":
-    gating = run(Path(sys.argv[1]), 4)
+    gating = run(Path(sys.argv[1]), 4, int(sys.argv[2]), sys.argv[3])
     if os.environ["RANK"] == "0":
         gating.learned().save(Path(sys.argv[1]) / "scores.safetensors")

@@ -18,7 +18,7 @@ from tests.tiny import tiny
 from tests.training.gated_parallel import run
 from tests.training.toy import TOKENIZER, same_weights, toy_data
 from tombola.errors import TombolaError, TrainingDiverged
-from tombola.gates import L0, Budget, Exact, Gate, Gating, HardConcrete, Threshold
+from tombola.gates import L0, Bernoulli, Budget, Exact, Gate, Gating, HardConcrete, Threshold
 from tombola.gates.gating import _seed
 from tombola.gates.hard_concrete import EDGE
 from tombola.masks import Scores, Units, draw
@@ -116,8 +116,8 @@ class ManyPasses(CrossEntropy):
 
     def step(self, model, batch, backward):
         for _ in range(3):
-            self.seen.append(model.bert.encoder.layer[0].output.dense.weight.detach().clone())
             loss = self.loss(model, batch)
+            self.seen.append(model.bert.encoder.layer[0].output.dense.weight.detach().clone())
             backward(loss / 3)
         return loss.detach()
 
@@ -126,7 +126,8 @@ def test_one_sample_serves_all_passes_and_batches_of_a_step(tmp_path: Path) -> N
     model = tiny("bert", num_labels=2)
     ManyPasses.seen = []
     gating = gating_of(model, HardConcrete(), L0())
-    toy_search(model, tmp_path, gating, objective=ManyPasses(), epochs=1, batch_size=4, accumulate=2)
+    options = {"objective": ManyPasses(), "epochs": 1, "batch_size": 4, "accumulate": 2}
+    toy_search(model, tmp_path, gating, sample="step", **options)
     seen = ManyPasses.seen
     assert len(seen) == 5 * 2 * 3
     for step in range(5):
@@ -138,10 +139,83 @@ def test_one_sample_serves_all_passes_and_batches_of_a_step(tmp_path: Path) -> N
 def test_three_passes_of_a_third_are_one_pass(tmp_path: Path) -> None:
     one, three = (tiny("bert", num_labels=2) for _ in range(2))
     gatings = [gating_of(model, HardConcrete(), L0(), "neuron") for model in (one, three)]
-    toy_search(one, tmp_path / "one", gatings[0], dropout=0.0, epsilon=CALM)
-    toy_search(three, tmp_path / "three", gatings[1], dropout=0.0, epsilon=CALM, objective=ManyPasses())
+    options = {"dropout": 0.0, "epsilon": CALM, "sample": "step"}
+    toy_search(one, tmp_path / "one", gatings[0], **options)
+    toy_search(three, tmp_path / "three", gatings[1], objective=ManyPasses(), **options)
     for score, other in zip(gatings[0].scores, gatings[1].scores, strict=True):
         assert torch.allclose(score, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("gate", [HardConcrete(), Bernoulli()], ids=["hard_concrete", "bernoulli"])
+def test_every_pass_has_gates_of_its_own(tmp_path: Path, gate: Gate) -> None:
+    """As released: the passes of an adversary and accumulated batches average the gates' noise."""
+    model = tiny("bert", num_labels=2)
+    ManyPasses.seen = []
+    options = {"objective": ManyPasses(), "epochs": 1, "batch_size": 4, "accumulate": 2}
+    toy_search(model, tmp_path, gating_of(model, gate, L0()), **options)
+    seen = ManyPasses.seen
+    assert len(seen) == 5 * 2 * 3
+    assert len({weights.numpy().tobytes() for weights in seen}) == len(seen)
+    assert not model._forward_pre_hooks
+
+
+def test_gates_without_noise_are_sampled_once_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[int, int]] = []
+    sample = Gating.sample
+    monkeypatch.setattr(
+        Gating, "sample", lambda self, step, number=0: (drawn.append((step, number)), sample(self, step))
+    )
+    model = tiny("bert", num_labels=2)
+    options = {"objective": ManyPasses(), "epochs": 1, "batch_size": 4, "accumulate": 2}
+    toy_search(model, tmp_path, gating_of(model, Threshold(), COUNT), **options)
+    assert drawn == [(step, 0) for step in range(5)]
+
+
+@pytest.mark.parametrize("gate", [HardConcrete(), Bernoulli()], ids=["hard_concrete", "bernoulli"])
+def test_gradients_of_many_samples_add_up_as_autograd_has_it(tmp_path: Path, gate: Gate) -> None:
+    """One step of SGD on the scores, over accumulated batches of three passes each, against plain PyTorch."""
+    model, reference = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    data = toy_data(8)
+    gating = gating_of(model, gate, L0(weight=0.0))
+    before = {
+        group.name: s.detach().clone() for group, s in zip(gating.units.groups, gating.scores, strict=True)
+    }
+    caught: dict[str, torch.Tensor] = {}
+    collect = gating.collect
+
+    def spy(share: float, scale: float = 1.0) -> None:
+        collect(share, scale)
+        for group, score in zip(gating.units.groups, gating.scores, strict=True):
+            caught[group.name] = score.grad.clone()
+
+    gating.collect = spy  # type: ignore[method-assign]
+    options = {"steps": 1, "batch_size": 4, "accumulate": 2, "dropout": 0.0, "clip": 0.0}
+    toy_search(model, tmp_path, gating, data=data, objective=ManyPasses(), **options)
+
+    scores = {name: score.clone().requires_grad_() for name, score in before.items()}
+    own = dict(reference.base_model.named_parameters())
+    number, collate = 0, Collate(TOKENIZER)
+    for indices in ShuffledBatches(data.lengths, 4, 1):
+        batch = collate([data[index] for index in indices])
+        inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
+        for _ in range(3):
+            generator = torch.Generator().manual_seed(_seed(1, 0, number))
+            gates = {}
+            for name, score in scores.items():
+                if isinstance(gate, HardConcrete):
+                    noise = torch.empty_like(score).uniform_(EDGE, 1 - EDGE, generator=generator)
+                    gates[name] = (1.2 * torch.sigmoid((noise.logit() + score) * 1.5) - 0.1).clamp(0, 1)
+                else:
+                    drawn = torch.bernoulli(torch.sigmoid(score.detach()), generator=generator)
+                    gates[name] = drawn + score - score.detach()  # straight through
+            weights = {f"bert.{name}": own[name].detach() * g for name, g in gating.units.spread(gates)}
+            logits = functional_call(reference, weights, kwargs=inputs).logits
+            (F.cross_entropy(logits, batch["labels"]) / 6).backward()
+            number += 1
+    assert number == 6
+    for name, score in scores.items():
+        assert torch.allclose(caught[name], score.grad, atol=1e-6), name
+    assert any(gradient.abs().max() > 1e-3 for gradient in caught.values())
 
 
 class Killed(BaseException):
@@ -226,11 +300,12 @@ def test_a_search_that_diverges_says_so_and_gives_the_model_back(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_two_processes_search_as_one_does(tmp_path: Path) -> None:
-    whole = run(tmp_path / "one", 8).learned()
+@pytest.mark.parametrize(("accumulate", "sample"), [(1, "pass"), (2, "pass"), (2, "step")])
+def test_two_processes_search_as_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
+    whole = run(tmp_path / "one", 8, accumulate, sample).learned()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run(
-        [*command, "-m", "tests.training.gated_parallel", str(tmp_path / "two")],
+        [*command, "-m", "tests.training.gated_parallel", str(tmp_path / "two"), str(accumulate), sample],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -7,7 +7,7 @@ from transformers.integrations import INTEGRATION_TO_CALLBACK
 from tests.tiny import tiny
 from tests.training.toy import toy_train
 from tombola.errors import TombolaError
-from tombola.training import run
+from tombola.training import loop
 
 
 class Tracker(TrainerCallback):
@@ -20,7 +20,7 @@ class Tracker(TrainerCallback):
 @pytest.fixture
 def _tracker(monkeypatch):
     monkeypatch.setitem(INTEGRATION_TO_CALLBACK, "notebook_of_mine", Tracker)
-    monkeypatch.setattr(run, "get_available_reporting_integrations", lambda: ["notebook_of_mine"])
+    monkeypatch.setattr(loop, "get_available_reporting_integrations", lambda: ["notebook_of_mine"])
     monkeypatch.setattr(Tracker, "losses", [])
 
 

@@ -16,6 +16,7 @@ from tests.training.killable import run
 from tests.training.toy import same_weights, toy_data, toy_train
 from tombola.errors import DamagedArtefact, TombolaError, TrainingDiverged
 from tombola.objectives.cross_entropy import CrossEntropy
+from tombola.training.course import Evaluation
 
 
 def checkpoints(folder: Path) -> list[str]:
@@ -111,14 +112,28 @@ def test_a_thinned_curve_is_the_same_after_a_resumption(
     assert rest.curve == log.curve
 
 
-def test_no_epoch_is_hidden_from_the_hook(tmp_path: Path) -> None:
-    seen: list[int] = []
-    options = {"on_epoch": lambda epoch, model: seen.append(epoch), "checkpoint_minutes": 0}
+def test_no_evaluation_is_left_out_by_a_kill(tmp_path: Path) -> None:
+    seen: dict[int | str, list[int]] = {"epoch": [], 2: []}
+    evaluations = [
+        Evaluation(lambda step, model, kind=every: seen[kind].append(step), every)  # type: ignore[misc]
+        for every in seen
+    ]
+    options = {"evaluations": evaluations, "checkpoint_minutes": 0}
     with pytest.raises(Killed):
         toy_train(tiny("bert", num_labels=2), tmp_path, progress=killed_at(6), **options)
-    assert seen == [1]
+    assert seen == {"epoch": [5], 2: [2, 4, 6]}
     toy_train(tiny("bert", num_labels=2), tmp_path, **options)
-    assert seen == [1, 2]
+    assert seen == {"epoch": [5, 10], 2: [2, 4, 6, 6, 8, 10]}  # step 6 was taken again
+
+
+def test_evaluations_do_not_change_what_a_resumed_run_ends_with(tmp_path: Path) -> None:
+    whole, resumed = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
+    toy_train(whole, tmp_path / "whole")
+    options = {"evaluations": [Evaluation(lambda step, model: torch.rand(3), 2)], "checkpoint_minutes": 0}
+    with pytest.raises(Killed):
+        toy_train(tiny("bert", num_labels=2), tmp_path / "killed", progress=killed_at(6), **options)
+    assert toy_train(resumed, tmp_path / "killed", **options).resumed_from == 5
+    assert same_weights(whole, resumed)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:

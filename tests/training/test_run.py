@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,9 @@ from tests.training.toy import TOKENIZER, same_weights, toy_data, toy_train
 from tombola.errors import TombolaError
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.tasks import Collate
-from tombola.training import TrainLog, TrainSettings
+from tombola.training import TrainLog
 from tombola.training.batches import ShuffledBatches
-from tombola.training.optimizers import AdamaxW
-from tombola.training.run import total_steps
+from tombola.training.course import Evaluation
 
 FAMILIES = ["bert", "distilbert", "modernbert", "gpt2"]
 CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
@@ -182,69 +182,30 @@ def test_biases_and_norms_do_not_decay(tmp_path: Path, model_type: str, optimize
         assert value == (0.0 if vector else 0.1), name
 
 
-def test_adamax_decays_weights_not_gradients() -> None:
-    weight = nn.Parameter(torch.tensor([2.0, -1.0]))
-    optimizer = AdamaxW([weight], lr=0.1, weight_decay=0.5, foreach=True)
-    weight.grad = torch.tensor([0.3, 0.0])
-    optimizer.step()
-    # Adamax' first step is lr * g / (|g| + eps); the decay multiplies by 1 - 0.1 * 0.5 before it.
-    torch.testing.assert_close(weight.detach(), torch.tensor([2.0 * 0.95 - 0.1, -0.95]))
-    assert optimizer.param_groups[0]["weight_decay"] == 0.5
-
-
-def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> None:
-    whole, short = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
-    watch = Watch()
-    full = toy_train(whole, tmp_path / "whole", callbacks=[watch], warmup=0.2)
-    log = toy_train(short, tmp_path / "short", stop_at=4, warmup=0.2)
-    assert log.steps == 4
-    assert log.curve == full.curve[:4]
-    assert all(torch.equal(value, watch.weights[4][name]) for name, value in short.state_dict().items())
-    with pytest.raises(TombolaError, match="stop_at"):
-        toy_train(short, tmp_path / "none", stop_at=0)
-
-
 def test_watching_a_run_does_not_change_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     alone, watched = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
     toy_train(alone, tmp_path / "alone", epochs=2.5)
-    epochs: list[int] = []
+    looks: dict[str, list[int]] = {"epoch": [], "4": []}
     steps: list[tuple[int, int]] = []
 
-    def on_epoch(epoch: int, model: nn.Module) -> None:
-        assert not model.training
-        torch.rand(5), np.random.rand(5), random.random()
-        epochs.append(epoch)
+    def look(kind: str) -> Callable[[int, nn.Module], None]:
+        def on_evaluate(step: int, model: nn.Module) -> None:
+            assert not model.training
+            torch.rand(5), np.random.rand(5), random.random()
+            looks[kind].append(step)
+
+        return on_evaluate
 
     def progress(step: int, total: int, figures: dict[str, float]) -> None:
         assert set(figures) == ({"epoch"} if step == 1 else {"epoch", "loss", "learning_rate"})
         steps.append((step, total))
 
-    toy_train(watched, tmp_path / "watched", epochs=2.5, on_epoch=on_epoch, progress=progress)
+    evaluations = [Evaluation(look("epoch")), Evaluation(look("4"), every=4)]
+    toy_train(watched, tmp_path / "watched", epochs=2.5, evaluations=evaluations, progress=progress)
     assert same_weights(alone, watched)
-    assert epochs == [1, 2]
+    assert looks == {"epoch": [5, 10], "4": [4, 8, 12]}
     assert steps == [(step, 13) for step in range(1, 14)]
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("model_type", [*FAMILIES, "llama"])
-def test_dropout_reaches_every_layer_for_the_length_of_the_run(tmp_path: Path, model_type: str) -> None:
-    model = tiny(model_type, num_labels=2)
-    modules = list(model.modules())
-    attention = {
-        m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)
-    }
-    watch = Watch()
-    toy_train(model, tmp_path, steps=1, dropout=0.25, callbacks=[watch])
-    assert watch.dropouts <= {0.25}
-    assert watch.dropouts or attention
-    assert list(model.modules()) == modules
-    again = {m.attention_dropout for m in modules if isinstance(getattr(m, "attention_dropout", None), float)}
-    assert again == attention
-    losses = []
-    for dropout, folder in ((0.0, "none"), (0.5, "much")):
-        fresh = tiny(model_type, num_labels=2)
-        losses.append(toy_train(fresh, tmp_path / folder, steps=1, dropout=dropout).curve[0].loss)
-    assert losses[0] != losses[1]
 
 
 class ManyPasses(CrossEntropy):
@@ -273,13 +234,6 @@ def test_the_log_is_json(tmp_path: Path) -> None:
     assert TrainLog.model_validate(json.loads(json.dumps(log.model_dump(mode="json")))) == log
     assert log.resumed_from is None
     assert log.examples_per_second == pytest.approx(40 / log.seconds, rel=0.01)
-
-
-def test_the_number_of_steps() -> None:
-    assert total_steps(TrainSettings(epochs=2.5), batches=13) == 33
-    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10) == 9
-    assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10, processes=2) == 6
-    assert total_steps(TrainSettings(epochs=3, steps=100), batches=10) == 100
 
 
 def test_a_tracker_that_is_not_installed_is_named(tmp_path: Path) -> None:

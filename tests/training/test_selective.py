@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,6 +174,11 @@ def choice(model: PreTrainedModel, selection: Selection, change: Callable[[Dropo
     return [bool(chosen.all()) for chosen in risk.take()]
 
 
+def scaled(risk: DropoutRisk, scale: float) -> DropoutRisk:
+    risk.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    return risk
+
+
 def test_the_first_choice_does_not_depend_on_the_scale_of_the_divergence() -> None:
     model, batch = dropping(), a_batch()
     torch.manual_seed(3)
@@ -181,7 +187,7 @@ def test_the_first_choice_does_not_depend_on_the_scale_of_the_divergence() -> No
         choice(
             model,
             Selection(kind="first", upper=60, lower=10),
-            lambda risk, scale=scale: risk.measure(logits, batch["labels"], scale),
+            lambda risk, scale=scale: scaled(risk, scale).measure(logits, batch["labels"]),
         )
         for scale in (1.0, 65536.0, 1e-3)
     ]
@@ -249,6 +255,27 @@ def test_second_follows_the_formula_and_updates_all_in_the_first_step() -> None:
     assert moved == expected.tolist()
 
 
+@pytest.mark.parametrize("kind", ["second", "ensemble"])
+def test_single_weights_are_compared_with_the_signs_of_gradient_and_momentum(kind: Any) -> None:
+    """As released: |0.1·g/m − 1| of each weight; without signs a gradient against its momentum seems to agree."""
+    model = dropping()
+    optimizer, objective = selective(model, Selection(kind=kind, upper=30, elementwise=True, gamma=0.0))
+    run(model, optimizer, objective, 2)
+    objective.step(model, a_batch(9), lambda loss: loss.backward())
+    weights = optimizer.candidates.weights
+    before = [weight.detach().clone() for weight in weights]
+    signed, unsigned = [], []
+    for weight in weights:
+        ratio = 0.1 * weight.grad / optimizer.state[weight]["exp_avg"]
+        for chosen, values in ((signed, ratio), (unsigned, ratio.abs())):
+            risk = (values - 1).abs()
+            chosen.append(risk <= torch.quantile(risk, 0.3))
+    optimizer.step()
+    moved = [weight.detach() != old for weight, old in zip(weights, before, strict=True)]
+    assert all(torch.equal(one, two) for one, two in zip(moved, signed, strict=True))
+    assert not all(torch.equal(one, two) for one, two in zip(moved, unsigned, strict=True))
+
+
 @pytest.mark.parametrize("elementwise", [False, True])
 @pytest.mark.parametrize(("gamma", "kind"), [(0.0, "second"), (1.0, "first")])
 def test_an_ensemble_of_one_is_that_one(gamma: float, kind: str, elementwise: bool) -> None:
@@ -308,7 +335,7 @@ def test_first_norms_are_over_kept_weights() -> None:
     logits = model(input_ids=torch.cat([batch["input_ids"]] * 2)).logits
     candidates = Candidates(model)
     gradients = torch.autograd.grad(logits.square().sum(), candidates.weights)
-    norms = list(candidates.risks(gradients, elementwise=False))
+    norms = list(candidates.norms(gradients))
     for norm, gradient, weight in zip(norms, gradients, candidates.weights, strict=True):
         torch.testing.assert_close(norm, gradient[weight != 0].norm())
 

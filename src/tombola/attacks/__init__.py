@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tombola.attacks.base import Attack, Tools, attacks
+from tombola.attacks.base import Attack, Tools, attacks, configure
 from tombola.attacks.bert_attack import BertAttack
 from tombola.attacks.deepwordbug import DeepWordBug
 from tombola.attacks.embedding_swap import EmbeddingSwap
@@ -34,6 +34,7 @@ __all__ = [
     "Tools",
     "attack",
     "attacks",
+    "configure",
 ]
 
 __getattr__ = lazily(__name__, {"AttackReport": "report", "attack": "run"})

@@ -1,16 +1,41 @@
 """What an attack is: published settings and one generator. A new attack is one file with one class."""
 
-from abc import ABC, abstractmethod
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+import yaml
+from pydantic import Field
 
 from tombola.attacks.requests import Steps
 from tombola.attacks.resources import Resources
 from tombola.attacks.text import Text
-from tombola.foundations.registry import Registry
+from tombola.errors import RecipeError
+from tombola.foundations.choices import Choice, Choices
+from tombola.foundations.settings import checked
+from tombola.foundations.yaml12 import parse_yaml
+
+HERE = "tombola.attacks"
+
+attacks: Choices[type[Attack]] = Choices(
+    "attack",
+    [
+        f"{HERE}.{name}"
+        for name in (
+            "bert_attack",
+            "deepwordbug",
+            "embedding_swap",
+            "pwws",
+            "random_substitution",
+            "textbugger",
+            "textfooler",
+        )
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -29,21 +54,60 @@ class Tools:
         return [i for i in text.positions(self.columns) if not is_stop_word(text.words[i])]
 
 
-class Attack(BaseModel, ABC):
+class Attack(Choice):
     """Settings of an attack, by default as published, and its search for a text that changes the model's label."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    choices: ClassVar = attacks
+    tag: ClassVar[str] = "name"
+    by_name: ClassVar[bool] = True
+    unhashed: ClassVar[frozenset[str]] = frozenset({"called"})
 
     paper: ClassVar[str]
+
+    name: str
+    called: str | None = Field(
+        None,
+        min_length=1,
+        description="what to call it in results; else its name and what differs from published",
+    )
 
     @abstractmethod
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Search from `text`, which the model gives `label`; return the last text reached, successful or not."""
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What may be set about the search itself, as it is."""
+        return {key: value for key, value in self.model_dump().items() if key not in ("name", "called")}
 
-attacks: Registry[type[Attack]] = Registry("attack")
+    @property
+    def label(self) -> str:
+        """What the attack is called in results: its name alone means as published."""
+        if self.called is not None:
+            return self.called
+        changed = self.model_dump(exclude_defaults=True)
+        told = ", ".join(f"{key}={value}" for key, value in changed.items() if key != "name")
+        return f"{self.name}({told})" if told else self.name
 
 
-def name_of(attack: Attack) -> str:
-    """The name that an attack is registered under, or else its class's."""
-    return next((name for name, kind in attacks.items() if type(attack) is kind), type(attack).__name__)
+def configure(name: str, settings: Mapping[str, Any]) -> Attack:
+    """An attack with some settings of its own.
+
+    Args:
+        name: The name that the attack is registered under.
+        settings: What differs from the published settings. Text is read as YAML: "0.7" is a number.
+    """
+    kind = attacks[name]
+    raw = {key: _parsed(key, value) for key, value in settings.items()}
+    if "name" in raw:
+        raise RecipeError(f"{name}: name is not a setting; choose another attack instead")
+    return checked(kind, raw, name)
+
+
+def _parsed(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_yaml(value)
+    except yaml.YAMLError:
+        raise RecipeError(f"{key}: {value!r} is not a value that YAML can read") from None

@@ -1,6 +1,8 @@
 """BERT-Attack: a masked language model proposes the words. (Li et al., EMNLP 2020)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import Constraint, MaxChanged, SentenceSimilarity, satisfying
@@ -9,7 +11,7 @@ from tombola.attacks.requests import Steps, ask, ask_until, propose
 from tombola.attacks.text import Text, same_case
 
 
-@attacks("bert_attack")
+@attacks.register
 class BertAttack(Attack):
     """Algorithm 1: the most important words (at most 40 % of them), 48 proposals each, taken as they come.
 
@@ -20,9 +22,10 @@ class BertAttack(Attack):
 
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
 
-    candidates: int = 48
-    max_changed: float = 0.4
-    min_similarity: float = 0.2
+    name: Literal["bert_attack"] = "bert_attack"
+    candidates: int = Field(48, gt=0, description="words that the masked language model proposes for each")
+    max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
+    min_similarity: float = Field(0.2, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by masking them; try the masked LM's proposals for each in turn."""

@@ -1,6 +1,8 @@
 """DeepWordBug: small misspellings in the words that matter. (Gao et al., DLS 2018)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import MaxEdits
@@ -12,7 +14,7 @@ from tombola.attacks.text import Text
 EDITS = [swap, substitute, delete, insert]
 
 
-@attacks("deepwordbug")
+@attacks.register
 class DeepWordBug(Attack):
     """Algorithm 1 with the Replace-1 score, and at most 30 edited letters.
 
@@ -25,7 +27,8 @@ class DeepWordBug(Attack):
         "Gao et al. (2018), Black-box Generation of Adversarial Text Sequences, Algorithm 1"
     )
 
-    max_edits: int = 30
+    name: Literal["deepwordbug"] = "deepwordbug"
+    max_edits: int = Field(30, gt=0, description="largest edit distance to the original")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by replacing them with the unknown token; misspell them in turn."""

@@ -1,6 +1,6 @@
 """Embedding swap: the attack that the Robust Tickets code ran under BERT-Attack's name. (Zheng et al., ACL 2022)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 
-@attacks("embedding_swap")
+@attacks.register
 class EmbeddingSwap(Attack):
     """BAE's search with ten word neighbours in place of its masked LM, and a stricter sentence similarity.
 
@@ -24,9 +24,10 @@ class EmbeddingSwap(Attack):
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )
 
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
-    min_similarity: float = 0.85
-    window: int = 15
+    name: Literal["embedding_swap"] = "embedding_swap"
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
+    min_similarity: float = Field(0.85, ge=-1, le=1, description="least cosine of the two windows")
+    window: int = Field(15, gt=0, description="words around a change that similarity is taken over")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion; replace by neighbours of the same part of speech."""

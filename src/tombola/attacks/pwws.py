@@ -1,6 +1,6 @@
 """PWWS: synonyms from WordNet, in the order of word saliency times what each can do. (Ren et al., ACL 2019)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tombola.attacks.text import Text, same_case
 OPEN_CLASSES = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 
 
-@attacks("pwws")
+@attacks.register
 class PWWS(Attack):
     """Algorithm 1. For each word the synonym that lowers the label most is fixed on the original text; the words
     are then replaced in the order of softmax(saliency) · effect until the label changes.
@@ -21,6 +21,8 @@ class PWWS(Attack):
     """
 
     paper: ClassVar[str] = "Ren et al. (2019), Probability Weighted Word Saliency, ACL, Algorithm 1"
+
+    name: Literal["pwws"] = "pwws"
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Find each word's best synonym, weigh, and replace word after word."""

@@ -1,6 +1,6 @@
 """Random substitution: the baseline that every guided attack should beat."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,14 +10,15 @@ from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text, same_case
 
 
-@attacks("random_substitution")
+@attacks.register
 class RandomSubstitution(Attack):
     """Words in random order give way to a random one of their neighbours, whatever the model says of it."""
 
     paper: ClassVar[str] = "a control, not a published attack"
 
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH)
-    max_changed: float = 0.4
+    name: Literal["random_substitution"] = "random_substitution"
+    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to choose from")
+    max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Replace words until the label changes or the allowed share of words is used up."""

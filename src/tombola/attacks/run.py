@@ -1,6 +1,6 @@
 """Attack a classifier: sample, search in lock-step, keep a journal, report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
@@ -8,7 +8,7 @@ from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tombola.attacks.base import Attack, Tools, attacks, name_of
+from tombola.attacks.base import Attack, Tools, configure
 from tombola.attacks.journal import Journal
 from tombola.attacks.material import Labelled, Material
 from tombola.attacks.report import AttackReport, Example
@@ -17,6 +17,7 @@ from tombola.attacks.scorer import Scorer
 from tombola.attacks.trial import attack_examples, oracles_of
 from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
+from tombola.store.stage import Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -40,17 +41,17 @@ def attack(
     precision: Precision = "fp32",
     lanes: int = 128,
     resume: str | Path | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> AttackReport:
     """Attack any transformers classifier on a class-balanced random sample of `n` examples (all by default).
 
     `examples`: a task's split, or pairs of (text or two texts, label number). `recipe`: an attack's name, for the
     published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, if not those the
     task says. `lanes`: examples attacked at once. `resume`: a JSON-lines file to which finished examples go; the
-    same call again goes on after them. `progress` is called with the number of examples that have just ended.
+    same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
+    accuracy under attack so far.
     """
-    chosen = attacks[recipe]() if isinstance(recipe, str) else recipe
-    name = name_of(chosen)
+    chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
@@ -65,8 +66,8 @@ def attack(
         mask=tokenizer.mask_token or tokenizer.unk_token or Tools.mask,
     )
     settings = {
-        "attack": name,
-        "settings": chosen.model_dump(),
+        "attack": chosen.name,
+        "settings": chosen.settings,
         "examples": material.fingerprint(indices),
         "attackable": material.attackable,
         "seed": seed,
@@ -79,8 +80,9 @@ def attack(
     with _evaluating(model), _journal(resume, settings, model) as journal:
         found = [Example.from_json(record) for record in journal.records] if journal else []
         resumed = len(found)
+        held = sum(example.result_type == "Failed" for example in found)
         if progress is not None and resumed:
-            progress(resumed)
+            progress(resumed, len(indices), {"under attack": held / resumed})
         done = {example.index for example in found}
         for example in attack_examples(
             chosen,
@@ -95,11 +97,12 @@ def attack(
             found.append(example)
             if journal:
                 journal.append(example.to_json())
+            held += example.result_type == "Failed"
             if progress is not None:
-                progress(1)
+                progress(len(found), len(indices), {"under attack": held / len(found)})
     return AttackReport(
-        attack=name,
-        settings=chosen.model_dump(),
+        attack=chosen.name,
+        settings=chosen.settings,
         examples=sorted(found, key=lambda example: example.index),
         columns=material.columns,
         labels=material.labels,

@@ -1,6 +1,6 @@
 """TextBugger: bugs that a reader overlooks, in the sentences and words that matter. (Li et al., NDSS 2019)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from tombola.attacks.text import Text
 EDITS = [insert_blank, delete_inside, swap_inside, substitute_look_alike]
 
 
-@attacks("textbugger")
+@attacks.register
 class TextBugger(Attack):
     """Algorithm 2, the black-box attack: sentences by how much they speak for the label, words by deletion, five bugs.
 
@@ -25,8 +25,9 @@ class TextBugger(Attack):
 
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
 
-    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH)
-    min_similarity: float = 0.8
+    name: Literal["textbugger"] = "textbugger"
+    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
+    min_similarity: float = Field(0.8, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank sentences, rank the words inside them, put the worst of five bugs into each word in turn."""

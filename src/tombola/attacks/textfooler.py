@@ -1,6 +1,6 @@
 """TextFooler: important words give way to their nearest neighbours in a space of synonyms. (Jin et al., AAAI 2020)"""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,7 +13,7 @@ from tombola.attacks.resources import TABLE_WIDTH
 from tombola.attacks.text import Text
 
 
-@attacks("textfooler")
+@attacks.register
 class TextFooler(Attack):
     """Algorithm 1, with the numbers of the authors' code, which are also TextAttack's.
 
@@ -23,10 +23,13 @@ class TextFooler(Attack):
 
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
 
-    candidates: int = Field(50, ge=1, le=TABLE_WIDTH)
-    min_cosine: float = 0.5
-    min_similarity: float = 0.840845057
-    window: int = 15
+    name: Literal["textfooler"] = "textfooler"
+    candidates: int = Field(50, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
+    min_cosine: float = Field(0.5, ge=-1, le=1, description="least cosine of a word and its neighbour")
+    min_similarity: float = Field(
+        0.840845057, ge=0, le=1, description="least similarity of the two windows, as 1 − angle / π"
+    )
+    window: int = Field(15, gt=0, description="words around a change that similarity is taken over")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion; replace by synonyms; of several successes take the most similar."""

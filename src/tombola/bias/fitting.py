@@ -14,14 +14,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tombola.bias.overlap import overlap_features, words_of
-from tombola.bias.settings import LexicalOverlap, OneSide, Shallow, SyntheticPrefix
-from tombola.errors import DataError, RecipeError, UnknownName
-from tombola.models.finding import find_model
+from tombola.bias.settings import FittedBias
+from tombola.errors import DataError
 from tombola.tasks import Split, Task
-from tombola.tasks.synthetic import PREFIX
 
-Fitted = LexicalOverlap | OneSide | Shallow | SyntheticPrefix
 MOST_SIBLINGS = 20  # a text that more examples share is a turn of phrase, and would tie all of them together
 FLOOR = np.log(1e-6)  # a label that a weak model rules out must not have an infinite loss
 
@@ -30,7 +26,7 @@ FLOOR = np.log(1e-6)  # a label that a weak model rules out must not have an inf
 class Fit:
     """A bias model fitted to a training split."""
 
-    settings: Fitted
+    settings: FittedBias
     task: Task
     vectors: Path | None
     train: np.ndarray
@@ -40,15 +36,13 @@ class Fit:
 
     def log_probs(self, split: Split) -> np.ndarray:
         """Log-probabilities of the training task's labels on another split."""
-        return _log_probs(self.settings, self.task, self.model, _inputs(self.settings, split, self.vectors))
+        return _log_probs(self.settings, self.task, self.model, self.settings.features(split, self.vectors))
 
 
-def fit(settings: Fitted, split: Split, seed: int, vectors: Path | None = None) -> Fit:
-    """Fit the bias model; `vectors` is the folder of the model that lexical overlap takes its word vectors from."""
-    if isinstance(settings, SyntheticPrefix) and PREFIX not in split.columns:
-        raise RecipeError("bias: synthetic models the bias of data.synthetic_bias, which is not set")
-    task, inputs = split.task, _inputs(settings, split, vectors)
-    targets = _targets(settings, split)
+def fit(settings: FittedBias, split: Split, seed: int, vectors: Path | None = None) -> Fit:
+    """Fit a linear bias model; `vectors` is the folder of the pre-trained model that it reads, if it reads one."""
+    task, inputs = split.task, settings.features(split, vectors)
+    targets = settings.targets(split)
     whole = _fitted(settings, inputs, targets, np.arange(len(split)), seed)
     if settings.predictions == "in_sample":
         return Fit(settings, task, vectors, _log_probs(settings, task, whole, inputs), whole)
@@ -79,85 +73,27 @@ def fold_numbers(split: Split, folds: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(folds, size=count)[family]
 
 
-def _inputs(settings: Fitted, split: Split, vectors: Path | None) -> Any:
-    """What the model looks at in each example: a row of numbers, or words."""
-    task = split.task
-    match settings:
-        case LexicalOverlap():
-            if len(task.text) != 2:
-                raise RecipeError(
-                    f"bias: lexical_overlap is for pairs of texts, and {task.name} has one text"
-                )
-            folder = vectors or find_model(settings.vectors).folder
-            return overlap_features(split.texts, folder, settings.features)
-        case OneSide(ngrams=ngrams, column=column):
-            if column is not None and column not in task.text:
-                raise RecipeError(
-                    str(UnknownName("text of " + task.name, column, task.text, where="bias.column"))
-                )
-            side = task.text.index(column) if column is not None else -1
-            return [_ngrams(texts[side], ngrams) for texts in split.texts]
-        case Shallow(ngrams=ngrams):
-            return [
-                [f"{side}:{words}" for side, text in enumerate(texts) for words in _ngrams(text, ngrams)]
-                for texts in split.texts
-            ]
-        case SyntheticPrefix():
-            return [[prefix] for prefix in split.columns.get(PREFIX, [""] * len(split))]
-
-
-def _targets(settings: Fitted, split: Split) -> np.ndarray:
-    """The labels; for lexical overlap, whether it is the one that overlap speaks for."""
-    targets = np.asarray(split.labels)
-    if isinstance(settings, LexicalOverlap):
-        return (targets == overlap_label(settings, split.task)).astype(np.int64)
-    return targets
-
-
-def overlap_label(settings: LexicalOverlap, task: Task) -> int:
-    """The number of the label that overlap speaks for."""
-    labels = task.labels or []
-    label = settings.label or ("entailment" if "entailment" in labels else labels[0])
-    if label not in labels:
-        raise RecipeError(str(UnknownName(f"label of {task.name}", label, labels, where="bias.label")))
-    return labels.index(label)
-
-
-def _fitted(settings: Fitted, inputs: Any, targets: np.ndarray, rows: np.ndarray, seed: int) -> Pipeline:
-    if isinstance(settings, Shallow) and settings.examples is not None:
-        rows = np.random.default_rng(seed).permutation(rows)[: settings.examples]
+def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.ndarray, seed: int) -> Pipeline:
+    rows = settings.rows(rows, seed)
     if len(np.unique(targets[rows])) < 2:
         raise DataError(
             f"A bias model cannot be fitted to {len(rows)} training examples without two different labels: take more "
             "data, or set bias.predictions: in_sample."
         )
-    overlap = isinstance(settings, LexicalOverlap)
-    weights = "balanced" if isinstance(settings, LexicalOverlap) and settings.balanced else None
-    words = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    linear = LogisticRegression(C=settings.strength, class_weight=weights, max_iter=1000)
-    pipeline = make_pipeline(StandardScaler() if overlap else words, linear)
+    numbers = isinstance(inputs, np.ndarray)
+    scaled = StandardScaler() if numbers else TfidfVectorizer(analyzer=list, sublinear_tf=True)
+    linear = LogisticRegression(C=settings.strength, class_weight=settings.class_weight, max_iter=1000)
+    pipeline = make_pipeline(scaled, linear)
     return pipeline.fit(_take(inputs, rows), targets[rows])
 
 
-def _log_probs(settings: Fitted, task: Task, model: Pipeline, inputs: Any) -> np.ndarray:
-    """The model's view as float32 log-probabilities of all labels, each at least the floor.
-
-    Lexical overlap tells one label from the rest, whose probability the other labels share evenly.
-    """
+def _log_probs(settings: FittedBias, task: Task, model: Pipeline, inputs: Any) -> np.ndarray:
+    """The model's view as float32 log-probabilities of all labels, each at least the floor."""
     found = model.predict_log_proba(inputs)
     full = np.full((len(found), task.num_labels), FLOOR)
-    if isinstance(settings, LexicalOverlap):
-        full[:] = (found[:, 0] - np.log(task.num_labels - 1))[:, None]
-        full[:, overlap_label(settings, task)] = found[:, 1]
-    else:
-        full[:, model.classes_] = found
+    settings.spread(found, model.classes_.tolist(), full, task)
     full = np.maximum(full, FLOOR)
     return (full - logsumexp(full, axis=1, keepdims=True)).astype(np.float32)
-
-
-def _ngrams(text: str, longest: int) -> list[str]:
-    words = words_of(text)
-    return [" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)]
 
 
 def _take(inputs: Any, rows: Sequence[int] | np.ndarray) -> Any:

@@ -6,7 +6,6 @@ which also tells how much longer a hypothesis is, and no second-least similarity
 input embeddings where the release has fastText's, and punctuation is no word.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
+from tombola.bias.words import words_of
 from tombola.foundations.quiet import quiet
 from tombola.models.loading import load_tokenizer
 from tombola.models.safety import open_pretrained
@@ -26,12 +26,6 @@ FEATURES: dict[Features, list[str]] = {
     "ours": [*_SHARED, "log length ratio"],
     "published": [*_SHARED, "second-least similarity", "log length difference"],
 }
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation."""
-    return _WORD.findall(text.lower())
 
 
 def overlap_features(

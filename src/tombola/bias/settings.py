@@ -1,14 +1,83 @@
-"""What a recipe may say about the bias model: a weak model of what is spurious in the training data. (SRNets, §3)"""
+"""Bias models, as recipes name them: weak models of what is spurious in the training data. (SRNets, §3)"""
 
-from typing import Annotated, Any, ClassVar, Literal
+from __future__ import annotations
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from tombola.foundations.settings import Settings
+from pydantic import Field
+
+from tombola.foundations.choices import Choice, Choices
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tombola.tasks import Split, Task
+
+HERE = "tombola.bias"
+
+bias_models: Choices[type[BiasModel]] = Choices(
+    "bias model",
+    [f"{HERE}.{name}" for name in ("file", "lexical_overlap", "one_side", "shallow", "synthetic")],
+)
 
 
-class FittedBias(Settings):
-    """What every bias model that is fitted here has: how its training data gets its predictions."""
+class Predictions(Protocol):
+    """What a bias model says: log-probabilities of the labels, as float32 of shape (examples, labels)."""
+
+    @property
+    def train(self) -> np.ndarray:
+        """Those of the training examples, in their order."""
+        ...
+
+    def log_probs(self, split: Split) -> np.ndarray:
+        """Those of another split's examples, where the bias model generalises."""
+        ...
+
+
+class BiasModel(Choice):
+    """A weak model of what is spurious, whose predictions losses against bias read."""
+
+    choices: ClassVar = bias_models
+    tag: ClassVar[str] = "method"
+
+    generalises: ClassVar[bool] = True
+    """Whether it can predict other data than the training data."""
+
+    method: str
+
+    @property
+    def reads_model(self) -> str | None:
+        """The name of a pre-trained model that it reads, if it reads one."""
+        return None
+
+    @property
+    def reads_file(self) -> str | None:
+        """The path of a file that it reads, if it reads one."""
+        return None
+
+    @abstractmethod
+    def fit(
+        self, split: Split, seed: int, model: Path | None = None, file: Path | None = None
+    ) -> Predictions:
+        """Predict the training split.
+
+        Args:
+            split: The training data.
+            seed: Decides on all that is random.
+            model: The folder of the model that `reads_model` names.
+            file: The file that `reads_file` names.
+        """
+        ...
+
+
+class FittedBias(BiasModel):
+    """A bias model that is a linear model: a subclass says what the model looks at.
+
+    Its training data gets predictions out of fold, unless the settings say otherwise.
+    """
 
     predictions: Literal["out_of_fold", "in_sample"] = Field(
         "out_of_fold",
@@ -17,84 +86,32 @@ class FittedBias(Settings):
     folds: int = Field(5, ge=2, description="parts of the training data that are predicted in turn")
     strength: float = Field(1.0, gt=0, description="inverse of the L2 penalty on the linear model's weights")
 
+    @abstractmethod
+    def features(self, split: Split, model: Path | None) -> np.ndarray | list[list[str]]:
+        """What the linear model sees of each example: a row of numbers, or words to be weighted by tf-idf."""
+        ...
 
-class LexicalOverlap(FittedBias):
-    """Logistic regression on how much of the second text stands in the first. (Clark et al. 2019)"""
+    def targets(self, split: Split) -> np.ndarray:
+        """The classes that the linear model tells apart: the labels."""
+        import numpy as np
 
-    method: Literal["lexical_overlap"]
-    label: str | None = Field(
-        None, description="the label that overlap speaks for; else entailment, else the first"
-    )
-    features: Literal["ours", "published"] = Field(
-        "ours",
-        description="both: all words inside, contiguous, share of words, mean and least similarity; ours: log length "
-        "ratio; published: second-least similarity, log length difference, and a strength of 100 unless it is set",
-    )
-    balanced: bool = Field(
-        True,
-        description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
-        "of the training data, which a weak model needs: it would learn to deny the label as often",
-    )
-    vectors: str = Field(
-        "minilm", description="the model whose input embeddings tell how alike two words are"
-    )
+        return np.asarray(split.labels)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _as_strong_as_published(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and raw.get("features") == "published":
-            return {"strength": 100.0, **raw}
-        return raw
+    def rows(self, rows: np.ndarray, seed: int) -> np.ndarray:
+        """Which of the rows it is fitted to: all."""
+        return rows
 
-    @model_serializer(mode="wrap")
-    def _with_its_strength(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The strength depends on the features, so it may not be taken for a default."""
-        own = {"strength": self.strength} if self.features == "published" else {}
-        return {**own, **fields(self)}
+    @property
+    def class_weight(self) -> str | None:
+        """How scikit-learn weights the classes: as frequent as they are."""
+        return None
 
+    def spread(self, log_probs: np.ndarray, classes: Sequence[int], full: np.ndarray, task: Task) -> None:
+        """Write the linear model's log-probabilities of its classes into those of the task's labels."""
+        full[:, list(classes)] = log_probs
 
-class OneSide(FittedBias):
-    """A linear model over the words of one text of a pair alone: the claim, the hypothesis. (Schuster et al. 2019)"""
+    def fit(self, split: Split, seed: int, model: Path | None = None, file: Path | None = None) -> Any:
+        """Fit the linear model to the training split."""
+        from tombola.bias.fitting import fit
 
-    method: Literal["one_side"]
-    column: str | None = Field(None, description="the text that is read; else the last of the task's")
-    ngrams: int = Field(2, ge=1, le=4, description="longest run of words that is a feature")
-
-
-class Shallow(FittedBias):
-    """A linear model over the words of all texts, fitted to few examples, for any task. (Utama et al. 2020)"""
-
-    method: Literal["shallow"]
-    examples: int | None = Field(2000, gt=0, description="random training examples that it sees; null: all")
-    ngrams: int = Field(1, ge=1, le=4, description="longest run of words that is a feature")
-
-
-class SyntheticPrefix(FittedBias):
-    """The known bias of `data.synthetic_bias`: a linear model on which prefix an example has, if any."""
-
-    method: Literal["synthetic"]
-
-
-class BiasFile(Settings):
-    """Log-probabilities from elsewhere: .npy in the order of the training data, .json or .pkl by example id."""
-
-    unhashed: ClassVar[frozenset[str]] = frozenset({"path"})
-
-    method: Literal["file"]
-    path: str = Field(
-        description="an .npy of shape (examples, labels), or a .json or plain .pkl of an id's list of numbers"
-    )
-    labels: tuple[str, ...] | None = Field(
-        None,
-        description="the labels of the file's columns, in their order; else the task's, in the task's order",
-    )
-    missing: Literal["error", "drop", "uniform"] = Field(
-        "error",
-        description="examples that the file does not have: stop; leave them out of all training; or take all labels "
-        "to be equally likely",
-    )
-
-
-BiasModel = Annotated[
-    LexicalOverlap | OneSide | Shallow | SyntheticPrefix | BiasFile, Field(discriminator="method")
-]
+        return fit(self, split, seed, model)

@@ -1,25 +1,25 @@
-"""The command. Each verb is a few lines over one function of the library."""
+"""The command. Each verb is a few lines over one function of `tombola.api`."""
 
+import errno
+import os
 import sys
+from importlib import import_module
 
-import typer
-
-from tombola.cli import drawing, finding, judging, reporting, sharing, shipping, storing, studying
-from tombola.cli.options import app
+from tombola.cli.console import stop
+from tombola.cli.options import INTERRUPTED, app
 from tombola.errors import TombolaError
 
-__all__ = [
-    "app",
-    "drawing",
-    "finding",
-    "judging",
-    "main",
-    "reporting",
-    "sharing",
-    "shipping",
-    "storing",
-    "studying",
-]
+__all__ = ["app", "main"]
+
+VERBS = (
+    *("quickstart", "run", "study", "share", "transfer"),
+    *("evaluate", "attack", "inspect", "shrink", "export", "report"),
+    *("list", "validate", "store", "doctor"),
+)
+"""In the order of the help; importing a verb's module registers it."""
+
+for _verb in VERBS:
+    import_module(f"tombola.cli.{_verb}")
 
 
 def main() -> None:
@@ -27,13 +27,21 @@ def main() -> None:
     try:
         app(prog_name="tombola")
     except TombolaError as error:
-        typer.secho(f"tombola: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        stop(str(error), 2)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # nobody reads; the last flush must not fail
+        sys.exit(1)
     except OSError as error:
-        if error.strerror is None or error.filename is None:
+        if error.strerror is None or (error.filename is None and error.errno != errno.ENOSPC):
             raise
-        typer.secho(f"tombola: {error.filename}: {error.strerror}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        place = f"{error.filename}: " if error.filename else ""
+        advice = (
+            ". Free some space (`tombola store gc`), or choose another disk with --output and --store"
+            if error.errno == errno.ENOSPC
+            else ""
+        )
+        stop(f"{place}{error.strerror}{advice}", 2)
     except KeyboardInterrupt:
-        typer.secho("tombola: interrupted; the same command goes on where it stopped", err=True)
-        sys.exit(130)
+        stop(INTERRUPTED, 130)

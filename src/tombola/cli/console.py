@@ -1,79 +1,135 @@
-"""What the person at the terminal sees while things happen: progress, and where results went."""
+"""Where a verb's words go: tables and paths to stdout, progress to stderr, events to stdout with `--json`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.console import Console, RenderableType
 
 if TYPE_CHECKING:
-    from tombola.pipeline.running import Watch
-    from tombola.pipeline.stages import Progress as StageProgress
-    from tombola.store.store import Stage, Store
+    from tombola.cli.progress import Display, View
 
 out = Console()
 err = Console(stderr=True)
 
 
-def announce(stages: list[Stage], store: Store) -> None:
-    """Say how much there is to do."""
-    finished = sum(store.has(stage) for stage in stages)
-    rest = len(stages) - finished
-    found = f", {finished} found finished in the store" if finished else ""
-    err.print(f"{len(stages)} stages{found}: {rest} to run")
+class Screen:
+    """What one call of a verb shows.
+
+    Args:
+        quiet: Show errors and the paths of results only.
+        events: The stream for JSON events; everything else then goes to stderr.
+        muted: Show nothing: this is one of many processes of a run, and the first one speaks.
+    """
+
+    def __init__(self, *, quiet: bool = False, events: TextIO | None = None, muted: bool = False) -> None:
+        self.quiet, self.events, self.muted = quiet, events, muted
+        self.paths: dict[str, str] = {}
+
+    @property
+    def results(self) -> Console:
+        """The console for results."""
+        return err if self.events else out
+
+    def print(self, what: RenderableType) -> None:
+        """Show a table or a sentence."""
+        if not (self.quiet or self.muted):
+            _print(self.results, what)
+
+    def complain(self, text: str) -> None:
+        """Say on stderr what went wrong, even when quiet."""
+        if not self.muted:
+            err.print(text, style="red", soft_wrap=True, highlight=False, markup=False)
+
+    def wrote(self, what: str, path: Path) -> None:
+        """Say where something was written."""
+        self.paths[what] = str(path)
+        if not self.muted and not (self.quiet and self.events):
+            _print(self.results, f"{what:<8} {path}")
+
+    def finish(self, **figures: Any) -> None:
+        """Close the events with the result: the paths of all that was written, and the verb's main figures."""
+        if self.events is not None and not self.muted:
+            self._events().send("result", paths=self.paths, **figures)
+
+    def fail(self, reason: str) -> None:
+        """Close the events with a failure of the verb itself."""
+        if self.events is not None and not self.muted:
+            self._events().send("failed", reason=reason)
+
+    @contextmanager
+    def watch(self, phase: str) -> Iterator[Display]:
+        """Show how long work goes on; what is yielded is passed on as the watcher.
+
+        Args:
+            phase: What happens until the first stage starts: "planning".
+        """
+        from tombola.cli.progress import Display
+
+        with Display(*self._views()) as display:
+            display.phase(phase)
+            yield display
+
+    def _views(self) -> list[View]:
+        from tombola.cli.progress import Failures, Lines
+
+        if self.muted:
+            return []
+        views: list[View] = [self._events()] if self.events is not None else []
+        if self.quiet:
+            return [*views, Failures()]
+        if sys.stderr.isatty() and not err.is_dumb_terminal:
+            from tombola.cli.bars import Bars
+
+            return [*views, Bars(err)]
+        return [*views, Lines()]
+
+    def _events(self) -> Any:
+        from tombola.cli.events import Events
+
+        assert self.events is not None
+        return Events(self.events)
+
+
+def stop(sentence: str, code: int) -> NoReturn:
+    """End the command with a sentence, red on a terminal."""
+    err.print(f"tombola: {sentence}", style="red", soft_wrap=True, highlight=False, markup=False)
+    sys.exit(code)
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """A live line per running stage, and one that stays for each that is done."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
-        current: list[Any] = []
+def _errors_only() -> Iterator[None]:
+    """Without the package's warnings."""
+    logger = logging.getLogger("tombola")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
-        def watch(stage: Stage, found: bool) -> StageProgress:
-            for task in current:
-                progress.remove_task(task)
-            current.clear()
-            if found:
-                return lambda step, total: None
-            task = progress.add_task(stage.label or stage.kind, total=None)
-            current.append(task)
-            return lambda step, total: progress.update(task, completed=step, total=total)
 
-        yield watch
+def _print(console: Console, what: RenderableType) -> None:
+    """Words as they are: lines are not broken, and brackets are no markup."""
+    if isinstance(what, str):
+        console.print(what, soft_wrap=True, highlight=False, markup=False)
+    else:
+        console.print(what, highlight=False)
 
 
 @contextmanager
-def counting(title: str) -> Iterator[Callable[[int], None]]:
-    """A bar for a number of examples; what it yields is told how many have just ended."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("{task.completed} done"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda ended: progress.advance(task, ended)
-
-
-def say(what: str, path: Path) -> None:
-    """Where something was written."""
-    out.print(f"{what:<8} {path}", soft_wrap=True, highlight=False)
+def opened(*, quiet: bool, as_json: bool) -> Iterator[Screen]:
+    """The screen of one call. With `as_json` nothing but events reaches stdout, whatever libraries print."""
+    with ExitStack() as stack:
+        stream = sys.stdout if as_json else None
+        if as_json:
+            stack.enter_context(redirect_stdout(sys.stderr))
+        if quiet:
+            stack.enter_context(_errors_only())
+        yield Screen(quiet=quiet, events=stream, muted=os.environ.get("RANK", "0") != "0")

@@ -1,13 +1,23 @@
-"""The command itself and the arguments that several verbs share."""
+"""The command itself, and the arguments that several verbs share."""
 
+from __future__ import annotations
+
+import inspect
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tombola.cli import console
+from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
+
+if TYPE_CHECKING:
+    from tombola.pipeline.engines import Local, Ray
 
 app = typer.Typer(
     name="tombola",
@@ -18,15 +28,16 @@ app = typer.Typer(
 )
 
 
+INTERRUPTED = "interrupted; the same command goes on where it stopped"
+
+
 def _named_recipes(incomplete: str) -> list[str]:
     return [name for name in recipe_names() if name.startswith(incomplete)]
 
 
 Recipe = Annotated[
     str,
-    typer.Argument(
-        help="A recipe file, or the name of one that comes with the package.", autocompletion=_named_recipes
-    ),
+    typer.Argument(help="A recipe file, or the name of a built-in recipe.", autocompletion=_named_recipes),
 ]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")]
 Output = Annotated[
@@ -45,15 +56,122 @@ Data = Annotated[
     Path | None, typer.Option(help="Root of local data folders.", envvar="TOMBOLA_DATA", show_default=False)
 ]
 Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder or hub id.")]
-TaskName = Annotated[str | None, typer.Option(help="The model's task; a ticket knows its own.")]
+TaskName = Annotated[
+    str | None, typer.Option(help="The model's task; a ticket knows its own, or has several.")
+]
+MaxLength = Annotated[
+    int | None, typer.Option(help="Tokens that texts are cut at; else as in training, or 128.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost; run nothing.")]
+Report = Annotated[bool, typer.Option(help="Also write report.html.")]
+EngineName = Annotated[
+    Literal["local", "ray"] | None,
+    typer.Option("--engine", help="Who runs the stages.", show_default="local"),
+]
+Workers = Annotated[int | None, typer.Option(help="Processes on this machine.", show_default="1")]
+Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, or auto.")]
+
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        help="A Python file or module with your own methods; may be repeated.",
+        metavar="FILE_OR_MODULE",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and the paths of results only.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Write events and the result to stdout, a JSON object a line.")
+]
+
+
+def verb(
+    name: str | None = None, *, to: typer.Typer = app, long: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a verb of the command. Its first argument is the `Screen`; the others are options.
+
+    Every verb takes `--plugin` besides, and one that works long `--quiet` and `--json`.
+
+    Args:
+        name: What it is called, if not as the function.
+        to: The command or group that it belongs to.
+        long: Whether it works long enough to report progress.
+    """
+    shared: dict[str, tuple[Any, Any]] = {"plugin": (Plugins, None)}
+    if long:
+        shared |= {"quiet": (Quiet, False), "json": (Json, False)}
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(function, eval_str=True)
+        own = list(signature.parameters.values())[1:]
+        added = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for key, (kind, default) in shared.items()
+        ]
+
+        def call(
+            *, plugin: list[str] | None, quiet: bool = False, json: bool = False, **options: Any
+        ) -> None:
+            with console.opened(quiet=quiet, as_json=json) as screen:
+                try:
+                    load_plugins(plugin)
+                    function(screen, **options)
+                except TombolaError as error:
+                    screen.fail(str(error))
+                    raise
+                except KeyboardInterrupt:
+                    screen.fail("interrupted")
+                    console.stop(INTERRUPTED, 130)
+
+        command: Any = wraps(function)(call)
+        command.__signature__ = signature.replace(parameters=[*own, *added])
+        command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
+        del command.__wrapped__  # its signature is another
+        to.command(name)(command)
+        return function
+
+    return register
+
+
+def load_plugins(names: list[str] | None) -> None:
+    """Import the user's modules, so that what they register can be named."""
+    if names:
+        from tombola.foundations import plugins
+
+        plugins.load_plugins(names)
+
+
+def chosen_engine(
+    name: str | None, workers: int | None, address: str | None, base: Local | Ray | None = None
+) -> Local | Ray | None:
+    """The engine that the options ask for, laid over the one of a study; None where nothing is asked."""
+    asked = {key: value for key, value in (("workers", workers), ("address", address)) if value is not None}
+    if name is None and not asked:
+        return base
+    from tombola.foundations.settings import checked
+    from tombola.pipeline.engines import Local
+    from tombola.pipeline.engines.ranks import ranks
+    from tombola.pipeline.study import StudySettings
+
+    if ranks() > 1:
+        raise TombolaError(
+            "under `accelerate launch` all processes train together: leave out --engine and --workers"
+        )
+    base = base or Local()
+    kind = name or ("ray" if address else base.kind)
+    kept = base.model_dump(exclude_defaults=True) if kind == base.kind else {}
+    raw = {"recipes": [{}], "engine": {**kept, "kind": kind, **asked}}
+    return checked(StudySettings, raw).engine
 
 
 @app.callback(invoke_without_command=True)
 def start(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    plugin: Plugins = None,
 ) -> None:
     """Set up what all verbs share."""
     if version:
         typer.echo(f"tombola {__version__}")
         raise typer.Exit
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    load_plugins(plugin)

@@ -8,9 +8,9 @@ from math import sqrt
 
 import numpy as np
 
-from tombola.evaluation.metrics import metrics
 from tombola.evaluation.scores import Score
 from tombola.tasks import Answers
+from tombola.tasks.metrics import metric
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -40,14 +40,14 @@ def best(measure: Callable[[str, str], float], predicted: str, answers: Answers)
     return max(measure(predicted, answer) for answer in answers.texts)
 
 
-@metrics("exact_match")
+@metric("exact_match", kinds=("question-answering",))
 def exact_match(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
     """Share of questions whose predicted text is one of the right answers; binomial error."""
     share = float(np.mean([best(same, *pair) for pair in zip(predicted, answers, strict=True)]))
     return Score(share, sqrt(share * (1 - share) / len(answers)), len(answers), "binomial")
 
 
-@metrics("squad_f1")
+@metric("squad_f1", kinds=("question-answering",))
 def squad_f1(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
     """Mean over questions of the F1 of words against the nearest right answer; the error of that mean."""
     values = np.array([best(word_f1, *pair) for pair in zip(predicted, answers, strict=True)])

@@ -1,18 +1,21 @@
 """A model on a split in one call: tokenise, predict, score."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tombola.evaluation.labels import label_order, order_doubts
-from tombola.evaluation.metrics import metrics, score
+from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.evaluation.spans import predict_spans
 from tombola.evaluation.tokens import predict_tokens
 from tombola.foundations.hardware import Precision
+from tombola.store.stage import Progress
 from tombola.tasks import Blocks, Split, Windows, collate_of, encode, fitting_length
+from tombola.tasks.metrics import metrics
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,23 +42,44 @@ def evaluate_split(
     split: Split,
     max_length: int = 128,
     precision: Precision = "fp32",
+    progress: Progress | None = None,
 ) -> Evaluation:
-    """Score the model on the split. Inputs are cut at `max_length` or at the model's last position."""
+    """Score the model on the split. Inputs are cut at `max_length` or at the model's last position.
+
+    `progress` is called after each batch with the rows done and the rows in all.
+    """
     task = split.task
     data = encode(split, tokenizer, fitting_length(max_length, model.config))
+    count = _counter(progress, len(data))
     collate = collate_of(task, tokenizer)
     if isinstance(data, Windows):
-        spans = predict_spans(model, data, collate, unanswerable=task.unanswerable, precision=precision)
+        spans = predict_spans(
+            model, data, collate, unanswerable=task.unanswerable, precision=precision, progress=count
+        )
         texts = [context[a:b] for (_, context), (a, b) in zip(split.texts, spans.tolist(), strict=True)]
         return Evaluation(score(task, texts, split.labels), spans)
     if isinstance(data, Blocks):
-        tokens = predict_tokens(model, data, collate, precision=precision)
+        tokens = predict_tokens(model, data, collate, precision=precision, progress=count)
         return Evaluation(score(task, *tokens.T), tokens)
     order = label_order(model.config, task)
-    logits = order.arrange(predict(model, data, collate, precision=precision))
+    logits = order.arrange(predict(model, data, collate, precision=precision, progress=count))
     scores = score(task, logits, split.labels) | group_scores(split, logits)
     doubts = [] if order.named else order_doubts(task, logits, np.asarray(split.labels))
     return Evaluation(scores, logits, order.notes + doubts)
+
+
+def _counter(progress: Progress | None, rows: int) -> Callable[[int], None] | None:
+    """Adds up the rows of batches."""
+    if progress is None:
+        return None
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, rows, {})
+
+    return count
 
 
 def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:

@@ -6,19 +6,14 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from sklearn.metrics import confusion_matrix
 
 from tombola.errors import DataError, ModelError
 from tombola.evaluation.scores import Score
-from tombola.foundations.registry import Registry
 from tombola.tasks import Task
+from tombola.tasks.definition import IGNORED
+from tombola.tasks.metrics import metric, metrics
 
 RESAMPLES = 500
-
-
-Metric = Callable[[Any, Any], Score]
-metrics: Registry[Metric] = Registry("metric")
 
 
 def score(task: Task, predictions: np.ndarray | list[str], labels: Any) -> dict[str, Score]:
@@ -38,25 +33,31 @@ def score(task: Task, predictions: np.ndarray | list[str], labels: Any) -> dict[
     return {name: metrics[name](predictions, labels) for name in task.metrics}
 
 
-@metrics("accuracy")
+CLASSES, NUMBERS = ("classification",), ("regression",)
+"""The kinds of task that metrics of classes and of numbers are for."""
+
+
+@metric("accuracy", kinds=CLASSES)
 def accuracy(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Share of examples whose largest logit is the label's; binomial error."""
     share = float((logits.argmax(axis=1) == labels).mean())
     return Score(share, sqrt(share * (1 - share) / len(labels)), len(labels), "binomial")
 
 
-def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Metric:
+def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, np.ndarray], Score]:
     """A metric from its formula over stacked confusion matrices (…, true, predicted)."""
 
-    def metric(logits: np.ndarray, labels: np.ndarray) -> Score:
+    def compute(logits: np.ndarray, labels: np.ndarray) -> Score:
+        from sklearn.metrics import confusion_matrix
+
         n, classes = len(labels), logits.shape[1]
         counts = confusion_matrix(labels, logits.argmax(axis=1), labels=range(classes))
         redrawn = np.random.default_rng(0).multinomial(n, counts.ravel() / n, size=RESAMPLES)
         spread = of(redrawn.reshape(RESAMPLES, classes, classes).astype(float)).std(ddof=1)
         return Score(float(of(counts.astype(float))), float(spread), n, f"bootstrap of {RESAMPLES}")
 
-    metric.__doc__ = of.__doc__
-    return metric
+    compute.__doc__ = of.__doc__
+    return compute
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
@@ -97,22 +98,26 @@ def _mcc(confusion: np.ndarray) -> np.ndarray:
     return _ratio(covariance, spread)
 
 
-metrics("f1")(_from_confusion(_f1))
-metrics("macro_f1")(_from_confusion(_macro_f1))
-metrics("weighted_f1")(_from_confusion(_weighted_f1))
-metrics("mcc")(_from_confusion(_mcc))
+metric("f1", kinds=CLASSES, labels=2)(_from_confusion(_f1))
+metric("macro_f1", kinds=CLASSES)(_from_confusion(_macro_f1))
+metric("weighted_f1", kinds=CLASSES)(_from_confusion(_weighted_f1))
+metric("mcc", kinds=CLASSES)(_from_confusion(_mcc))
 
 
-@metrics("pearson")
+@metric("pearson", kinds=NUMBERS)
 def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Linear correlation (0 for constant predictions); the error of Fisher's z carried back to r."""
-    return _correlation(logits, labels, stats.pearsonr, lambda _: 1.0)
+    from scipy.stats import pearsonr
+
+    return _correlation(logits, labels, pearsonr, lambda _: 1.0)
 
 
-@metrics("spearman")
+@metric("spearman", kinds=NUMBERS)
 def spearman(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Rank correlation (0 for constant predictions); Fisher's z with Bonett and Wright's (2000) variance."""
-    return _correlation(logits, labels, stats.spearmanr, lambda rho: 1 + rho * rho / 2)
+    from scipy.stats import spearmanr
+
+    return _correlation(logits, labels, spearmanr, lambda rho: 1 + rho * rho / 2)
 
 
 def _correlation(
@@ -130,4 +135,14 @@ def _correlation(
     return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, "Fisher z")
 
 
-from tombola.evaluation import answers, tokens  # noqa: E402, F401  (they register their metrics)
+@metric("masked_accuracy", kinds=("masked-lm",))
+def masked_accuracy(predicted: np.ndarray, labels: np.ndarray) -> Score:
+    """Share of the masked tokens that are found; binomial error. Labels of −100 do not count.
+
+    (BERT-Tickets' released code averages the shares of batches weighted by all of their tokens: the mean then
+    depends on the batches. Here every masked token counts once.)
+    """
+    asked = labels != IGNORED
+    n = int(asked.sum())
+    share = float((predicted[asked] == labels[asked]).mean())
+    return Score(share, sqrt(share * (1 - share) / n), n, "binomial")

@@ -37,10 +37,10 @@ def predict(
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
         rows.append(logits.float().cpu().numpy())
         order.append(members)
-        if progress is not None:
-            progress(len(members))
 
-    each_batch(model, encoded, collate, take, batch_tokens=batch_tokens, precision=precision)
+    each_batch(
+        model, encoded, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
+    )
     logits = np.concatenate(rows)
     return logits[np.argsort(np.concatenate(order))]
 
@@ -53,13 +53,19 @@ def each_batch(
     *,
     batch_tokens: int,
     precision: Precision,
+    progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits."""
+    """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits.
+
+    `progress` is called with the number of rows of each batch.
+    """
     with evaluating(model, collate.pad_id), torch.inference_mode(), autocast(model.device.type, precision):
         for members in batches(encoded.lengths, batch_tokens):
             batch = collate([encoded[i] for i in members.tolist()])
             inputs = {name: batch[name].to(model.device) for name in encoded.model_inputs}
             take(members, batch, logits_of(model(**inputs)))
+            if progress is not None:
+                progress(len(members))
 
 
 def require_finite(logits: torch.Tensor) -> torch.Tensor:

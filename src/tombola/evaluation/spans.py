@@ -1,5 +1,6 @@
 """From the logits of windows to one answer per question, as the reference scripts of BERT choose it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ def predict_spans(
     unanswerable: bool = False,
     batch_tokens: int = BATCH_TOKENS,
     precision: Precision = "fp32",
+    progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
     """Each question's answer as characters of its context, (questions, 2) from first to after the last.
 
@@ -79,7 +81,9 @@ def predict_spans(
             length = tokens.stop - tokens.start
             best.take(int(windows.question[member]), start[:length], end[:length], windows.spans[tokens])
 
-    each_batch(model, windows, collate, take, batch_tokens=batch_tokens, precision=precision)
+    each_batch(
+        model, windows, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
+    )
     if unanswerable:
         best.spans[best.silence > best.scores] = 0
     return best.spans

@@ -1,5 +1,23 @@
 """The architectures Tombola can take apart, one data file each."""
 
-from tombola.families.family import Attention, Family, FeedForward, Location, families, family_of
+from tombola.families.family import (
+    Attention,
+    Family,
+    FeedForward,
+    Location,
+    families,
+    family_of,
+    family_of_type,
+    register_family,
+)
 
-__all__ = ["Attention", "Family", "FeedForward", "Location", "families", "family_of"]
+__all__ = [
+    "Attention",
+    "Family",
+    "FeedForward",
+    "Location",
+    "families",
+    "family_of",
+    "family_of_type",
+    "register_family",
+]

@@ -1,5 +1,8 @@
 """A family: where an architecture of transformers keeps its layers, heads, FFNs and pooler, as data."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -7,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from tombola.errors import ModelError
+from tombola.errors import ModelError, PluginError
+from tombola.foundations.registry import Registry
+from tombola.foundations.settings import checked
+from tombola.foundations.yaml12 import parse_yaml
 
 if TYPE_CHECKING:
     from torch import nn
@@ -72,39 +78,80 @@ class Family(_Data):
     transposed: bool = False
     norm: Literal["post", "pre"]
 
-    def layers_of(self, model: "PreTrainedModel") -> "nn.ModuleList":
+    def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
         """The model's transformer layers, first to last."""
         return cast("nn.ModuleList", model.base_model.get_submodule(self.layers))
 
-    def heads_in(self, config: "PretrainedConfig") -> int:
+    def heads_in(self, config: PretrainedConfig) -> int:
         """The number of query heads per layer."""
         return getattr(config, self.heads)
 
-    def kv_heads_in(self, config: "PretrainedConfig") -> int:
+    def kv_heads_in(self, config: PretrainedConfig) -> int:
         """The number of key/value heads per layer: the heads that can be removed on their own."""
         return getattr(config, self.kv_heads) if self.kv_heads else self.heads_in(config)
 
-    def head_dim_in(self, config: "PretrainedConfig") -> int:
+    def head_dim_in(self, config: PretrainedConfig) -> int:
         """A head's width: the config's own where it sets one, else the hidden size split among the heads."""
         own = getattr(config, self.head_dim, None) if self.head_dim else None
         return own or config.hidden_size // self.heads_in(config)
 
 
+_registered: Registry[Family] = Registry("family")
+"""The families that are described outside the package."""
+
+
 @cache
+def _builtin() -> tuple[Family, ...]:
+    return tuple(_read(file) for file in sorted(Path(__file__).parent.glob("*.yaml")))
+
+
 def families() -> list[Family]:
-    """Every family Tombola knows, by name."""
-    files = sorted(Path(__file__).parent.glob("*.yaml"))
-    return [Family.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
+    """Every family Tombola knows, by name; those from outside the package come last."""
+    return [*_builtin(), *(family for _, family in _registered.items())]
 
 
-def family_of(model: "PreTrainedModel") -> Family:
+def register_family(description: str | Path | Mapping[str, Any]) -> Family:
+    """Describe an architecture that the package does not know.
+
+    Args:
+        description: A mapping as in the package's `families/bert.yaml`, or the path of such a YAML file.
+    """
+    if isinstance(description, Mapping):
+        family: Family = checked(Family, dict(description), "family")
+    else:
+        family = _read(Path(description))
+    for known in families():
+        if known.name == family.name or set(known.model_types) & set(family.model_types):
+            raise PluginError(
+                f"family {family.name!r}: {known.name!r} describes {', '.join(known.model_types)} models already"
+            )
+    return _registered(family.name)(family)
+
+
+def family_of_type(model_type: str) -> Family | None:
+    """The family of the models of a type, if there is one."""
+    return next((family for family in families() if model_type in family.model_types), None)
+
+
+def family_of(model: PreTrainedModel) -> Family:
     """The family of the model, by its config's model type."""
     model_type = model.config.model_type
-    by_type = {known: family for family in families() for known in family.model_types}
-    if model_type not in by_type:
+    family = family_of_type(model_type)
+    if family is None:
+        known = sorted(name for family in families() for name in family.model_types)
         raise ModelError(
-            f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: "
-            f"add src/tombola/families/{model_type}.yaml (see CONTRIBUTING), "
-            f"or take a model of a known type: {', '.join(sorted(by_type))}."
+            f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: describe it with "
+            f"tombola.families.register_family in a plugin (see CONTRIBUTING), "
+            f"or take a model of a known type: {', '.join(known)}."
         )
-    return by_type[model_type]
+    return family
+
+
+def _read(path: Path) -> Family:
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read the family ({error.strerror}).") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
+    return checked(Family, content, f"{path}: family")

@@ -2,7 +2,7 @@
 
 A plugin is a Python file or an importable module that a recipe or the command line names, or that an installed
 package offers as an entry point of the group `tombola.plugins`. What it registers is used like everything that comes
-with the package, and its content is part of the identity of every stage that uses it.
+with the package. Its content is part of the identity of the stages that use it, and of no others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tombola.errors import PluginError, TombolaError
-from tombola.foundations.registry import Registry
+from tombola.foundations.registry import Registry, is_builtin
 
 GROUP = "tombola.plugins"
 
@@ -34,6 +34,8 @@ class Plugin:
     name: str
     module: str
     fingerprint: str
+    path: str | None = None
+    """Where a single file lies on the machine that loaded it first."""
     source: str | None = field(default=None, repr=False)
     """The code of a single file, so that workers on other machines can run it too."""
 
@@ -43,18 +45,33 @@ _loaded: dict[str, Plugin] = {}
 
 
 def load_plugins(names: Iterable[str], base: Path | None = None) -> list[Plugin]:
-    """Import plugins, each once.
+    """Import plugins, each once. A file that has changed since is imported again.
 
     Args:
         names: Paths of Python files (`my_methods.py`) or names of importable modules (`my_package.methods`).
         base: The folder that relative paths are looked up in, besides the current one: that of the recipe.
     """
-    return [_load_file(name, base) if name.endswith(".py") else _load_module(name) for name in names]
+    return [
+        _load_file(find_plugin_file(name, base)) if name.endswith(".py") else _load_module(name)
+        for name in names
+    ]
 
 
-def load_installed_plugins() -> list[Plugin]:
+def find_plugin_file(name: str, base: Path | None = None) -> Path:
+    """The path of a plugin's file, relative to `base` or else to the current folder."""
+    path = Path(name).expanduser()
+    if base is not None and not path.is_absolute() and (base / path).is_file():
+        return base / path
+    if not path.is_file():
+        beside = f" beside the recipe ({base}) or" if base is not None and base != Path() else ""
+        raise PluginError(f"plugin {name}: there is no such file{beside} in the current folder")
+    return path
+
+
+@cache
+def load_installed_plugins() -> tuple[Plugin, ...]:
     """Import the plugins that installed packages offer."""
-    return [_load_module(entry.value.partition(":")[0]) for entry in entry_points(group=GROUP)]
+    return tuple(_load_module(entry.value.partition(":")[0]) for entry in entry_points(group=GROUP))
 
 
 def loaded_plugins() -> list[Plugin]:
@@ -74,50 +91,80 @@ def adopt(plugins: Iterable[Plugin]) -> None:
 
 
 def plugins_of(*objects: object) -> dict[str, str]:
-    """The fingerprints, by name, of the plugins whose code is behind some objects.
+    """The fingerprints, with names, of all code from outside the package that some objects depend on.
 
-    Settings are searched through; functions and classes count by the module that defines them.
+    Settings are searched through. Functions, classes and registered entries count by the module that defines and
+    the one that registers them; registered data (a model family) counts by its own content.
     """
-    if not _loaded:
+    if not Registry.is_extended():
         return {}
-    used = {_loaded[module] for thing in objects for module in _modules(thing) if module in _loaded}
-    return {plugin.name: plugin.fingerprint for plugin in sorted(used, key=lambda one: one.name)}
+    return dict(sorted({pair for thing in objects for pair in _outside(thing)}))
+
+
+def _outside(thing: object) -> Iterator[tuple[str, str]]:
+    """The (fingerprint, name) of everything outside the package that an object depends on."""
+    if isinstance(thing, Mapping):
+        for value in thing.values():
+            yield from _outside(value)
+    elif isinstance(thing, list | tuple | set | frozenset):
+        for value in thing:
+            yield from _outside(value)
+    elif isinstance(thing, BaseModel) and (home := Registry.home_of(thing)) is not None:
+        if not is_builtin(home):
+            yield _hash([thing.model_dump_json().encode()]), str(getattr(thing, "name", home))
+    else:
+        modules = {module for module in _modules(thing) if not is_builtin(module)}
+        yield from (_described(module) for module in modules)
+        if isinstance(thing, BaseModel):
+            for name in type(thing).model_fields:
+                yield from _outside(getattr(thing, name))
 
 
 def _modules(thing: object) -> Iterator[str]:
-    """The modules that define an object, or what is inside it."""
-    if isinstance(thing, type) or callable(thing):
-        yield str(getattr(thing, "__module__", ""))
-    elif isinstance(thing, Mapping):
-        for value in thing.values():
-            yield from _modules(value)
-    elif isinstance(thing, list | tuple | set | frozenset):
-        for value in thing:
-            yield from _modules(value)
-    else:
-        yield type(thing).__module__
-        if isinstance(thing, BaseModel):
-            for name in type(thing).model_fields:
-                yield from _modules(getattr(thing, name))
+    """The modules that define and register an object, or its class."""
+    if isinstance(thing, partial):
+        thing = thing.func
+    if (home := Registry.home_of(thing)) is not None:
+        yield home
+    if isinstance(thing, BaseModel):
+        thing = type(thing)
+    if isinstance(thing, type):
+        for base in thing.__mro__:
+            if (home := Registry.home_of(base)) is not None:
+                yield home
+            if issubclass(base, BaseModel) and base is not BaseModel:
+                yield base.__module__
+    elif callable(thing) and hasattr(thing, "__code__"):
+        yield thing.__module__
 
 
-def _load_file(name: str, base: Path | None) -> Plugin:
-    path = Path(name).expanduser()
-    if base is not None and not path.is_absolute() and (base / path).is_file():
-        path = base / path
-    if not path.is_file():
-        raise PluginError(f"plugin {name}: there is no such file")
+def _described(module: str) -> tuple[str, str]:
+    """The fingerprint and the name of a module: of the plugin that it is part of, else of its own file."""
+    for name, plugin in _loaded.items():
+        if module == name or module.startswith(f"{name}."):
+            return plugin.fingerprint, plugin.name
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not Path(file).is_file():
+        raise PluginError(
+            f"something that the recipe uses was registered by {module!r}, whose code is in no file: "
+            "put it in one and name it under `plugins`, so that stored results can tell when it changes"
+        )
+    return _hash([Path(file).read_bytes()]), module
+
+
+def _load_file(path: Path) -> Plugin:
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PluginError(f"plugin {name}: cannot be read ({error})") from None
+        raise PluginError(f"plugin {path}: cannot be read ({error})") from None
     fingerprint = _hash([source.encode()])
-    plugin = Plugin(path.name, f"tombola_plugin_{path.stem}_{fingerprint[:8]}", fingerprint, source)
-    if plugin.module not in _loaded:
-        for older in [one for one in _loaded.values() if one.name == plugin.name and one.source is not None]:
+    module = f"tombola_plugin_{path.stem}_{fingerprint[:8]}"
+    if module not in _loaded:
+        plugin = Plugin(path.name, module, fingerprint, str(path.resolve()), source)
+        for older in [one for one in _loaded.values() if one.path == plugin.path]:
             _forget(older)
-        _execute(plugin, path)
-    return _loaded[plugin.module]
+        _execute(plugin)
+    return _loaded[module]
 
 
 def _load_module(name: str) -> Plugin:
@@ -130,20 +177,27 @@ def _load_module(name: str) -> Plugin:
     if spec is None or spec.origin is None:
         raise PluginError(f"plugin {name}: neither a Python file nor a module that can be imported")
     module = _guarded(name, partial(import_module, name))
-    files = (
-        sorted(Path(spec.origin).parent.rglob("*.py")) if spec.submodule_search_locations else [spec.origin]
-    )
-    plugin = Plugin(name, module.__name__, _hash(Path(file).read_bytes() for file in files))
+    plugin = Plugin(name, module.__name__, _hash(file.read_bytes() for file in _files_of(name)))
     _loaded[plugin.module] = plugin
     return plugin
 
 
-def _execute(plugin: Plugin, path: Path | None = None) -> None:
+def _files_of(module: str) -> list[Path]:
+    """The files of the package that a module is in; of a module outside of packages, its own file."""
+    for name in (module.partition(".")[0], module):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None and spec.has_location:
+            path = Path(spec.origin)
+            return sorted(path.parent.rglob("*.py")) if spec.submodule_search_locations else [path]
+    raise PluginError(f"plugin {module}: its code is in no file, so that its changes cannot be told")
+
+
+def _execute(plugin: Plugin) -> None:
     """Run a plugin's source as a module of its own."""
     assert plugin.source is not None
     source = plugin.source
     module = ModuleType(plugin.module)
-    module.__file__ = str(path) if path else f"<plugin {plugin.name}>"
+    module.__file__ = plugin.path or plugin.name
     sys.modules[plugin.module] = module
 
     def run() -> None:
@@ -160,14 +214,14 @@ def _execute(plugin: Plugin, path: Path | None = None) -> None:
 def _guarded(name: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except TombolaError:
-        raise
+    except TombolaError as error:
+        raise PluginError(f"plugin {name}: {error}") from error
     except Exception as error:
         raise PluginError(f"plugin {name}: {type(error).__name__}: {error}") from error
 
 
 def _forget(plugin: Plugin) -> None:
-    """Take out what an older version of a plugin registered."""
+    """Remove what an older version of a plugin registered."""
     Registry.forget(plugin.module)
     sys.modules.pop(plugin.module, None)
     _loaded.pop(plugin.module, None)

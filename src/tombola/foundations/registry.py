@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tombola.errors import PluginError, UnknownName
 
 T = TypeVar("T")
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def is_builtin(module: str) -> bool:
+    """Whether a module is part of this package."""
+    return module == PACKAGE or module.startswith(f"{PACKAGE}.")
 
 
 class Registry(Generic[T]):
@@ -16,47 +26,103 @@ class Registry(Generic[T]):
 
     Args:
         kind: What an entry is, for messages: "attack".
+        modules: The modules of this package that register entries. They are imported when the registry is first
+            asked, so that importing the registry itself stays cheap.
     """
 
     _all: ClassVar[weakref.WeakSet[Registry[Any]]] = weakref.WeakSet()
+    _homes: ClassVar[dict[int, str]] = {}
+    """The module that registered an entry, or the settings class of an entry, by the object's id."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, modules: Sequence[str] = ()) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
         self._modules: dict[str, str] = {}
+        self._pending = tuple(modules)
+        self._lock = threading.RLock()
         Registry._all.add(self)
 
-    def __call__(self, name: str, module: str | None = None) -> Callable[[T], T]:
+    def __call__(self, name: str) -> Callable[[T], T]:
         """Register the decorated object under `name`."""
 
         def register(entry: T) -> T:
+            home = _registering_module()
+            if not is_builtin(home):
+                self._import_builtin()
             if name in self._entries:
                 raise PluginError(f"{self.kind} {name!r} exists already: choose another name")
             self._entries[name] = entry
-            self._modules[name] = module or str(getattr(entry, "__module__", ""))
+            self._modules[name] = home
+            for thing in _identities(entry):
+                Registry._homes[id(thing)] = home
             return entry
 
         return register
 
     def __getitem__(self, name: str) -> T:
+        self._import_builtin()
         try:
             return self._entries[name]
         except (KeyError, TypeError):
             raise UnknownName(self.kind, name, self._entries) from None
 
     def __contains__(self, name: object) -> bool:
+        self._import_builtin()
         return isinstance(name, str) and name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        self._import_builtin()
+        return iter(sorted(self._entries))
+
+    def __len__(self) -> int:
+        self._import_builtin()
+        return len(self._entries)
 
     def items(self) -> list[tuple[str, T]]:
-        """The (name, entry) pairs, in order of registration."""
-        return list(self._entries.items())
+        """The (name, entry) pairs, by name."""
+        return [(name, self._entries[name]) for name in self]
+
+    def _import_builtin(self) -> None:
+        with self._lock:
+            pending, self._pending = self._pending, ()
+            try:
+                for module in pending:
+                    import_module(module)
+            except BaseException:
+                self._pending = pending
+                raise
+
+    @classmethod
+    def home_of(cls, entry: object) -> str | None:
+        """The module that registered an entry, or an entry with this settings class; None if there is none."""
+        return cls._homes.get(id(entry))
+
+    @classmethod
+    def is_extended(cls) -> bool:
+        """Whether anything from outside the package is registered."""
+        return any(not is_builtin(home) for home in cls._homes.values())
 
     @classmethod
     def forget(cls, module: str) -> None:
         """Remove from every registry what a module registered."""
         for registry in cls._all:
             for name in [name for name, home in registry._modules.items() if home == module]:
+                for thing in _identities(registry._entries[name]):
+                    cls._homes.pop(id(thing), None)
                 del registry._entries[name], registry._modules[name]
+
+
+def _identities(entry: object) -> list[object]:
+    """The entry and, where it is a pair of settings and code, its settings class."""
+    settings = getattr(entry, "settings", None)
+    return [entry, settings] if isinstance(settings, type) else [entry]
+
+
+def _registering_module() -> str:
+    """The module whose code is registering something: the innermost one outside this package, or one of ours."""
+    frame = sys._getframe(1)
+    while True:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not is_builtin(module) or frame.f_code.co_name == "<module>" or frame.f_back is None:
+            return module
+        frame = frame.f_back

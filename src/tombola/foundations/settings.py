@@ -1,5 +1,9 @@
-"""The base of everything that a recipe may say, and the sentences that a wrong one gets."""
+"""The base of everything that a recipe may say, and the sentences that a wrong recipe gets."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import (
@@ -15,7 +19,7 @@ from tombola.errors import RecipeError, UnknownName
 
 
 class Settings(BaseModel):
-    """Typed, frozen, and strict about keys: what a user may say about one part of the road.
+    """Typed, frozen, and strict about keys: one part of a recipe.
 
     Fields hold tuples, not lists: what can be hashed is not copied for every cell of a study.
     """
@@ -32,6 +36,16 @@ class Settings(BaseModel):
         """
         return self.model_dump(mode="json", exclude_defaults=True, exclude=set(self.unhashed))
 
+    @classmethod
+    def kinds(cls) -> list[type[Any]]:
+        """The settings classes that a field of this type takes."""
+        return [cls]
+
+    @classmethod
+    def meant_by(cls, raw: Any) -> type[Any] | None:
+        """Which of the `kinds` raw input is meant for, if it is clear."""
+        return cls
+
 
 class Kind(Settings):
     """One of several kinds of settings, told apart by `kind`, which is written out even at its default."""
@@ -43,62 +57,107 @@ class Kind(Settings):
         return {"kind": self.kind, **fields(self)}
 
 
+@dataclass(frozen=True)
+class Complaint:
+    """One mistake: the path of the field, the path that the sentence begins with, and the rest of the sentence."""
+
+    path: tuple[str, ...]
+    place: tuple[str, ...]
+    text: str
+
+    def sentence(self, where: str = "") -> str:
+        """The mistake as a sentence, with `where` before its path."""
+        place = ".".join(part for part in (where, *self.place) if part)
+        if not place and self.path != self.place:
+            place = "recipe"
+        return f"{place}: {self.text}" if place else self.text
+
+
 def checked(kind: type[BaseModel], raw: Any, where: str = "") -> Any:
-    """Build `kind` from raw input, or say in one sentence what is wrong and where."""
+    """Build `kind` from raw input, or say what is wrong and where: all mistakes at once."""
     if not isinstance(raw, dict):
         raise RecipeError(f"{where or 'recipe'}: takes a mapping of settings, not {raw!r}")
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        raise explain(error, kind, where) from None
+        found = complaints(error, kind, raw)
+        raise RecipeError(*(complaint.sentence(where) for complaint in found)) from None
 
 
-def explain(error: ValidationError, kind: type[BaseModel], where: str = "") -> RecipeError:
-    """The first of pydantic's complaints, as a sentence for the person who typed the recipe."""
-    first = error.errors()[0]
-    place, valid = _walk(kind, first["loc"])
-    full = ".".join(part for part in (where, *place) if part)
-    if first["type"] == "extra_forbidden":
-        parent = ".".join(part for part in (where, *place[:-1]) if part)
-        return RecipeError(str(UnknownName("key", first["loc"][-1], valid, where=parent or "recipe")))
-    if first["type"] == "missing":
-        about = next((field.description for field in _fields(kind, first["loc"]) if field.description), None)
-        return RecipeError(f"{full}: is required" + (f" ({about})" if about else ""))
-    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        return RecipeError(f"{full}: takes a mapping of settings, not {first['input']!r}")
-    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        tag, kinds = first["ctx"]["discriminator"].strip("'"), first["ctx"].get("expected_tags", "")
-        return RecipeError(f"{full}: needs a {tag}" + (f", one of {kinds}" if kinds else ""))
-    message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    if first["type"] in ("value_error", "assertion_error"):
-        return RecipeError(f"{full}: {message}" if full else message)
-    message = message.replace("a valid tuple", "a valid list")  # which is how YAML writes it
-    return RecipeError(f"{full}: takes {message}, not {first['input']!r}")
+def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[Complaint]:
+    """Pydantic's complaints about raw input, as sentences for the person who typed the recipe."""
+    return list(dict.fromkeys(_complaint(one, kind, raw) for one in error.errors()))
 
 
-def _fields(kind: type[BaseModel], path: tuple[Any, ...]) -> list[FieldInfo]:
-    """The fields that a path may end in, of whatever kind its settings are."""
-    choices = [kind]
-    for part in path[:-1]:
-        fields = [one.model_fields[str(part)] for one in choices if str(part) in one.model_fields]
-        choices = [found for field in fields for found in settings_types(field.annotation)] or choices
-    return [one.model_fields[str(path[-1])] for one in choices if str(path[-1]) in one.model_fields]
+def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
+    found = _walk(kind, error["loc"], raw)
+    path, message = tuple(found.path), error["msg"]
+    match error["type"]:
+        case "extra_forbidden":
+            return Complaint(path, path[:-1], str(UnknownName("key", path[-1], found.valid)))
+        case "missing":
+            about = next((field.description for field in found.fields if field.description), None)
+            return Complaint(path, path, "is required" + (f" ({about})" if about else ""))
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return Complaint(path, path, f"takes a mapping of settings, not {error['input']!r}")
+        case "union_tag_invalid" | "union_tag_not_found":
+            tag, kinds = error["ctx"]["discriminator"].strip("'"), error["ctx"].get("expected_tags", "")
+            return Complaint(path, path, f"needs a {tag}" + (f", one of {kinds}" if kinds else ""))
+        case "choice":
+            return Complaint(path, path, message)
+        case "value_error" | "assertion_error":
+            return Complaint(path, path, message.removeprefix("Value error, "))
+    message = message.removeprefix("Input should be ").replace("a valid tuple", "a valid list")  # as in YAML
+    return Complaint(path, path, f"takes {message}, not {error['input']!r}")
 
 
-def _walk(kind: type[BaseModel], path: tuple[Any, ...]) -> tuple[list[str], list[str]]:
-    """A complaint's path as the user wrote it, without the tags that pydantic adds, and the keys valid there."""
-    place: list[str] = []
-    choices = [kind]
-    for part in path:
+@dataclass
+class _Place:
+    """A complaint's path as the user wrote it, the fields it may end in, and the keys that are valid there."""
+
+    path: list[str]
+    fields: list[FieldInfo]
+    valid: list[str]
+
+
+def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
+    """Follow a complaint's path through the settings classes, without the tags that pydantic adds."""
+    path: list[str] = []
+    fields: list[FieldInfo] = []
+    choices = _meant([kind], raw)
+    for part in loc:
         tagged = [one for one in choices if str(part) in tags(one)] if len(choices) > 1 else []
         if tagged:
             choices = tagged
             continue
-        place.append(str(part))
-        fields = [one.model_fields[str(part)] for one in choices if str(part) in one.model_fields]
+        path.append(str(part))
+        raw = _inside(raw, part)
+        if isinstance(part, int):
+            choices = _meant([inner for field in fields for inner in settings_types(field.annotation)], raw)
+            continue
+        fields = [one.model_fields[part] for one in choices if part in one.model_fields]
         inner = [found for field in fields for found in settings_types(field.annotation)]
-        choices = inner or choices
-    return place, list(dict.fromkeys(name for one in choices for name in one.model_fields))
+        choices = _meant(inner, raw) or choices
+    return _Place(path, fields, list(dict.fromkeys(name for one in choices for name in one.model_fields)))
+
+
+def _inside(raw: Any, part: Any) -> Any:
+    try:
+        return raw[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _meant(kinds: list[type[BaseModel]], raw: Any) -> list[type[BaseModel]]:
+    """The settings classes among `kinds`, or behind those whose kinds are registered, that raw input is meant for."""
+    found: list[type[BaseModel]] = []
+    for kind in kinds:
+        if not issubclass(kind, Settings):
+            found.append(kind)
+        else:
+            meant = kind.meant_by(raw)
+            found += [meant] if meant is not None else kind.kinds()
+    return found
 
 
 TAGS = ("kind", "method")
@@ -118,13 +177,20 @@ def tags(kind: type[BaseModel]) -> list[str]:
 
 def settings_types(annotation: Any) -> list[type[BaseModel]]:
     """The settings classes inside an annotation such as `TrainSettings | None`, or a union of kinds."""
-    if isinstance(annotation, type):
-        return [annotation] if issubclass(annotation, BaseModel) else []
-    return [found for inner in getattr(annotation, "__args__", ()) for found in settings_types(inner)]
+    return list(_settings_types(annotation))
+
+
+def _settings_types(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and not get_args(annotation):
+        if issubclass(annotation, BaseModel):
+            yield annotation
+        return
+    for inner in get_args(annotation):
+        yield from _settings_types(inner)
 
 
 def settings_type(annotation: Any, raw: dict[str, Any]) -> type[BaseModel] | None:
     """The settings class that raw input at an annotation is meant for, if there is one."""
-    found = settings_types(annotation)
+    found = _meant(settings_types(annotation), raw)
     meant = [one for one in found if any(str(raw.get(tag)) in tags(one) for tag in TAGS)]
     return next(iter(meant or found), None)

@@ -4,27 +4,23 @@ Any gate goes with any budget, over units of any granularity. `Gating` holds the
 optimizer step asks of them; `training.gated` trains them.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from tombola.gates.base import Budget, Gate
+from tombola.foundations.lazy import lazily
+from tombola.gates.base import Budget, Gate, budgets, gates
 from tombola.gates.bernoulli import Bernoulli
 from tombola.gates.exact import Exact
-from tombola.gates.gating import Gating
 from tombola.gates.hard_concrete import HardConcrete
 from tombola.gates.l0 import L0
 from tombola.gates.lagrangian import Lagrangian
 from tombola.gates.sign import Sign
 from tombola.gates.threshold import Threshold
 
-AnyGate = Annotated[HardConcrete | Threshold | Sign | Bernoulli, Field(discriminator="kind")]
-AnyBudget = Annotated[L0 | Lagrangian | Exact, Field(discriminator="kind")]
+if TYPE_CHECKING:
+    from tombola.gates.gating import Gating
 
 __all__ = [
     "L0",
-    "AnyBudget",
-    "AnyGate",
     "Bernoulli",
     "Budget",
     "Exact",
@@ -34,4 +30,8 @@ __all__ = [
     "Lagrangian",
     "Sign",
     "Threshold",
+    "budgets",
+    "gates",
 ]
+
+__getattr__ = lazily(__name__, {"Gating": "gating"})

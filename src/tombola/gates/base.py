@@ -1,27 +1,52 @@
 """What every gate and every budget can do. Both are settings and pure functions; the state is in `Gating`."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor
+from tombola.foundations.choices import Choice, Choices
 
-from tombola.foundations.settings import Kind
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+HERE = "tombola.gates"
+
+gates: Choices[type[Gate]] = Choices(
+    "gate", [f"{HERE}.{name}" for name in ("bernoulli", "hard_concrete", "sign", "threshold")]
+)
+budgets: Choices[type[Budget]] = Choices(
+    "budget", [f"{HERE}.{name}" for name in ("exact", "l0", "lagrangian")]
+)
 
 
-class Gate(Kind):
+class Gate(Choice):
     """How a unit's score becomes a factor of its weights while it is learned.
 
     A gate sees margins: scores less the cut that a budget may have set. Its arithmetic is per unit, in
     tensors of any shape.
     """
 
+    choices: ClassVar = gates
+
     published: ClassVar[dict[str, Any]]
     """How the scores of such gates are trained where a recipe does not say: settings of a training."""
 
     straight: ClassVar[bool] = False
     """Whether a score's derivative is taken to be its factor's, so that `back` changes nothing."""
+
+    usual_budget: ClassVar[str] = "l0"
+    """The kind of budget where a recipe names none: the one that the gate was published with."""
+
+    noisy: ClassVar[bool] = True
+    """Whether two samples of the same scores may differ."""
+
+    bound: ClassVar[float | None] = None
+    """How far a score may lie from the cut; the optimizer's steps beyond are undone."""
+
+    kind: str
 
     @abstractmethod
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
@@ -30,7 +55,7 @@ class Gate(Kind):
 
     @abstractmethod
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors for one optimizer step, written into `out`."""
+        """The factors until the next sample, written into `out`."""
         ...
 
     @abstractmethod
@@ -49,11 +74,15 @@ class Gate(Kind):
         ...
 
 
-class Budget(Kind):
+class Budget(Choice):
     """How many gates may stay open, and what makes the others shut."""
+
+    choices: ClassVar = budgets
 
     knows_sparsity: ClassVar[bool] = True
     """Whether the scores depend on the sparsity that is asked for; if not, one search serves all."""
+
+    kind: str
 
     def count_at(self, share: float, target: float) -> float | None:
         """The sparsity held exactly when a share of the search is done; None where no count is held."""

@@ -1,18 +1,31 @@
-"""Bernoulli gates: open with the probability that the score says. (Zhou et al. 2019; Zhao et al. 2020)"""
+"""Bernoulli gates: open with the probability that the score says, straight-through. (Zhao et al. 2020; SRNets)"""
+
+from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
 from tombola.gates.hard_concrete import HardConcrete
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
+
+@gates.register
 class Bernoulli(Gate):
-    """Settings and arithmetic of 1[u < σ(a)], whose derivative is taken to be that of its mean, σ(a)."""
+    """Settings and arithmetic of 1[u < σ(a)], whose derivative by a is taken to be 1.
+
+    So dL/da = dL/d(W ⊙ m) ⊙ W, as for the other gates of SRNets' release: nothing is passed through the sigmoid.
+    """
+
+    straight: ClassVar[bool] = True
 
     published: ClassVar[dict[str, Any]] = HardConcrete.published
 
@@ -28,8 +41,8 @@ class Bernoulli(Gate):
         return torch.bernoulli(torch.sigmoid(margin), generator=generator, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """Straight through the sample, and then through the sigmoid."""
-        return gradient.mul_(self.openness_slope(margin))
+        """Straight through."""
+        return gradient
 
     def openness(self, margin: Tensor) -> Tensor:
         """σ(a)."""

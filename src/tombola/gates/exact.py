@@ -1,12 +1,15 @@
 """An exact count: the cut is put where just so many scores lie below it. (SRNets, §3.2 and §4.5)"""
 
+from __future__ import annotations
+
 from typing import Literal
 
 from pydantic import Field
 
-from tombola.gates.base import Budget
+from tombola.gates.base import Budget, budgets
 
 
+@budgets.register
 class Exact(Budget):
     """The share of shut gates at the start, on the way and at the end; exact after every reset of the cut.
 

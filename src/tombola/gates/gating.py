@@ -1,6 +1,7 @@
 """The state of a learned mask, and what one optimizer step does with it."""
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -20,8 +21,9 @@ class Gating(nn.Module):
     """A score for each unit of a model, under a gate and a budget.
 
     One step is `sample`, as many forward and backward passes of the model as the objective likes, `collect`,
-    the optimizer's step on the scores, and `settle`. The noise of a step depends on the seed and its number
-    alone, so that all processes of a run see the same gates and a resumed run goes on with them.
+    the optimizer's step on the scores, and `settle`. Where passes have samples of their own, `gather` comes before
+    each further `sample`. The noise depends on the seed and the numbers of step and sample alone, so that all
+    processes of a run see the same gates and a resumed run goes on with them.
     """
 
     cuts: Tensor
@@ -66,33 +68,62 @@ class Gating(nn.Module):
         self._weights, self._factors = None, []
 
     @torch.no_grad()
-    def sample(self, step: int) -> None:
-        """Draw the gates of one step, and write the gated weights into the model."""
+    def sample(self, step: int, number: int = 0) -> None:
+        """Draw the gates of one step, or of its so-manieth sample, and write the gated weights into the model."""
         assert self._weights is not None
-        generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step))
+        generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step, number))
         for group, margin, factors in zip(self.units.groups, self._margins(), self._factors, strict=True):
             self._weights.write(group, self.gate.sample(margin, factors, generator))
 
     @torch.no_grad()
-    def collect(self, share: float) -> None:
-        """Turn the gradients that the model has gathered, and the budget's, into those of the scores."""
+    def gather(self) -> None:
+        """Add the gradients that have reached the model since the last sample to those of the scores."""
         assert self._weights is not None
+        if self.scores[0].grad is not None and not self._weights.touched:
+            return
+        margins = repeat(None, len(self.scores)) if self.gate.straight else self._margins()
+        rows = zip(self.scores, self.units.groups, self._factors, margins, strict=True)
+        for score, group, factors, margin in rows:
+            gradient = self._weights.gradient(group)
+            if margin is not None:
+                gradient = self.gate.back(gradient, factors, margin)
+            score.grad = gradient if score.grad is None else score.grad.add_(gradient)
+        self._weights.clear()
+
+    @torch.no_grad()
+    def collect(self, share: float, scale: float = 1.0) -> None:
+        """Gather what is left, and add the budget's gradient to the scores.
+
+        Args:
+            share: How much of the search is done, from 0 to 1.
+            scale: By how much the model's gradients are scaled, as 16-bit ones are.
+        """
+        self.gather()
         pressure = self.budget.pressure(share, self.sparsity, self.openness, self.multipliers)
-        for score, group in zip(self.scores, self.units.groups, strict=True):
-            score.grad = self._weights.gradient(group)
-        if self.gate.straight and not pressure:
-            return  # the margins need not even be computed
-        for score, factors, margin in zip(self.scores, self._factors, self._margins(), strict=True):
-            score.grad = self.gate.back(cast(Tensor, score.grad), factors, margin)
-            if pressure:
-                score.grad.add_(self.gate.openness_slope(margin), alpha=pressure / self.units.count)
+        if not pressure:
+            return
+        for score, margin in zip(self.scores, self._margins(), strict=True):
+            cast(Tensor, score.grad).add_(
+                self.gate.openness_slope(margin), alpha=scale * pressure / self.units.count
+            )
 
     def settle(self, step: int, steps: int) -> None:
-        """After a step of the optimizer: restore the exact count if that is due, and always at the end."""
+        """After a step of the optimizer: hold scores in bounds, and restore the exact count if that is due.
+
+        The count is always restored at the end.
+        """
+        self._bound()
         if step == steps or self.budget.resets_after(step):
             sparsity = self.budget.count_at(step / steps, self.sparsity)
             if sparsity is not None:
                 self.reset(sparsity)
+
+    @torch.no_grad()
+    def _bound(self) -> None:
+        bound = self.gate.bound
+        if bound is not None:
+            for score, cut in zip(self.scores, cast(list[float], self.cuts.tolist()), strict=True):
+                score.clamp_(cut - bound, cut + bound)
 
     @torch.no_grad()
     def reset(self, sparsity: float) -> None:
@@ -141,6 +172,7 @@ class Gating(nn.Module):
         return [place[: score.numel()].view_as(score) for score in self.scores]
 
 
-def _seed(seed: int, step: int) -> int:
-    """One seed of two numbers, far from those that batches and heads are drawn from."""
-    return int(np.random.SeedSequence((seed, step, 0x6A7E)).generate_state(1, np.uint64)[0] >> 1)
+def _seed(seed: int, step: int, number: int = 0) -> int:
+    """One seed of three numbers, far from those that batches and heads are drawn from."""
+    entropy = (seed, step, 0x6A7E, number) if number else (seed, step, 0x6A7E)
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)

@@ -1,18 +1,26 @@
 """Hard-concrete gates: noisy, from 0 to 1, often exactly one of them. (Louizos et al. 2018; Robust Tickets, §3.1)"""
 
+from __future__ import annotations
+
 import math
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
 EDGE = 1e-4
 """The noise is uniform between this and one less this."""
 
 
+@gates.register
 class HardConcrete(Gate):
     """Settings and arithmetic of the hard-concrete gate: a stretched, clipped, noisy sigmoid of the score."""
 

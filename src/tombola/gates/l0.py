@@ -1,14 +1,19 @@
 """The L0 term: a price on open gates that is the same for all. (Louizos et al. 2018; Robust Tickets, §3.2)"""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
-from torch import Tensor
 
-from tombola.gates.base import Budget
+from tombola.gates.base import Budget, budgets
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
+@budgets.register
 class L0(Budget):
     """λ·R, with R the mean openness over all units; any sparsity can be drawn from the scores afterwards.
 

@@ -1,17 +1,22 @@
 """A sparsity target that gradients can follow. (Wang et al. 2020; against overshooting, Stooke et al. 2020)"""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Budget
+from tombola.gates.base import Budget, budgets
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 AHEAD = 40
 """Steps by which a change of the gap is carried on: about as long as Adam lets scores run after a change of mind."""
 
 
+@budgets.register
 class Lagrangian(Budget):
     """λ1·g + λ2·g², where g is the expected sparsity less the target: scores descend on it, λ1 and λ2 ascend.
 

@@ -1,17 +1,32 @@
 """Sign gates: open where the score is positive, with a clipped straight-through gradient. (Courbariaux et al. 2016)"""
 
-from typing import Any, ClassVar, Literal
+from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
 from tombola.gates.threshold import Threshold
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
+
+@gates.register
 class Sign(Gate):
-    """Settings and arithmetic of (1 + sign a)/2. Gradients pass while |a| ≤ 1, so no score runs away."""
+    """Settings and arithmetic of (1 + sign a)/2, whose derivative by a is taken to be 1 while |a| < 1.
+
+    As in SRNets' release, both hold: a score is clamped into [−1, 1] after each step, and takes no gradient of the
+    loss where it lies at an end. A score of exactly 0 is shut; the release makes it half open.
+    """
+
+    noisy: ClassVar[bool] = False
+    bound: ClassVar[float | None] = 1.0
 
     published: ClassVar[dict[str, Any]] = Threshold.published
 
@@ -35,5 +50,5 @@ class Sign(Gate):
         return margin.gt(0).to(margin.dtype)
 
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """1 while |a| ≤ 1, else 0."""
-        return margin.abs().le(1).to(margin.dtype)
+        """1 while |a| < 1, else 0."""
+        return margin.abs().lt(1).to(margin.dtype)

@@ -1,17 +1,25 @@
 """Threshold gates: open where the score is above the cut, with a straight-through gradient. (SRNets, §3.2)"""
 
-from typing import Any, ClassVar, Literal
+from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
 from pydantic import Field
-from torch import Tensor
 
-from tombola.gates.base import Gate
+from tombola.foundations.lazy import lazy_module
+from tombola.gates.base import Gate, gates
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
 
 KEPT, CUT = 0.02, 0.01
 """Where hard initialisation puts the scores of open gates, and the cut between them and the shut ones at 0."""
 
 
+@gates.register
 class Threshold(Gate):
     """Settings and arithmetic of 1[score > φ], whose derivative is taken to be 1."""
 
@@ -23,6 +31,8 @@ class Threshold(Gate):
     }
 
     straight: ClassVar[bool] = True
+    usual_budget: ClassVar[str] = "exact"
+    noisy: ClassVar[bool] = False
 
     kind: Literal["threshold"] = "threshold"
     initial: Literal["hard", "soft", "random"] = Field(

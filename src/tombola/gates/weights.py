@@ -52,6 +52,16 @@ class GatedWeights:
             return torch.zeros(group.shape, device=self._live[group.parts[0].tensor].device)
         return pieces[0].contiguous() if len(pieces) == 1 else torch.stack(pieces).sum(dim=0)
 
+    @property
+    def touched(self) -> bool:
+        """Whether gradients have arrived since they were last cleared."""
+        return any(live.grad is not None for live in self._live.values())
+
+    def clear(self) -> None:
+        """Forget the gradients that have been used."""
+        for live in self._live.values():
+            live.grad = None
+
     @torch.no_grad()
     def release(self) -> None:
         """Give the model its own weights back, bit for bit, and let everything train that did before."""

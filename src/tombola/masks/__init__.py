@@ -1,13 +1,35 @@
 """Masks over the prunable units of a model: what they cover, their algebra, drawing and storing them."""
 
-from tombola.masks.base import Base, fingerprint, geometry
-from tombola.masks.draw import Scope, draw, removals
-from tombola.masks.groups import Granularity, Group, Part, UnitsName
-from tombola.masks.layout import Layout, Matrix
-from tombola.masks.mask import Mask
-from tombola.masks.scores import Scores
-from tombola.masks.storage import MASK
-from tombola.masks.units import Units
+from typing import TYPE_CHECKING
+
+from tombola.foundations.lazy import lazily
+from tombola.masks.names import Granularity, Scope, UnitsName
+
+if TYPE_CHECKING:
+    from tombola.masks.base import Base, fingerprint, geometry
+    from tombola.masks.drawing import draw, removals
+    from tombola.masks.groups import Group, Part
+    from tombola.masks.layout import Layout, Matrix
+    from tombola.masks.mask import Mask
+    from tombola.masks.scores import Scores
+    from tombola.masks.storage import MASK
+    from tombola.masks.units import Units
+
+_HOME = {
+    "MASK": "storage",
+    "Base": "base",
+    "Group": "groups",
+    "Layout": "layout",
+    "Mask": "mask",
+    "Matrix": "layout",
+    "Part": "groups",
+    "Scores": "scores",
+    "Units": "units",
+    "draw": "drawing",
+    "fingerprint": "base",
+    "geometry": "base",
+    "removals": "drawing",
+}
 
 __all__ = [
     "MASK",
@@ -27,3 +49,5 @@ __all__ = [
     "geometry",
     "removals",
 ]
+
+__getattr__ = lazily(__name__, _HOME)

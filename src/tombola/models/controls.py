@@ -3,79 +3,155 @@
 Each answers one question about a ticket. (BERT-Tickets, section 4 and appendix)
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from __future__ import annotations
 
-import torch
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
 from pydantic import Field
 
-from tombola.foundations.settings import Settings
-from tombola.masks import Units
+from tombola.foundations.choices import Choice, Choices
+from tombola.foundations.lazy import lazy_module
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
+    from tombola.masks import Units
+else:
+    torch = lazy_module("torch")
 
-class Reinitialise(Settings):
-    """θ0': is it the mask alone, or the pre-trained weights under it? Every encoder tensor is drawn anew."""
-
-    kind: Literal["reinitialise"]
+controls: Choices[type[Control]] = Choices("control")
 
 
-class Shuffle(Settings):
+class Control(Choice):
+    """Something that is destroyed in a model before it is trained."""
+
+    choices: ClassVar = controls
+
+    kind: str
+
+    @abstractmethod
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Change the model's weights in place, from `seed` alone. Called without gradients."""
+        ...
+
+
+def apply_control(control: Control, model: PreTrainedModel, seed: int) -> None:
+    """Change the model's weights in place, from `seed` alone."""
+    with torch.no_grad():
+        control.apply(model, seed)
+
+
+@controls.register
+class Reinitialise(Control):
+    """θ0': is it the mask alone, or the pre-trained weights under it? All that was pre-trained is drawn anew.
+
+    That is the encoder, and the head of a language model; the head of another task stays as it was given.
+    """
+
+    kind: Literal["reinitialise"] = "reinitialise"
+
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Load a freshly initialised encoder of the same config, and renew the head of a language model."""
+        from transformers import AutoModel
+
+        from tombola.models.heads import renew_head
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            fresh = AutoModel.from_config(model.config)
+        known = model.base_model.state_dict()
+        drawn = fresh.state_dict()
+        model.base_model.load_state_dict({name: drawn[name] for name in known})
+        if model.get_output_embeddings() is not None:
+            renew_head(model, seed)
+
+
+@controls.register
+class Shuffle(Control):
     """θ0'': is it where the weights stand, or only how they are distributed?"""
 
-    kind: Literal["shuffle"]
-    across: Literal["matrices", "layers"] = Field(
+    kind: Literal["shuffle"] = "shuffle"
+    across: Literal["matrices", "layers", "whole_layers"] = Field(
         "matrices",
-        description="matrices: permute the entries inside each; layers: permute whole layers (as released)",
+        description="matrices: permute the entries inside each; layers: permute the prunable matrices of layers (as "
+        "released); whole_layers: with their biases and norms",
     )
 
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Permute entries within every prunable matrix, the matrices of layers, or whole layers."""
+        if self.across == "layers":
+            return _shuffle_layers(model, seed)
+        if self.across == "whole_layers":
+            return _shuffle_whole_layers(model, seed)
+        generator = torch.Generator().manual_seed(seed)
+        for weight in _units(model).matrices(model).values():
+            order = torch.randperm(weight.numel(), generator=generator)
+            weight.copy_(weight.flatten()[order].view_as(weight))
+        return None
 
-class Noise(Settings):
+
+@controls.register
+class Noise(Control):
     """How exactly must the weights be those of pre-training?"""
 
-    kind: Literal["noise"]
-    sigma: float = Field(0.1, ge=0, description="in standard deviations of each matrix")
+    kind: Literal["noise"] = "noise"
+    sigma: float = Field(0.1, ge=0, description="in standard deviations of the weights")
+    spread: Literal["matrix", "all"] = Field(
+        "matrix",
+        description="matrix: of each matrix by itself; all: of all prunable weights together (as released)",
+    )
+
+    def apply(self, model: PreTrainedModel, seed: int) -> None:
+        """Add Gaussian noise to every prunable matrix."""
+        generator = torch.Generator().manual_seed(seed)
+        weights = list(_units(model).matrices(model).values())
+        pooled = _spread_of(weights) if self.spread == "all" else None
+        for weight in weights:
+            spread = weight.std() if pooled is None else pooled
+            weight.add_(torch.randn(weight.shape, generator=generator) * (self.sigma * spread))
 
 
-Control = Annotated[Reinitialise | Shuffle | Noise, Field(discriminator="kind")]
+def _units(model: PreTrainedModel) -> Units:
+    from tombola.masks import Units
+
+    return Units.of(model, "weight")
 
 
-@torch.no_grad()
-def apply_control(control: Reinitialise | Shuffle | Noise, model: "PreTrainedModel", seed: int) -> None:
-    """Change the model's weights in place, from `seed` alone."""
-    match control:
-        case Reinitialise():
-            _reinitialise(model, seed)
-        case Shuffle(across="layers"):
-            _shuffle_layers(model, seed)
-        case Shuffle():
-            generator = torch.Generator().manual_seed(seed)
-            for weight in Units.of(model, "weight").matrices(model).values():
-                order = torch.randperm(weight.numel(), generator=generator)
-                weight.copy_(weight.flatten()[order].view_as(weight))
-        case Noise(sigma=sigma):
-            generator = torch.Generator().manual_seed(seed)
-            for weight in Units.of(model, "weight").matrices(model).values():
-                weight.add_(torch.randn(weight.shape, generator=generator) * (sigma * weight.std()))
+def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
+    """Permute the matrices of layers: those of one layer move together, to the same places of another."""
+    units = _units(model).without("pooler")
+    weights = units.matrices(model)
+    layers: dict[int | None, list[str]] = {}
+    for matrix in units.layout.matrices:
+        tensors = layers.setdefault(matrix.layer, [])
+        if matrix.tensor not in tensors:  # a fused tensor holds several matrices
+            tensors.append(matrix.tensor)
+    own = [[weights[tensor].clone() for tensor in tensors] for tensors in layers.values()]
+    for tensors, source in zip(layers.values(), _order(len(own), seed), strict=True):
+        for tensor, moved in zip(tensors, own[source], strict=True):
+            weights[tensor].copy_(moved)
 
 
-def _reinitialise(model: "PreTrainedModel", seed: int) -> None:
-    from transformers import AutoModel
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        fresh = AutoModel.from_config(model.config)
-    known = model.base_model.state_dict()
-    drawn = fresh.state_dict()
-    model.base_model.load_state_dict({name: drawn[name] for name in known})
-
-
-def _shuffle_layers(model: "PreTrainedModel", seed: int) -> None:
+def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
     from tombola.families import family_of
 
     layers = family_of(model).layers_of(model)
-    states = [{name: tensor.clone() for name, tensor in layer.state_dict().items()} for layer in layers]
-    order = torch.randperm(len(states), generator=torch.Generator().manual_seed(seed)).tolist()
-    for layer, source in zip(layers, order, strict=True):
-        layer.load_state_dict(states[source])
+    own = [{name: tensor.clone() for name, tensor in layer.state_dict().items()} for layer in layers]
+    for layer, source in zip(layers, _order(len(own), seed), strict=True):
+        layer.load_state_dict(own[source])
+
+
+def _order(count: int, seed: int) -> list[int]:
+    order: list[int] = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    return order
+
+
+def _spread_of(weights: list[torch.nn.Parameter]) -> float:
+    """The standard deviation of all entries together, without putting them in one place."""
+    count = sum(weight.numel() for weight in weights)
+    total = sum(float(weight.sum(dtype=torch.float64)) for weight in weights)
+    squares = sum(float(weight.double().square().sum()) for weight in weights)
+    return math.sqrt((squares - total**2 / count) / (count - 1))

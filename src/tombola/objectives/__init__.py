@@ -1,16 +1,16 @@
 """What is minimised. An objective turns a model and a batch into a loss and knows nothing of training."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
-
-import torch
-
-from tombola.foundations.registry import Registry
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-Batch = Mapping[str, "Tensor"]
+    Batch = Mapping[str, Tensor]
+else:
+    Batch = Mapping
 """A padded batch: the model's inputs, `labels`, and whatever columns an objective asks for."""
 
 
@@ -18,13 +18,15 @@ INPUTS = ("input_ids", "inputs_embeds", "attention_mask", "token_type_ids", "pos
 """The columns of a batch that go into the model."""
 
 
-def inputs_of(batch: Batch) -> dict[str, "Tensor"]:
+def inputs_of(batch: Batch) -> dict[str, Tensor]:
     """The part of a batch that the model reads."""
     return {name: batch[name] for name in INPUTS if name in batch}
 
 
-def logits_of(output: Mapping[str, "Tensor"]) -> "Tensor":
+def logits_of(output: Mapping[str, Tensor]) -> Tensor:
     """A model's logits; those for the start and the end of an answer as (examples, 2, tokens)."""
+    import torch
+
     if "logits" in output:
         return output["logits"]
     return torch.stack([output["start_logits"], output["end_logits"]], dim=1)
@@ -33,11 +35,11 @@ def logits_of(output: Mapping[str, "Tensor"]) -> "Tensor":
 class Objective(Protocol):
     """A loss, and how its gradient is taken. A class that inherits from it only has to say `loss`."""
 
-    def loss(self, model: "nn.Module", batch: Batch) -> "Tensor":
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean loss over the batch's items."""
         ...
 
-    def step(self, model: "nn.Module", batch: Batch, backward: Callable[["Tensor"], None]) -> "Tensor":
+    def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Take the gradient by `backward` and return the loss for the log.
 
         An adversarial objective overrides this to call `backward(loss / K)` after each of its K passes; what
@@ -55,16 +57,10 @@ class Objective(Protocol):
 class LogitLoss(Objective, Protocol):
     """An objective that needs one pass of the model, and of that the logits: it only has to say `of_logits`."""
 
-    def of_logits(self, logits: "Tensor", batch: Batch) -> "Tensor":
+    def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
         """The mean loss over the batch's items, from logits that are already there."""
         ...
 
-    def loss(self, model: "nn.Module", batch: Batch) -> "Tensor":
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean loss over the batch's items."""
         return self.of_logits(logits_of(model(**inputs_of(batch))), batch)
-
-
-objectives: Registry[Callable[..., Any]] = Registry("objective")
-"""Losses by the `kind` of their settings, whose fields they take, and what may be laid around a loss."""
-
-from tombola.objectives import adversarial, cross_entropy, debiasing, r_drop  # noqa: E402, F401  (the registry's lines)

@@ -1,30 +1,53 @@
-"""Losses against a known bias, given a shallow model that has only the bias. (SRNets, §3.2)
+"""What the losses against a known bias share, given a shallow model that has only the bias. (SRNets, §3.2)
 
 b is the bias model's log-probabilities (the batch's column `bias`), β = exp b_y the probability that it gives
 to the right class, t a teacher's probabilities (the column `teacher`). With annealing, b becomes b^θ renormalised.
 All of this is for training: evaluation reads the plain logits.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field, field_validator
 
 from tombola.errors import TombolaError
-from tombola.objectives import Batch, LogitLoss, objectives
+from tombola.objectives import Batch, LogitLoss
+from tombola.objectives.settings import LossSettings
 
-_TINY = torch.finfo(torch.float32).tiny
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class DebiasingLoss(LossSettings):
+    """Settings that these losses share: the bias model's strength over the training."""
+
+    needs_bias: ClassVar[bool] = True
+
+    anneal: tuple[float, float] = Field(
+        (1.0, 1.0),
+        description="exponent of the bias model's probabilities at the start and at the end of the training, "
+        "linear in between; 1 leaves them, 0 makes them uniform",
+    )
+
+    @field_validator("anneal", mode="before")
+    @classmethod
+    def _two_exponents(cls, value: Any) -> Any:
+        pair = isinstance(value, list | tuple) and len(value) == 2
+        if not pair or not all(isinstance(part, int | float) and part >= 0 for part in value):
+            raise ValueError(
+                "takes two exponents from 0 on, at the start and at the end of the training, "
+                f"e.g. [1, 0.8]; not {value!r}"
+            )
+        return value
 
 
 @dataclass
 class Debiasing(LogitLoss):
-    """What these losses share: the bias model's log-probabilities as they are at this point of the training."""
+    """The bias model's log-probabilities as they are at this point of the training."""
 
-    kind: ClassVar[str]
-
-    anneal: tuple[float, float] = (1.0, 1.0)
+    settings: DebiasingLoss
     _exponent: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -32,14 +55,14 @@ class Debiasing(LogitLoss):
 
     def at(self, share: float) -> None:
         """Set the exponent θ of the bias model's probabilities, linear over the training."""
-        start, end = self.anneal
+        start, end = self.settings.anneal
         self._exponent = start + (end - start) * share
 
     def bias(self, logits: Tensor, batch: Batch) -> Tensor:
         """b^θ renormalised, as log-probabilities of shape (examples, classes)."""
         if batch["labels"].is_floating_point() or logits.dim() != 2:
             raise TombolaError(
-                f"loss: {self.kind} is for tasks with one class per example, and this task has none; "
+                f"loss: {self.settings.kind} is for tasks with one class per example, and this task has none; "
                 "use loss: {kind: cross_entropy}"
             )
         bias = self.column("bias", "a bias model's log-probabilities", logits, batch)
@@ -49,7 +72,7 @@ class Debiasing(LogitLoss):
         """A column of the training data with a value for each class."""
         if name not in batch:
             raise TombolaError(
-                f"loss: {self.kind} needs {what}, and the training data has no column {name!r}; "
+                f"loss: {self.settings.kind} needs {what}, and the training data has no column {name!r}; "
                 "a recipe's `bias:` names the bias model, whose predictions are then added"
             )
         values = batch[name]
@@ -61,52 +84,6 @@ class Debiasing(LogitLoss):
         return values.float()
 
 
-def _of_labels(log_probabilities: Tensor, batch: Batch) -> Tensor:
+def of_labels(log_probabilities: Tensor, batch: Batch) -> Tensor:
+    """Each example's log-probability of its own label."""
     return log_probabilities.gather(-1, batch["labels"][:, None]).squeeze(-1)
-
-
-@objectives("poe")
-class PoE(Debiasing):
-    """Product of experts: cross-entropy of the model's and the bias model's probabilities multiplied.
-
-    What the bias model already explains gives no gradient, so the model learns the rest. (Clark et al. 2019)
-    """
-
-    kind = "poe"
-
-    def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """CE(log_softmax(logits) + b, y)."""
-        return F.cross_entropy(logits.float().log_softmax(-1) + self.bias(logits, batch), batch["labels"])
-
-
-@objectives("reweighting")
-class Reweighting(Debiasing):
-    """Example reweighting: an example counts 1 − β, the less the surer the bias model is. (Clark et al. 2019)
-
-    The mean is weighted within each batch: Σ(1−β)·CE / Σ(1−β), also where gradients of several are accumulated.
-    """
-
-    kind = "reweighting"
-
-    def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Σ(1−β)·CE / Σ(1−β); 0 for a batch that the bias model explains wholly."""
-        weights = -_of_labels(self.bias(logits, batch), batch).expm1()
-        losses = F.cross_entropy(logits.float(), batch["labels"], reduction="none")
-        return (weights * losses).sum() / weights.sum().clamp_min(_TINY)
-
-
-@objectives("confidence")
-class Confidence(Debiasing):
-    """Confidence regularisation: learn from a teacher, less sure of itself where the bias model is sure.
-
-    (Utama et al. 2020)
-    """
-
-    kind = "confidence"
-
-    def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """−Σ target·log p, with target ∝ t^(1−β)."""
-        modesty = -_of_labels(self.bias(logits, batch), batch).expm1()
-        teacher = self.column("teacher", "a teacher's probabilities", logits, batch)
-        target = (modesty[:, None] * teacher.clamp_min(_TINY).log()).softmax(-1)
-        return F.cross_entropy(logits.float(), target)

@@ -1,31 +1,38 @@
 """A perturbation δ of a batch's word embeddings, and its ascent along a gradient. (Robust Tickets, §3.2)"""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
+from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
 from tombola.objectives.settings import Adversary
 
-_TINY = torch.finfo(torch.float32).tiny
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = lazy_module("torch")
 
 
 class Perturbation:
     """δ of shape (examples, tokens, embedding size) in 32 bits, and 0 wherever there is padding.
 
-    It starts at U(−1, 1)·initial/√(tokens·size), where an example's tokens are counted without padding.
+    It starts at U(−1, 1)·initial, in the l2 norm divided by √(tokens·size), where an example's tokens are counted
+    without padding.
     """
 
     def __init__(self, embedding: nn.Embedding, batch: Batch, adversary: Adversary) -> None:
         ids = batch["input_ids"]
         self.adversary = adversary
         self.real = batch.get("attention_mask", torch.ones_like(ids)).float()[..., None]
-        numbers = self.real.sum(dim=1, keepdim=True) * embedding.embedding_dim
         noise = torch.empty(*ids.shape, embedding.embedding_dim, device=ids.device).uniform_(-1, 1)
-        self.values = self.real * noise * adversary.initial / numbers.sqrt()
+        self.values = self.real * noise * adversary.initial
+        if adversary.norm == "l2":
+            numbers = self.real.sum(dim=1, keepdim=True) * embedding.embedding_dim
+            self.values = self.values / numbers.sqrt()
 
     def track(self, gradient: bool) -> None:
         """Whether passes from now on shall lead to a gradient of δ."""
@@ -38,13 +45,17 @@ class Perturbation:
         return self.values.grad
 
     def ascend(self, gradient: Tensor) -> None:
-        """One step δ ← δ + η·g/‖g‖ with the norm over an example (linf: η·sign g), and back into the ball."""
-        direction = self.real * gradient
+        """One step δ ← δ + η·g/‖g‖ with the l2 or the linf norm over an example, and back into the ball.
+
+        PGD in linf goes by signs, δ + η·sign g, as Madry et al. have it; FreeLB does not. An example whose 16-bit
+        gradient has overflowed stays where it is.
+        """
+        direction = self.real * gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        # to a largest entry of 1, in both norms: squares of an overfitted model's gradients would underflow
+        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
         if self.adversary.norm == "linf":
-            direction = direction.sign()
+            direction = direction.sign() if self.adversary.kind == "pgd" else direction
         else:
-            # scaled to a largest entry of 1 first: squares of an overfitted model's gradients underflow
-            direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_TINY)
             direction = direction / _length(direction).clamp_min(1)
         self.values = self._inside(self.values.detach() + self.adversary.step_size * direction)
 
@@ -77,6 +88,11 @@ def perturbed(model: nn.Module, batch: Batch, adversary: Adversary) -> Iterator[
         yield perturbation
     finally:
         hook.remove()
+
+
+def _tiny() -> float:
+    """The smallest positive normal number in 32 bits."""
+    return torch.finfo(torch.float32).tiny
 
 
 def _length(values: Tensor) -> Tensor:

@@ -1,14 +1,16 @@
 """R-Drop: two passes with different dropout shall agree. (Liang et al. 2021)"""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import Tensor, nn
+from tombola.objectives import Batch, LogitLoss, Objective
 
-from tombola.objectives import Batch, LogitLoss, Objective, objectives
-from tombola.objectives.passes import disagreement, two_passes
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
-@objectives("r_drop")
 @dataclass(frozen=True)
 class RDrop(Objective):
     """R-Drop around any loss of logits: the mean of two dropout passes' losses, and α times their disagreement.
@@ -23,6 +25,8 @@ class RDrop(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean over the batch's items, from one pass of the doubled batch."""
+        from tombola.objectives.passes import disagreement, two_passes
+
         first, second = two_passes(model, batch)
         plain = 0.5 * (self.inner.of_logits(first, batch) + self.inner.of_logits(second, batch))
         return plain + self.alpha * disagreement(first, second, batch["labels"])

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.bias.settings import BiasFile
+from tombola.bias.file import BiasFile
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
-from tombola.objectives.settings import CrossEntropyLoss
+from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_data, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage

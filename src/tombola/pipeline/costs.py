@@ -115,14 +115,13 @@ class _Times:
 
 def _trial(stage: Training) -> Train:
     """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
-    paced = TrainSettings(**{name: getattr(stage.train, name) for name in PACE})
+    paced = TrainSettings(**{name: getattr(stage.train, name) for name in PACE}, steps=TRIAL_STEPS)
     return Train(
         model=stage.model,
         data=stage.data[0] if isinstance(stage, Share) else stage.data,
         train=paced,
         seed=stage.seed,
         precision=stage.precision,
-        stop_at=TRIAL_STEPS,
     )
 
 

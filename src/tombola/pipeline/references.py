@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from tombola.errors import DataError, RecipeError
+from tombola.families import Family, family_of_type
 from tombola.foundations.caching import cached_in_run
 from tombola.models.finding import find_model
 from tombola.recipe.sections import DataSettings
@@ -49,6 +51,10 @@ class ModelSource(Reference):
         from tombola.models.loading import load_model
 
         return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
+
+    def family(self) -> Family | None:
+        """Where a model of this type keeps its units, if that is known."""
+        return family_of_type(_model_type(self.folder))
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The model's tokenizer."""
@@ -171,6 +177,11 @@ def _find_model(name: str, pooler: Pooler) -> ModelSource:
     found = find_model(name)
     suffix = "" if pooler == "own" else f"+{pooler} pooler"
     return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+
+
+@cached_in_run
+def _model_type(folder: str) -> str:
+    return str(json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type"))
 
 
 @cached_in_run

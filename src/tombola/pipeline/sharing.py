@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware import Precision, resolve_precision
-from tombola.foundations.settings import checked
 from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan, plan_search
@@ -13,19 +11,15 @@ from tombola.pipeline.stages.base import MaskStage
 from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.recipe.grid import Cell
 from tombola.recipe.reading import Raw
-from tombola.recipe.share import ShareRecipe
+from tombola.recipe.share import ShareRecipe, check_share
+from tombola.tasks.targets import all_targets
 
 WITHOUT, WITH = "without tickets", "with tickets"
 
 
 def plan_share(raw: Raw) -> Plan:
     """Plan both trainings for every seed of a recipe for sharing."""
-    if "tasks" not in raw:
-        raise RecipeError(
-            "the recipe names no `tasks` to share tickets: give it two or more, or take super_tickets/mtl_quick; "
-            "a recipe of one task goes to `tombola run`"
-        )
-    recipe: ShareRecipe = checked(ShareRecipe, raw)
+    recipe = check_share(raw)
     precision = resolve_precision(recipe.precision)
     with run_cache():
         cells = [cell for seed in recipe.seed for cell in _plan_seed(recipe, seed, precision)]
@@ -96,7 +90,7 @@ def _plan_task(
             max_length=recipe.train.max_length,
             precision=builder.precision,
         )
-        for on in recipe.evaluate.on
+        for on in all_targets(recipe.evaluate.on, cell.recipe.task)
     }
     axes = {"task": task, "seed": cell.recipe.seed}
     own = cell.model_copy(update={"variant": variant, "axes": axes})

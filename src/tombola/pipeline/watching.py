@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ class Outcome:
 class Watcher:
     """Is told what happens in a run. This one ignores it; those of the command line show it."""
 
-    def planned(self, stages: Sequence[Stage[Any]], finished: int) -> None:
-        """All stages of the run, of which so many are finished already. Nothing has run yet."""
+    def planned(self, stages: Sequence[Stage[Any]], finished: Collection[str]) -> None:
+        """All stages of the run, and the keys of those that are finished already. Nothing has run yet."""
 
     def begun(self, stage: Stage[Any]) -> None:
         """A stage starts."""

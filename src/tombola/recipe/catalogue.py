@@ -1,27 +1,48 @@
-"""What there is to name in a recipe, and whether a file names it rightly.
+"""What there is to name in a recipe.
 
-Each list imports what it is of and no more: the recipes are there at once, and no one waits for torch to read them.
+Each list comes from the registry of its kind and imports what it is of and no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
-
-import yaml
+from typing import Any
 
 from tombola.errors import UnknownName
 from tombola.foundations.yaml12 import parse_yaml
-from tombola.recipe.builtin import RECIPES, find_recipe, recipe_names
+from tombola.recipe.builtin import RECIPES, recipe_names
 
 Rows = list[tuple[str, str]]
 
 
-def catalogue(kind: str | None = None) -> dict[str, Rows]:
-    """Names with one line each, by kind."""
+def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, Rows]:
+    """Names with one line each, by kind.
+
+    Args:
+        kind: One kind alone: "tasks", "attacks" …; `KINDS` lists them.
+        search: Only entries that have this word in their name or line. Kinds without any are left out.
+    """
     if kind is not None and kind not in _LISTS:
         raise UnknownName("list", kind, _LISTS)
-    return {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
+    found = {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
+    if search is None:
+        return found
+    matching = {name: [row for row in rows if _matches(row, search)] for name, rows in found.items()}
+    return {name: rows for name, rows in matching.items() if rows}
+
+
+def _matches(row: tuple[str, str], search: str) -> bool:
+    return any(search.casefold() in text.casefold() for text in row)
+
+
+def summary(width: int = 6) -> Rows:
+    """For each kind, how many entries there are and the first names."""
+    rows = []
+    for kind, entries in catalogue().items():
+        names = [name for name, _ in entries]
+        rest = f" … ({len(names)})" if len(names) > width else ""
+        rows.append((kind, ", ".join(names[:width]) + rest))
+    return rows
 
 
 def _models() -> Rows:
@@ -36,17 +57,52 @@ def _tasks() -> Rows:
     return [(name, Task.named(name).about) for name in task_names()]
 
 
+def _metrics() -> Rows:
+    from tombola.tasks.metrics import metrics
+
+    return [(name, metric.about) for name, metric in metrics.items()]
+
+
 def _methods() -> Rows:
     from tombola.search import searches
 
     return [(name, search.about) for name, search in searches.items()]
 
 
-def _objectives() -> Rows:
-    from tombola.objectives import objectives
-    from tombola.search import about
+def _gates() -> Rows:
+    from tombola.gates import gates
 
-    return [(name, about(objective)) for name, objective in objectives.items()]
+    return _documented(gates.items())
+
+
+def _budgets() -> Rows:
+    from tombola.gates import budgets
+
+    return _documented(budgets.items())
+
+
+def _losses() -> Rows:
+    from tombola.objectives.settings import losses
+
+    return _documented((name, loss.build) for name, loss in losses.items())
+
+
+def _adversaries() -> Rows:
+    from tombola.objectives.settings import adversaries
+
+    return _documented((name, adversary.build) for name, adversary in adversaries.items())
+
+
+def _bias_models() -> Rows:
+    from tombola.bias import bias_models
+
+    return _documented(bias_models.items())
+
+
+def _controls() -> Rows:
+    from tombola.models.controls import controls
+
+    return _documented(controls.items())
 
 
 def _attacks() -> Rows:
@@ -62,56 +118,49 @@ def _families() -> Rows:
 
 
 def _recipes() -> Rows:
-    return [(name, _recipe_about(RECIPES / f"{name}.yaml")) for name in recipe_names()]
+    rows = []
+    for name in recipe_names():
+        raw = parse_yaml((RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
+        rows.append((name, str(raw.get("about", ""))))
+    return rows
+
+
+def _documented(entries: Iterable[tuple[str, Any]]) -> Rows:
+    """Names with the first line of their docstrings."""
+    return [(name, (entry.__doc__ or "").strip().partition("\n")[0]) for name, entry in entries]
 
 
 _LISTS: dict[str, Callable[[], Rows]] = {
     "models": _models,
     "tasks": _tasks,
+    "metrics": _metrics,
     "methods": _methods,
-    "objectives": _objectives,
+    "gates": _gates,
+    "budgets": _budgets,
+    "losses": _losses,
+    "adversaries": _adversaries,
+    "bias models": _bias_models,
+    "controls": _controls,
     "attacks": _attacks,
     "families": _families,
     "recipes": _recipes,
 }
 
-
-def check_file(file: str, overrides: Iterable[str] = ()) -> str:
-    """Check a recipe or a task file without running it; a sentence that says what it is."""
-    from tombola.recipe.grid import expand
-    from tombola.recipe.reading import load_recipe
-    from tombola.tasks import Task
-    from tombola.tasks.targets import all_targets, find_target
-
-    path = find_recipe(file)
-    if isinstance(path, Path) and path.is_file() and _is_task(path):
-        task = Task.from_file(path)
-        return f"a valid task, {task.name} version {task.version}"
-    raw = load_recipe(path, overrides)
-    if "tasks" in raw:
-        from tombola.pipeline.share_planner import check_share
-
-        return check_share(raw)
-    cells = expand(raw)
-    for cell in cells:
-        Task.named(cell.recipe.task)
-        for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task):
-            Task.named(find_target(on, cell.recipe.task)[0])
-    variants = len({cell.variant for cell in cells})
-    return f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
+KINDS = tuple(_LISTS)
+"""What can be listed."""
 
 
-def _is_task(path: Path) -> bool:
-    try:
-        raw = parse_yaml(path.read_text())
-    except yaml.YAMLError:
-        return False
-    return isinstance(raw, dict) and "source" in raw
+def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> str:
+    """Check a recipe, a study or a task file without running it; a sentence that says what it is.
 
+    Args:
+        file: A file, or the name of a recipe of the package.
+        overrides: Changes to a recipe, as `key=value`.
+        data: Also read the data and the model's config, and describe them in further lines.
 
-def _recipe_about(path: Path) -> str:
-    return str(parse_yaml(path.read_text(encoding="utf-8")).get("about", ""))
+    Raises:
+        RecipeError: With all mistakes of a recipe.
+    """
+    from tombola.recipe.checking import check
 
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return "\n".join(check(file, overrides, data))

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Iterator
+from math import prod
 from typing import Any, get_args, get_origin
 
+from pydantic import ValidationError
+
 from tombola.errors import RecipeError
-from tombola.foundations.settings import Settings, checked, settings_type
+from tombola.foundations.caching import run_cache
+from tombola.foundations.settings import TAGS, Complaint, Settings, complaints, settings_type
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
-from tombola.search import searches
+from tombola.recipe.targets import check_task_name, target_complaints
+from tombola.search import SearchSettings
+
+Path = tuple[str, ...]
+
+MOST_CELLS = 100_000
+"""Cells that a grid may have, unless the environment variable says otherwise."""
+MOST_CELLS_VARIABLE = "TOMBOLA_MAX_CELLS"
 
 
 class Cell(Settings):
@@ -38,47 +51,156 @@ class Cell(Settings):
 
 
 def expand(raw: Raw) -> list[Cell]:
-    """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost."""
-    raw = dict(raw)
+    """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost.
+
+    Raises:
+        RecipeError: With all mistakes of all cells.
+    """
     if "tasks" in raw and "task" not in raw:
         raise RecipeError("its `tasks` share tickets: `tombola share` takes it; or give one `task`")
-    per_task = raw.pop("per_task", None) or {}
-    variants = raw.pop("variants", None) or {str(raw.get("name", "run")): {}}
-    if not isinstance(variants, dict):
-        raise RecipeError("variants: takes a mapping from a name to the settings that differ")
-    cells = []
-    for name, changes in variants.items():
-        if not isinstance(changes or {}, dict):
-            raise RecipeError(
-                f"variants.{name}: takes a mapping of the settings that differ, not {changes!r}"
-            )
-        one = merge(raw, changes or {})
-        if one.get("search") is None:
-            one.pop("draw", None)
-        axes = _axes(one, Recipe, ())
-        axes.sort(key=lambda axis: axis[0] == ("seed",))
-        for values in itertools.product(*(options for _, options in axes)):
-            cell = one
-            for (path, _), value in zip(axes, values, strict=True):
-                cell = _with(cell, path, value)
-            point = {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}
-            cells.append(_cell(str(name), point, cell, per_task))
+    common, variants, per_task = _parts(raw)
+    grids = [(str(name), merge(common, changes), changes) for name, changes in variants.items()]
+    check_size(sum(_count(one) for _, one, _ in grids))
+    cells: list[Cell] = []
+    mistakes: list[str] = []
+    with run_cache():
+        mistakes += [sentence for task in per_task for sentence in check_task_name(task)]
+        for name, one, changes in grids:
+            place = "" if name == common.get("name", "run") else name
+            for point, values in _points(one):
+                try:
+                    cells.append(_cell(name, point, values, changes, per_task, place))
+                except RecipeError as error:
+                    mistakes += error.mistakes
+    if mistakes:
+        raise RecipeError(*mistakes)
     return cells
 
 
-def _cell(variant: str, axes: dict[str, Any], raw: Raw, per_task: Raw) -> Cell:
-    recipe = _for_task(raw, raw.get("task"), per_task, variant)
+def count_cells(raw: Raw) -> int:
+    """How many cells a raw recipe has, without building them."""
+    common, variants, _ = _parts(raw)
+    return sum(_count(merge(common, changes)) for changes in variants.values())
+
+
+def check_size(cells: int) -> None:
+    """Refuse a grid that nobody meant to run."""
+    told = os.environ.get(MOST_CELLS_VARIABLE)
+    try:
+        most = MOST_CELLS if told is None else int(told)
+    except ValueError:
+        raise RecipeError(f"{MOST_CELLS_VARIABLE}: takes a number of cells, not {told!r}") from None
+    if cells > most:
+        raise RecipeError(
+            f"the grid has {cells:,} cells, more than {most:,}: shorten its lists, or set {MOST_CELLS_VARIABLE} to "
+            "allow more"
+        )
+
+
+def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
+    """What all cells share, what each variant changes, and what differs for single tasks."""
+    common = dict(raw)
+    per_task = common.pop("per_task", None) or {}
+    variants = common.pop("variants", None) or {str(common.get("name", "run")): {}}
+    if not isinstance(variants, dict):
+        raise RecipeError("variants: takes a mapping from a name to the settings that differ")
+    if not isinstance(per_task, dict):
+        raise RecipeError("per_task: takes a mapping from a task to the settings that differ")
+    wrong = [
+        f"{key}.{name}: takes a mapping of the settings that differ, not {changes!r}"
+        for key, part in (("variants", variants), ("per_task", per_task))
+        for name, changes in part.items()
+        if not isinstance(changes or {}, dict)
+    ]
+    wrong += [
+        f"{key}.{name}.plugins: stands at the top of a recipe, for all of its cells"
+        for key, part in (("variants", variants), ("per_task", per_task))
+        for name, changes in part.items()
+        if isinstance(changes, dict) and "plugins" in changes
+    ]
+    if wrong:
+        raise RecipeError(*wrong)
+    return (
+        common,
+        {name: changes or {} for name, changes in variants.items()},
+        {str(name): changes or {} for name, changes in per_task.items()},
+    )
+
+
+def _points(one: Raw) -> Iterator[tuple[dict[str, Any], Raw]]:
+    """Where each cell of one variant is on the axes, and its raw recipe."""
+    if one.get("search") is None:
+        one = {key: value for key, value in one.items() if key != "draw"}
+    axes = _axes(one, Recipe, ())
+    axes.sort(key=lambda axis: axis[0] == ("seed",))
+    for values in itertools.product(*(options for _, options in axes)):
+        cell = one
+        for (path, _), value in zip(axes, values, strict=True):
+            cell = _with(cell, path, value)
+        yield {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}, cell
+
+
+def _count(one: Raw) -> int:
+    dense = one.get("search") is None
+    axes = _axes({key: value for key, value in one.items() if not (dense and key == "draw")}, Recipe, ())
+    return prod(len(options) for _, options in axes)
+
+
+def _cell(
+    variant: str, axes: dict[str, Any], raw: Raw, changes: Raw, per_task: dict[str, Raw], place: str
+) -> Cell:
+    recipe = _for_task(raw, raw.get("task"), changes, per_task, place)
     on = recipe.search.task if recipe.search else None
-    source = _for_task(raw, on, per_task, variant) if on not in (None, recipe.task) else None
+    source = _for_task(raw, on, changes, per_task, place) if on not in (None, recipe.task) else None
     return Cell(variant=variant, axes=axes, recipe=recipe, source=source)
 
 
-def _for_task(raw: Raw, task: Any, per_task: Raw, variant: str) -> Recipe:
+def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place: str) -> Recipe:
     """The recipe for one task, with what `per_task` says of it laid over."""
-    changed = merge({**raw, "task": task} if task is not None else raw, per_task.get(str(task)) or {})
-    return checked(
-        Recipe, _inherit(changed), "" if variant == raw.get("name", "run") else f"variants.{variant}"
-    )
+    own = per_task.get(str(task), {})
+    changed = merge({**raw, "task": task} if task is not None else raw, own)
+    whole = _inherit(changed)
+    try:
+        recipe = Recipe.model_validate(whole)
+        found = target_complaints(recipe)
+    except ValidationError as error:
+        found = [one for one in complaints(error, Recipe, whole) if not _inherited(one.path, changed)]
+    if not found:
+        return recipe
+
+    def where(complaint: Complaint) -> str:
+        if _says(own, complaint.path):
+            return f"per_task.{task}"
+        return f"variants.{place}" if place and _says(changes, complaint.path) else ""
+
+    raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in found))
+
+
+def _says(changes: Raw, path: Path) -> bool:
+    """Whether a mapping of changes says what stands at a path, or chooses the kind of settings that lack it."""
+    part: Any = changes
+    for key in path:
+        if not isinstance(part, dict) or not part:
+            return False
+        if key not in part:
+            return any(tag in part for tag in TAGS)
+        part = part[key]
+        if not isinstance(part, dict):
+            return True
+    return bool(path)
+
+
+def _inherited(path: Path, raw: Raw) -> bool:
+    """Whether a mistake in `retrain` or `search.train` comes from `train`, where it is reported already."""
+    for prefix in (("retrain",), ("search", "train")):
+        if path[: len(prefix)] == prefix and len(path) > len(prefix):
+            part: Any = raw
+            for key in prefix:
+                part = part.get(key) if isinstance(part, dict) else None
+            key = path[len(prefix)]
+            train = raw.get("train")
+            return isinstance(train, dict) and key in train and not (isinstance(part, dict) and key in part)
+    return False
 
 
 OWN_TO_SEARCH = {
@@ -102,14 +224,12 @@ def _inherit(raw: Raw) -> Raw:
 
 
 def _trains(search: Raw) -> bool:
-    method = str(search.get("method"))
-    return method in searches and "train" in searches[method].settings.model_fields
+    settings = SearchSettings.meant_by(search)
+    return settings is not None and "train" in settings.model_fields
 
 
-def _axes(raw: Raw, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[Any]]]:
-    if "method" in raw and path == ("search",) and isinstance(raw["method"], str):
-        kind = searches[raw["method"]].settings
-    axes: list[tuple[tuple[str, ...], list[Any]]] = []
+def _axes(raw: Raw, kind: type[Any], path: Path) -> list[tuple[Path, list[Any]]]:
+    axes: list[tuple[Path, list[Any]]] = []
     for key, value in raw.items():
         field = kind.model_fields.get(key)
         if field is None:
@@ -123,7 +243,7 @@ def _axes(raw: Raw, kind: type[Any], path: tuple[str, ...]) -> list[tuple[tuple[
     return axes
 
 
-def _with(raw: Raw, path: tuple[str, ...], value: Any) -> Raw:
+def _with(raw: Raw, path: Path, value: Any) -> Raw:
     head, *rest = path
     return {**raw, head: _with(raw[head], tuple(rest), value) if rest else value}
 

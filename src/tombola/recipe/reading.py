@@ -7,31 +7,58 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from tombola.errors import RecipeError, UnknownName
-from tombola.foundations.settings import TAGS
+from tombola.foundations.plugins import find_plugin_file, load_installed_plugins, load_plugins
+from tombola.foundations.settings import TAGS, Settings, settings_type
 from tombola.foundations.yaml12 import parse_yaml
+from tombola.recipe.recipe import Recipe
 
 Raw = dict[str, Any]
+
+LAID_OVER = ("per_task", "variants")
+"""The keys whose parts are laid over the rest of a recipe."""
 
 
 def load_recipe(
     source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
 ) -> Raw:
-    """Read a recipe and lay `key=value` overrides over it. The result is raw: `expand` checks it."""
-    raw = dict(source) if isinstance(source, Mapping) else _read(Path(source))
+    """Read a recipe, lay changes over it, and load the plugins that it names. `expand` checks the result.
+
+    What is typed last wins: a change also replaces what `per_task` or a variant says. `variants.NAME=null` drops a
+    variant, and `variants={…}` replaces all of them.
+
+    Args:
+        source: A recipe file or a mapping.
+        overrides: Changes as `key=value`.
+        **settings: Changes by keyword, with `__` or `.` between the keys.
+    """
+    raw = dict(source) if isinstance(source, Mapping) else read_recipe(Path(source))
+    for key, value in {**parse_overrides(overrides), **settings}.items():
+        raw = _override(raw, key.replace("__", ".").split("."), value)
+    load_installed_plugins()
+    load_plugins(_plugin_names(raw))
+    return raw
+
+
+def read_recipe(path: Path) -> Raw:
+    """The mapping in a recipe file. Plugins that lie beside it are named by paths that hold from here."""
+    raw = _read(path)
+    if isinstance(raw.get("plugins"), list):
+        raw["plugins"] = [_from_here(name, path.parent) for name in _plugin_names(raw)]
+    return raw
+
+
+def parse_overrides(overrides: Iterable[str]) -> Raw:
+    """The values of `key=value` overrides, by dotted key."""
+    parsed = {}
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise RecipeError(f"{override!r}: an override is written key=value, e.g. draw.sparsity=0.5")
-        settings[key] = _parse(text, f"override {key}")
-    for key, value in settings.items():
-        *path, last = key.replace("__", ".").split(".")
-        nested: Raw = {last: value}
-        for part in reversed(path):
-            nested = {part: nested}
-        raw = merge(raw, nested)
-    return raw
+        parsed[key] = _parse(text, f"override {key}")
+    return parsed
 
 
 def merge(base: Raw, changes: Raw) -> Raw:
@@ -46,8 +73,73 @@ def merge(base: Raw, changes: Raw) -> Raw:
     return merged
 
 
+def _override(raw: Raw, path: list[str], value: Any) -> Raw:
+    """Lay one change over a recipe."""
+    nested = value
+    for part in reversed(path):
+        nested = {part: nested}
+    if path == ["variants"]:
+        return {**raw, "variants": value}
+    if path[0] == "variants" and len(path) == 2 and value is None:
+        return {**raw, "variants": _without(raw.get("variants"), path[1])}
+    merged = merge(raw, nested)
+    if path[0] in LAID_OVER:
+        return merged
+    for key in LAID_OVER:
+        if isinstance(merged.get(key), dict):
+            merged[key] = {
+                name: _give_way(part, nested) if isinstance(part, dict) else part
+                for name, part in merged[key].items()
+            }
+    return merged
+
+
+def _without(variants: Any, name: str) -> Raw:
+    """The variants without one."""
+    names = variants if isinstance(variants, dict) else {}
+    if name not in names:
+        raise RecipeError(str(UnknownName("variant", name, names)))
+    if len(names) == 1:
+        raise RecipeError(f"variants.{name}: is the only variant; variants=null leaves the plain recipe")
+    return {other: changes for other, changes in names.items() if other != name}
+
+
+def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
+    """What a variant or a task says, without what was typed over it.
+
+    Settings that choose a method or kind of their own hide what was typed outside of them, so it goes into them as
+    far as they have such settings.
+    """
+    kept = dict(part)
+    for key, value in typed.items():
+        old = part.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            field = kind.model_fields.get(key)
+            inner = settings_type(field.annotation, old) if field else None
+            if inner is not None and any(tag in old for tag in TAGS):
+                kept[key] = merge(
+                    old, {name: new for name, new in value.items() if name in inner.model_fields}
+                )
+            else:
+                kept[key] = _give_way(old, value, inner or Settings)
+        elif key in part and not (isinstance(value, dict) and old is None):
+            del kept[key]
+    return kept
+
+
 def _other(old: Raw, new: Raw) -> bool:
     return any(tag in new and new[tag] != old.get(tag) for tag in TAGS)
+
+
+def _plugin_names(raw: Raw) -> list[str]:
+    names = raw.get("plugins") or []
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise RecipeError(f"plugins: takes a list of Python files or modules, not {names!r}")
+    return list(names)
+
+
+def _from_here(name: str, base: Path) -> str:
+    return str(find_plugin_file(name, base)) if name.endswith(".py") else name
 
 
 def _read(path: Path) -> Raw:
@@ -58,7 +150,11 @@ def _read(path: Path) -> Raw:
             if near
             else RecipeError(f"there is no recipe file {path}")
         )
-    raw = _parse(path.read_text(), str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read ({error})") from None
+    raw = _parse(text, str(path))
     if raw is None:
         raise RecipeError(f"{path}: is empty; a recipe says at least model and task")
     if not isinstance(raw, dict):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
 from tombola.bias.settings import BiasModel
-from tombola.foundations.settings import Settings, checked
+from tombola.foundations.settings import Settings
 from tombola.recipe.sections import (
     AttackSettings,
     DataSettings,
@@ -17,16 +17,8 @@ from tombola.recipe.sections import (
     RetrainSettings,
     WantedPrecision,
 )
-from tombola.search import SearchSettings, searches
+from tombola.search import SearchSettings
 from tombola.training.settings import TrainSettings
-
-
-def _find_search(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "method" not in value:
-        raise ValueError("needs a method, one of " + ", ".join(searches))
-    return checked(searches[value["method"]].settings, value, "search")
 
 
 class Recipe(Settings):
@@ -34,6 +26,9 @@ class Recipe(Settings):
 
     name: str = Field("run", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")
+    plugins: tuple[str, ...] = Field(
+        (), description="Python files or modules whose methods, attacks, tasks … the recipe names"
+    )
     model: str = Field(description="an embedded model, a local folder or a hub id")
     pooler: Literal["own", "new"] = Field(
         "own",
@@ -45,7 +40,9 @@ class Recipe(Settings):
     data: DataSettings = DataSettings()
     bias: BiasModel | None = Field(None, description="a model of the data's bias, for losses that counter it")
     train: TrainSettings = TrainSettings()
-    search: Annotated[SerializeAsAny[SearchSettings] | None, BeforeValidator(_find_search)] = None
+    search: SearchSettings | None = Field(
+        None, description="how the ticket is found; without it the model stays dense"
+    )
     draw: DrawSettings = DrawSettings()
     retrain: RetrainSettings | None = RetrainSettings()
     evaluate: EvaluateSettings = EvaluateSettings()

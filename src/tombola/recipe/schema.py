@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
-
 from tombola.recipe.recipe import Recipe
-from tombola.search import searches
 
 Schema = dict[str, Any]
 REF = "#/$defs/"
@@ -16,22 +12,13 @@ REF = "#/$defs/"
 
 def recipe_schema() -> Schema:
     """The schema of a recipe file: one value or a list of them for a grid, `variants`, `per_task`."""
-    settings = [search.settings for _, search in searches.items()]
-    kinds: list[type[BaseModel]] = [Recipe, *settings]
-    named, whole = models_json_schema([(kind, "validation") for kind in kinds])
-    definitions: Schema = whole["$defs"]
-    names = {kind: named[kind, "validation"]["$ref"] for kind in settings}
-    definitions.pop("SearchSettings", None)
-    recipe = definitions.pop(named[Recipe, "validation"]["$ref"].removeprefix(REF))
-    recipe["properties"]["search"] = {
-        "anyOf": [*({"$ref": names[kind]} for kind in settings), {"type": "null"}],
-        "description": "how the ticket is found; without it the model stays dense",
-        "default": None,
-    }
+    recipe = Recipe.model_json_schema()
+    definitions: Schema = recipe.pop("$defs")
     for one in (recipe, *definitions.values()):
         _open_to_grids(one)
     fields = {**recipe["properties"]}
-    part = {"type": "object", "properties": fields, "additionalProperties": False}
+    laid_over = {name: field for name, field in fields.items() if name != "plugins"}
+    part = {"type": "object", "properties": laid_over, "additionalProperties": False}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Tombola recipe",

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from tombola.attacks import Attack, attacks
-from tombola.errors import UnknownName
+from tombola.attacks.base import Attack
+from tombola.attacks.textfooler import TextFooler
 from tombola.foundations.settings import Settings
 from tombola.models.controls import Control
 from tombola.tasks.mixing import Mixed
@@ -67,7 +67,12 @@ class EvaluateSettings(Settings):
 class AttackSettings(Settings):
     """Which attacks the result must withstand."""
 
-    recipes: tuple[str, ...] = Field(("textfooler",), min_length=1, description="attacks, by name")
+    recipes: tuple[Attack, ...] = Field(
+        (TextFooler(),),
+        min_length=1,
+        description="attacks by name, or with settings of their own: {name: textfooler, min_similarity: 0.7}",
+        json_schema_extra={"default": ["textfooler"]},
+    )
     on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
     n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
     seed: int = Field(0, ge=0, description="which sample")
@@ -80,15 +85,16 @@ class AttackSettings(Settings):
 
     def chosen(self) -> dict[str, Attack]:
         """The attacks, by what they are called in results."""
-        return {name: attacks[name]() for name in self.recipes}
+        return {attack.label: attack for attack in self.recipes}
 
     @field_validator("recipes")
     @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if name not in attacks:
-                raise ValueError(str(UnknownName("attack", name, attacks)))
-        return names
+    def _told_apart(cls, recipes: tuple[Attack, ...]) -> tuple[Attack, ...]:
+        labels = [attack.label for attack in recipes]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two attacks are called {label!r}: name one of them by `called`")
+        return recipes
 
 
 class MeasureSettings(Settings):
@@ -96,5 +102,5 @@ class MeasureSettings(Settings):
 
     batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
     length: int | None = Field(
-        None, gt=0, description="tokens of a text; if not set, the texts that the result is evaluated on"
+        None, gt=0, description="tokens of a text; by default the task's own texts, as long as they are"
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from tombola.errors import RecipeError, UnknownName
-from tombola.foundations.settings import Settings
+from tombola.errors import RecipeError, TombolaError, UnknownName
+from tombola.foundations.caching import run_cache
+from tombola.foundations.settings import Settings, complaints
 from tombola.recipe.grid import Cell, expand
+from tombola.recipe.reading import Raw
 from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
 from tombola.tasks import Task
 from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
@@ -31,6 +33,9 @@ class ShareRecipe(Settings):
 
     name: str = Field("share", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")
+    plugins: tuple[str, ...] = Field(
+        (), description="Python files or modules whose methods, losses, tasks … the recipe names"
+    )
     model: str = Field(description="an embedded model, a local folder or a hub id")
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
     seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
@@ -61,9 +66,12 @@ class ShareRecipe(Settings):
     @field_validator("tasks")
     @classmethod
     def _distinct(cls, names: list[str]) -> list[str]:
-        tasks = [Task.named(name) for name in names]
+        try:
+            tasks = [Task.named(name) for name in names]
+        except TombolaError as error:
+            raise ValueError(str(error)) from None
         if len({task.name for task in tasks}) < len(tasks):
-            raise ValueError("each task may stand there once")
+            raise ValueError("must be unique")
         for task in tasks:
             if task.kind not in KINDS:
                 raise ValueError(
@@ -94,6 +102,7 @@ class ShareRecipe(Settings):
         own = self.per_task.get(task, OneTask())
         raw = {
             "name": self.name,
+            "plugins": list(self.plugins),
             "model": self.model,
             "task": task,
             "seed": seed,
@@ -102,12 +111,46 @@ class ShareRecipe(Settings):
             "train": {**_said(self.single), **_said(own.single)},
             "search": self.search,
             "draw": {"sparsity": self.sparsity_of(task)},
+            "evaluate": _said(self.evaluate),
             "retrain": None,
         }
         cells = expand(raw)
         if len(cells) > 1:
             raise RecipeError(f"{', '.join(cells[0].axes)}: takes one value here; only `seed` may be a list")
         return cells[0]
+
+
+def check_share(raw: Raw) -> ShareRecipe:
+    """The recipe in a raw mapping, checked for each of its tasks too.
+
+    Raises:
+        RecipeError: With all mistakes.
+    """
+    if "tasks" not in raw:
+        raise RecipeError(
+            "the recipe names no `tasks` to share tickets: give it two or more, or take super_tickets/mtl_quick; "
+            "a recipe of one task goes to `tombola run`"
+        )
+    try:
+        recipe = ShareRecipe.model_validate(raw)
+    except ValidationError as error:
+        single = raw.get("single") or {}
+        found = [
+            complaint
+            for complaint in complaints(error, ShareRecipe, raw)
+            if complaint.path[:1] != ("single",) or complaint.path[1:2] == () or complaint.path[1] in single
+        ]
+        raise RecipeError(*(complaint.sentence() for complaint in found)) from None
+    mistakes: list[str] = []
+    with run_cache():
+        for task in recipe.tasks:
+            try:
+                recipe.for_task(task, recipe.seed[0])
+            except RecipeError as error:
+                mistakes += error.mistakes
+    if mistakes:
+        raise RecipeError(*mistakes)
+    return recipe
 
 
 def _said(settings: Settings) -> dict[str, Any]:

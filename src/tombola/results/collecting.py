@@ -8,10 +8,12 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import describe_machine
 from tombola.foundations.paths import path_part
 from tombola.foundations.versions import versions
+from tombola.masks import MASK, Mask
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.stages.attack import Attacked
+from tombola.pipeline.stages.base import Drawn
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Outcome
@@ -154,12 +156,14 @@ def _write_shared(
 ) -> None:
     own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
     first = own[0][0].cell.recipe
+    trained = store.open(model)
+    masks = {cell.label: cell.mask or _whole(trained, cell.axes["task"]) for _, cell in own}
     info = {
-        "base": {"name": first.model, "fingerprint": next(cell.mask.base for _, cell in own if cell.mask)},
+        "base": {"name": first.model, "fingerprint": next(iter(masks.values())).base},
         "tasks": {
             cell.axes["task"]: {
                 "task": one.cell.recipe.task,
-                "mask": cell.mask.model_dump(mode="json") if cell.mask else None,
+                "mask": masks[cell.label].model_dump(mode="json"),
                 "metrics": _metrics(cell),
             }
             for one, cell in own
@@ -168,7 +172,15 @@ def _write_shared(
         "recipe": {**plan.recipe, "seed": first.seed},
         "provenance": {stage.key: stage.identity() for stage in model.with_inputs()},
     }
-    write_multi_task_ticket(folder, store.open(model), info)
+    write_multi_task_ticket(folder, trained, info)
+
+
+def _whole(trained: Path, task: str) -> Drawn:
+    """The mask of a task that shares everything, as the training of all tasks has kept it."""
+    from tombola.training.multitask.model import open_task, task_folder
+
+    mask = Mask.load(task_folder(trained, task) / MASK)
+    return Drawn.of(mask, open_task(trained, task).num_parameters())
 
 
 def _metrics(cell: CellResult) -> dict[str, dict[str, dict[str, object]]]:

@@ -4,27 +4,39 @@ There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one dr
 `choose` says. A *plan* (`@plan`) composes trainings, searches and draws, as iterative pruning does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
+from tombola.foundations.choices import Choice, tag_of
 from tombola.foundations.registry import Registry
-from tombola.foundations.settings import Settings
-from tombola.masks import Units, UnitsName, draw
+from tombola.masks.names import UnitsName
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from tombola.masks import Base, Mask, Scores
-    from tombola.masks.draw import Scope
+    from tombola.masks import Base, Mask, Scope, Scores, Units
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.search.learned import Learned
 
+searches: Registry[Search] = Registry(
+    "search method",
+    [
+        f"tombola.search.{name}"
+        for name in ("given", "grasp", "importance", "iterative", "learned", "magnitude", "random")
+    ],
+)
 
-class SearchSettings(Settings):
+
+class SearchSettings(Choice):
     """What every search has: its method's name and the units that it ranks."""
+
+    choices: ClassVar = searches
+    tag: ClassVar[str] = "method"
 
     reads_data: ClassVar[bool] = False
     """Whether the scores depend on training data, and so on how it is cut to length."""
@@ -43,8 +55,10 @@ class SearchSettings(Settings):
     )
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
 
-    def units_of(self, model: "PreTrainedModel", base: "Base | None" = None) -> "Units":
+    def units_of(self, model: PreTrainedModel, base: Base | None = None) -> Units:
         """The units of a model that may go."""
+        from tombola.masks import Units
+
         units = Units.of(
             model, self.units, base, classifier=self.classifier, biases=self.biases, layers=self.layers
         )
@@ -68,10 +82,6 @@ class SearchSettings(Settings):
     def starts_at(self) -> float | None:
         """Where it starts in the fine-tuning: a step, a share of its steps, or None for its end."""
         return None
-
-    @model_serializer(mode="wrap")
-    def _with_method(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {"method": self.method, **fields(self)}
 
 
 class ScorerSettings(SearchSettings):
@@ -123,10 +133,10 @@ class Found:
             for the plain fine-tuning.
     """
 
-    mask: "MaskStage"
-    start: "ModelStage[Any] | None" = None
-    head: "ModelStage[Any] | None" = None
-    trained: "ModelStage[Any] | None" = None
+    mask: MaskStage
+    start: ModelStage[Any] | None = None
+    head: ModelStage[Any] | None = None
+    trained: ModelStage[Any] | None = None
 
 
 class StageBuilder(Protocol):
@@ -134,12 +144,12 @@ class StageBuilder(Protocol):
 
     def train(
         self,
-        mask: "MaskStage | None" = None,
-        start: "ModelStage[Any] | None" = None,
-        head: "ModelStage[Any] | None" = None,
+        mask: MaskStage | None = None,
+        start: ModelStage[Any] | None = None,
+        head: ModelStage[Any] | None = None,
         stop_at: float | None = None,
         fresh_head: bool = False,
-    ) -> "ModelStage[Any]":
+    ) -> ModelStage[Any]:
         """Train under `mask`, from the pre-trained weights unless `start` is given.
 
         The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps.
@@ -147,12 +157,12 @@ class StageBuilder(Protocol):
         ...
 
     def learn(
-        self, settings: "Learned", sparsity: float | None, start: "ModelStage[Any] | None" = None
-    ) -> "ScoreStage":
+        self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
+    ) -> ScoreStage:
         """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it."""
         ...
 
-    def score(self, scorer: SearchSettings, of: "ModelStage[Any] | None" = None) -> "ScoreStage":
+    def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> ScoreStage:
         """Score the units of a model (`of`, or the pre-trained one), for draws at any sparsity."""
         ...
 
@@ -160,14 +170,14 @@ class StageBuilder(Protocol):
         self,
         scorer: SearchSettings,
         sparsity: float,
-        of: "ModelStage[Any] | None" = None,
-        within: "MaskStage | None" = None,
-        scores: "ScoreStage | None" = None,
-    ) -> "MaskStage":
+        of: ModelStage[Any] | None = None,
+        within: MaskStage | None = None,
+        scores: ScoreStage | None = None,
+    ) -> MaskStage:
         """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
         ...
 
-    def given(self, masks: Sequence[str], combine: Literal["union", "intersection"]) -> "MaskStage":
+    def given(self, masks: Sequence[str], combine: Literal["union", "intersection"]) -> MaskStage:
         """Masks from files, combined."""
         ...
 
@@ -177,8 +187,10 @@ Choose = Callable[[Any, "Scores", float, "Scope", "Mask | None"], "Mask"]
 Plan = Callable[[Any, StageBuilder, float], Found]
 
 
-def lowest(settings: Any, scores: "Scores", sparsity: float, scope: "Scope", within: "Mask | None") -> "Mask":
+def lowest(settings: Any, scores: Scores, sparsity: float, scope: Scope, within: Mask | None) -> Mask:
     """The usual choice: the lowest scores go."""
+    from tombola.masks import draw
+
     return draw(scores, sparsity=sparsity, scope=scope, within=within)
 
 
@@ -193,9 +205,6 @@ class Search:
     choose: Choose = lowest
 
 
-searches: Registry[Search] = Registry("search method")
-
-
 def scorer(settings: type[SearchSettings], choose: Choose = lowest) -> Callable[[Scorer], Scorer]:
     """Register a function that scores units; its tickets are drawn once from the model it names as `start`.
 
@@ -203,9 +212,7 @@ def scorer(settings: type[SearchSettings], choose: Choose = lowest) -> Callable[
     """
 
     def register(function: Scorer) -> Scorer:
-        searches(_name(settings), function.__module__)(
-            Search(settings, _draw_once, function, about(function), choose)
-        )
+        searches(tag_of(settings))(Search(settings, _draw_once, function, about(function), choose))
         return function
 
     return register
@@ -215,7 +222,7 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
     """Register a function that composes trainings and draws."""
 
     def register(function: Plan) -> Plan:
-        searches(_name(settings), function.__module__)(Search(settings, function, None, about(function)))
+        searches(tag_of(settings))(Search(settings, function, None, about(function)))
         return function
 
     return register
@@ -229,13 +236,6 @@ def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
     return Found(builder.draw(settings, sparsity, scores=builder.score(shared, of)), trained=of)
 
 
-def _name(settings: type[SearchSettings]) -> str:
-    return str(settings.model_fields["method"].default)
-
-
 def about(function: Callable[..., Any]) -> str:
     """The first line of what a function's author says of it."""
     return (function.__doc__ or "").strip().splitlines()[0]
-
-
-from tombola.search import given, grasp, importance, iterative, learned, magnitude, random  # noqa: E402, F401  (the registry's lines)

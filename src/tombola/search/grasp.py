@@ -1,16 +1,22 @@
 """GraSP: keep the gradient's flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
 from pydantic import Field
 
-from tombola.masks import Scores, Units
+from tombola.foundations.lazy import lazy_module
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence, ScorerSettings, scorer
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
+
+    from tombola.masks import Scores, Units
+else:
+    torch = lazy_module("torch")
 
 
 class Grasp(ScorerSettings):
@@ -23,12 +29,14 @@ class Grasp(ScorerSettings):
 
 
 @scorer(Grasp)
-def grasp(settings: Grasp, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
+def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove the weights whose loss hurts the gradient's flow least: the highest −θ·(Hg).
 
     g is the gradient summed over a few batches, H the Hessian of the same loss; the product Hg comes from
     differentiating g·stop(g), batch by batch, so that the graph of one batch alone is held in memory.
     """
+    from tombola.masks import Scores
+
     weights = units.matrices(model)
     parameters = list(weights.values())
     model.eval()
@@ -51,5 +59,5 @@ def grasp(settings: Grasp, model: "PreTrainedModel", units: Units, evidence: Evi
     return Scores.total(units, values)
 
 
-def _loss(model: "PreTrainedModel", batch: dict[str, torch.Tensor]) -> torch.Tensor:
+def _loss(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return CrossEntropy().loss(model, batch)

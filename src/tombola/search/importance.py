@@ -1,24 +1,32 @@
 """Structured importance: heads, FFNs and neurons by how much the loss hangs on them. (Super Tickets, section 3)"""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import AfterValidator, Field
-from torch import Tensor, nn
 
 from tombola.errors import RecipeError
-from tombola.masks import Group, Mask, Scope, Scores, Units, UnitsName, draw
+from tombola.foundations.lazy import lazy_module
+from tombola.masks.names import Scope, UnitsName
 from tombola.objectives import Batch
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Evidence, ScorerSettings, scorer
 from tombola.search.random import Random, random
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
     from transformers import PreTrainedModel
+
+    from tombola import masks
+    from tombola.masks import Group, Mask, Scores, Units
+else:
+    torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
 
 KINDS = ("head", "ffn", "neuron")
 
@@ -65,25 +73,25 @@ def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, 
         raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
     sign = -1.0 if settings.order == "losing" else 1.0
     kinds = scores.units.granularity.split("+")
-    masks = []
+    drawn = []
     for kind in kinds:
-        units = Units.from_layout(scores.units.layout, kind, scores.units.base)
-        ranked = Scores(units, {name: sign * scores[name] for name in units.by_name})
+        units = masks.Units.from_layout(scores.units.layout, kind, scores.units.base)
+        ranked = masks.Scores(units, {name: sign * scores[name] for name in units.by_name})
         protected = _protected(ranked, settings.min_heads if kind == "head" else 0)
         share = sparsity if kind == "head" or len(kinds) == 1 else sparsity * settings.ffn_ratio
-        masks.append(
-            draw(
+        drawn.append(
+            masks.draw(
                 ranked,
                 remove=min(whole_units(share, units.count), protected.removed),
-                within=Mask(units, within.bits) if within is not None else None,
+                within=masks.Mask(units, within.bits) if within is not None else None,
                 protect=protected,
             )
         )
-    return reduce(Mask.join, masks)
+    return reduce(masks.Mask.join, drawn)
 
 
 @scorer(Importance, choose=choose)
-def importance(settings: Importance, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
+def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove heads, FFNs or neurons whose contribution the loss is least sensitive to.
 
     A unit's importance is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L, averaged
@@ -117,7 +125,9 @@ def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
     def norm(group: Group) -> Tensor:
         return over_layers if group.kind == "ffn" and over_layers is not None else values[group.name].norm()
 
-    return Scores(units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups})
+    return masks.Scores(
+        units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups}
+    )
 
 
 def _protected(scores: Scores, count: int) -> Mask:
@@ -126,11 +136,11 @@ def _protected(scores: Scores, count: int) -> Mask:
     for name, values in scores.items():
         kept[name] = torch.zeros(values.shape, dtype=torch.bool)
         kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
-    return Mask.from_bools(scores.units, kept)
+    return masks.Mask.from_bools(scores.units, kept)
 
 
 def _of_batch(
-    model: "PreTrainedModel", batch: Batch, units: Units, contributions: dict[str, Tensor]
+    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, Tensor]
 ) -> dict[str, Tensor]:
     """Each unit's sum over the real tokens of one batch."""
     loss = CrossEntropy().loss(model, batch)
@@ -147,7 +157,7 @@ def _of_batch(
 
 
 @contextmanager
-def _frozen(model: "PreTrainedModel") -> Iterator[None]:
+def _frozen(model: PreTrainedModel) -> Iterator[None]:
     """No parameter asks for a gradient, so that none is computed."""
     asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
@@ -160,7 +170,7 @@ def _frozen(model: "PreTrainedModel") -> Iterator[None]:
 
 
 @contextmanager
-def _contributions(model: "PreTrainedModel", units: Units) -> Iterator[dict[str, Tensor]]:
+def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, Tensor]]:
     """What each group's units add to the forward pass that went last, by group; the first of them starts the graph."""
     seen: dict[str, Tensor] = {}
 

@@ -4,33 +4,18 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tombola.gates import L0, AnyBudget, AnyGate, Bernoulli, Budget, Exact, HardConcrete, Sign, Threshold
+from tombola.gates import Budget, Gate, HardConcrete
 from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
-
-_PUBLISHED = {
-    gate.model_fields["kind"].default: gate.published for gate in (HardConcrete, Threshold, Sign, Bernoulli)
-}
-
-
-class ScoreTraining(TrainSettings):
-    """How scores are trained. How they are optimised is as published for their gate, unless it is said.
-
-    What is as published is written out all the same: it depends on the gate, and may not be taken for a default.
-    """
-
-    @model_serializer(mode="wrap")
-    def _with_the_published(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {**{name: getattr(self, name) for name in HardConcrete.published}, **fields(self)}
 
 
 class Learned(SearchSettings):
     """Settings of a learned mask: any gate, any budget, any units, any loss, from any weights."""
 
     method: Literal["learned"] = "learned"
-    gate: AnyGate = Field(HardConcrete(), description="how a score becomes a factor of its weights")
-    budget: AnyBudget | None = Field(
+    gate: Gate = Field(HardConcrete(), description="how a score becomes a factor of its weights")
+    budget: Budget | None = Field(
         None, description="what shuts gates; else an exact count for threshold gates, an L0 term for others"
     )
     start: Literal["pretrained", "finetuned"] = Field(
@@ -43,15 +28,26 @@ class Learned(SearchSettings):
     mix: tuple[Mixed, ...] = Field(
         (), description="other data that the search alone sees, e.g. {on: hans/train}"
     )
-    train: ScoreTraining = Field(ScoreTraining(), description="how the scores are trained")
+    sample: Literal["pass", "step"] = Field(
+        "pass",
+        description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
+        "an adversary average the noise; or once for an optimizer step",
+    )
+    train: TrainSettings = Field(
+        TrainSettings(),
+        description="how the scores are trained; what is not set is as published for the gate",
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _optimised_as_published(cls, raw: Any) -> Any:
-        gate, train = raw.get("gate", {}), raw.get("train") or {}
-        kind = gate.get("kind") if isinstance(gate, dict) and gate else getattr(gate, "kind", "hard_concrete")
-        if isinstance(train, dict) and kind in _PUBLISHED:
-            return {**raw, "train": {**_PUBLISHED[kind], **train}}
+        gate, train = raw.get("gate"), raw.get("train") or {}
+        if gate is None:
+            chosen: Any = HardConcrete
+        else:
+            chosen = gate if isinstance(gate, Gate) else Gate.meant_by(gate)
+        if isinstance(train, dict) and chosen is not None:
+            return {**raw, "train": {**chosen.published, **train}}
         return raw
 
     @model_validator(mode="after")
@@ -75,11 +71,20 @@ class Learned(SearchSettings):
     @property
     def effective_budget(self) -> Budget:
         """The budget, or the one that the gate was published with."""
-        return self.budget or (Exact() if isinstance(self.gate, Threshold) else L0())
+        return self.budget or Budget(kind=self.gate.usual_budget)
 
     def canonical(self) -> dict[str, Any]:
         """What enters a stage's hash, without what does not change the training's result."""
-        return {**super().canonical(), "train": self.train.canonical()}
+        return {**super().canonical(), "train": {**self._published(), **self.train.canonical()}}
+
+    @model_serializer(mode="wrap")
+    def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Also what is as published: it depends on the gate, and may not be taken for a default."""
+        written = {"method": self.method, **fields(self)}
+        return {**written, "train": {**self._published(), **written.get("train", {})}}
+
+    def _published(self) -> dict[str, Any]:
+        return {name: getattr(self.train, name) for name in self.gate.published}
 
 
 @plan(Learned)

@@ -1,12 +1,15 @@
 """One-shot magnitude pruning: the smallest weights of the starting model go. (BERT-Tickets, section 3)"""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Literal
 
-from tombola.masks import Scores, Units
 from tombola.search import Evidence, ScorerSettings, scorer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from tombola.masks import Scores, Units
 
 
 class Magnitude(ScorerSettings):
@@ -16,6 +19,8 @@ class Magnitude(ScorerSettings):
 
 
 @scorer(Magnitude)
-def magnitude(settings: Magnitude, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
+def magnitude(settings: Magnitude, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove the smallest weights (structured units: the smallest mean absolute weight)."""
+    from tombola.masks import Scores
+
     return Scores.magnitude(units, model)

@@ -1,14 +1,15 @@
 """Random pruning: the control that any search must beat."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Literal
 
-import torch
-
-from tombola.masks import Scores, Units
 from tombola.search import Evidence, ScorerSettings, scorer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from tombola.masks import Scores, Units
 
 
 class Random(ScorerSettings):
@@ -18,7 +19,11 @@ class Random(ScorerSettings):
 
 
 @scorer(Random)
-def random(settings: Random, model: "PreTrainedModel", units: Units, evidence: Evidence) -> Scores:
+def random(settings: Random, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove units uniformly at random, without replacement, at the exact rate."""
+    import torch
+
+    from tombola.masks import Scores
+
     generator = torch.Generator().manual_seed(evidence.seed)
     return Scores(units, {group.name: torch.rand(group.shape, generator=generator) for group in units.groups})

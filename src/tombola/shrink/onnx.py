@@ -64,8 +64,8 @@ class Export(BaseModel):
         max_difference: The largest difference of an output on these.
         texts: What the models were timed on, and the quantised one compared on.
         speedup: How many times faster onnxruntime is than PyTorch in the same process, by batch size.
-        metric: The task's headline metric, where the task is known and has labels.
-        score: The score of the original in it, on the texts.
+        metric: The task's headline metric, if an int8 version was compared on texts that have labels.
+        score: The score of the original in it.
         int8: The quantised model.
     """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from tombola.foundations.plugins import loaded_plugins, plugins_of
+from tombola.foundations.plugins import plugins_of
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import Settings
 
@@ -106,10 +106,8 @@ class Stage(ABC, Generic[T]):
             "inputs": {name: stage.key for name, stage in self.inputs.items()},
             "refs": {name: reference.fingerprint for name, reference in self.references.items()},
         }
-        if not loaded_plugins():
-            return identity
         plugins = plugins_of([getattr(self, field.name) for field in fields(self)], *self.plugged())
-        return {**identity, "plugins": plugins} if plugins else identity
+        return {**identity, "plugins": list(plugins)} if plugins else identity
 
     def plugged(self) -> Iterable[object]:
         """Further objects whose code decides the result, where a plugin may have defined them."""

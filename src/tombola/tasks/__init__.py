@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tombola.foundations.lazy import lazily
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
-from tombola.tasks.task import HOLDOUT, Task, task_names, validate
+from tombola.tasks.task import HOLDOUT, Task, register_task, task_names
 
 if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens
@@ -39,8 +39,8 @@ __all__ = [
     "encode",
     "fitting_length",
     "position_limit",
+    "register_task",
     "task_names",
-    "validate",
 ]
 
 __getattr__ = lazily(__name__, _HOME)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import DataError
+from tombola.tasks.definition import IGNORED
 from tombola.tasks.encoding import CHUNK, Collate, Encoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.split import Split
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 RATE = 0.15  # of the tokens are to be predicted: of these 80 % are masked, 10 % another word, 10 % left
-IGNORED = -100
 
 
 @dataclass(frozen=True, eq=False)

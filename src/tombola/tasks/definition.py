@@ -6,24 +6,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 Kind = Literal["classification", "regression", "question-answering", "masked-lm"]
-MetricName = Literal[
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "weighted_f1",
-    "mcc",
-    "pearson",
-    "spearman",
-    "exact_match",
-    "squad_f1",
-    "masked_accuracy",
-]
-METRICS: dict[Kind, set[MetricName]] = {
-    "classification": {"accuracy", "f1", "macro_f1", "weighted_f1", "mcc"},
-    "regression": {"pearson", "spearman"},
-    "question-answering": {"exact_match", "squad_f1"},
-    "masked-lm": {"masked_accuracy"},
-}
+IGNORED = -100
+"""The label of a token that is not to be predicted."""
+
 COLUMNS: dict[Kind, list[int]] = {
     "classification": [1, 2],
     "regression": [1, 2],

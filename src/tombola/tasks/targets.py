@@ -39,5 +39,7 @@ def find_target(on: str, task: str) -> tuple[str, str]:
             f"{own.kind} alone"
         )
     if slash:
+        if split not in other.split_names():
+            raise UnknownName(f"split of {other.name}", split, other.split_names())
         return name, split
     return on, "validation" if "validation" in other.split_names() else other.split_names()[-1]

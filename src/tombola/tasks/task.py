@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from pydantic import PrivateAttr, model_validator
+from pydantic import PrivateAttr, field_validator, model_validator
 
-from tombola.errors import RecipeError, UnknownName
+from tombola.errors import PluginError, RecipeError, UnknownName
+from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.tasks.definition import (
     COLUMNS,
-    METRICS,
     Companions,
     Definition,
     Holdout,
     Kind,
-    MetricName,
     Names,
     Source,
 )
+from tombola.tasks.metrics import metrics, metrics_for
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
 
@@ -40,7 +40,7 @@ class Task(Definition):
     text: Names
     labels: list[str] | None = None
     unanswerable: bool = False  # some questions have no answer in their context (SQuAD 2.0)
-    metrics: list[MetricName]
+    metrics: list[str]
     attackable: list[str] = []  # columns an attack may change; all of `text` unless said
     keep: list[str] = []  # further columns to carry along in a split
     groups: list[
@@ -54,6 +54,16 @@ class Task(Definition):
     citation: str = ""
 
     _directory: Path = PrivateAttr(default=DEFINITIONS)
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        if not names:
+            raise ValueError("takes one metric or more; the first is the headline")
+        for name in names:
+            if name not in metrics:
+                raise ValueError(str(UnknownName("metric", name, metrics)))
+        return names
 
     @model_validator(mode="before")
     @classmethod
@@ -74,18 +84,25 @@ class Task(Definition):
             raise ValueError("labels: a classification task lists two or more, any other none")
         if len({label.casefold() for label in classes}) != len(classes):
             raise ValueError("labels: each may stand there once")
-        if not self.metrics or not set(self.metrics) <= METRICS[self.kind]:
-            raise ValueError(
-                f"metrics: those of a {self.kind} task are {', '.join(sorted(METRICS[self.kind]))}"
-            )
+        for name in self.metrics:
+            if self.kind not in metrics[name].kinds:
+                raise ValueError(
+                    f"metrics: {name} is not for a {self.kind} task; use {', '.join(metrics_for(self.kind))}"
+                )
+            if metrics[name].labels not in (None, len(classes)):
+                others = [
+                    one for one in metrics_for(self.kind) if metrics[one].labels in (None, len(classes))
+                ]
+                raise ValueError(
+                    f"metrics: {name} is for {metrics[name].labels} labels, and these are {len(classes)}; "
+                    f"use {', '.join(others)}"
+                )
         if (self.groups or self.merge) and not classes:
             raise ValueError("groups, merge: are for classification tasks")
         if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
             raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":
             raise ValueError("unanswerable: is for question-answering tasks")
-        if "f1" in self.metrics and len(classes) != 2:
-            raise ValueError("metrics: f1 is for two labels; use macro_f1 or weighted_f1")
         if not set(self.attackable) <= set(self.text):
             raise ValueError(f"attackable: takes columns of `text` ({', '.join(self.text)})")
         for layout in self.source.layouts:
@@ -102,9 +119,11 @@ class Task(Definition):
 
     @classmethod
     def named(cls, name: str) -> "Task":
-        """A task that ships with the package, or the one in a YAML file when `name` is the path of such a file."""
+        """A task of the package or of a plugin, or the one in a YAML file when `name` is the path of such a file."""
         if name.endswith((".yaml", ".yml")):
             return cls.from_file(Path(name))
+        if name in _registered:
+            return cls.from_file(_registered[name])
         if name not in task_names():
             raise UnknownName("task", name, task_names())
         return cls.from_file(DEFINITIONS / f"{name}.yaml")
@@ -124,7 +143,7 @@ class Task(Definition):
         return task
 
     @property
-    def headline(self) -> MetricName:
+    def headline(self) -> str:
         """The metric that tickets are chosen and compared by."""
         return self.metrics[0]
 
@@ -178,15 +197,27 @@ class Task(Definition):
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
 
 
+_registered: Registry[Path] = Registry("task")
+"""The files of tasks from outside the package that have a name."""
+
+
 def task_names() -> list[str]:
-    """The tasks that ship with the package."""
-    return sorted(path.stem for path in DEFINITIONS.glob("*.yaml"))
+    """The tasks of the package, and those that were registered."""
+    return sorted([*(path.stem for path in DEFINITIONS.glob("*.yaml")), *_registered])
 
 
-def validate(path: str | Path, folder: Path | str | None = None) -> dict[str, int]:
-    """Check a task file and every row of its data; the number of examples in each split."""
+def register_task(path: str | Path) -> Task:
+    """Give a task file a name in recipes: the task's own.
+
+    Args:
+        path: The task's YAML file. Data files that it names without a `folder` are found beside it.
+    """
+    path = Path(path).resolve()
     task = Task.from_file(path)
-    return {name: len(task.load(name, folder)) for name in task.split_names()}
+    if task.name in task_names():
+        raise PluginError(f"task {task.name!r} exists already: choose another name")
+    _registered(task.name)(path)
+    return task
 
 
 def _part(text: tuple[str, ...], parts: dict[str, float], whole: str) -> str:

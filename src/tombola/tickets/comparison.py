@@ -8,7 +8,9 @@ from functools import reduce
 from operator import and_, or_
 from pathlib import Path
 
+from tombola.errors import TombolaError
 from tombola.masks import MASK, Mask
+from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
 from tombola.tickets.ticket import Ticket
 
 
@@ -19,9 +21,14 @@ class Comparison:
     masks: dict[str, Mask]
 
     @classmethod
-    def of(cls, sources: Iterable[str | Path]) -> Comparison:
-        """Open tickets or mask files."""
-        return cls({str(source): open_mask(source) for source in sources})
+    def of(cls, sources: Iterable[str | Path], task: str | None = None) -> Comparison:
+        """Open tickets or mask files.
+
+        Args:
+            sources: Tickets, multi-task tickets or mask files.
+            task: The task of multi-task tickets; by default the masks of all of their tasks are opened.
+        """
+        return cls({name: mask for source in sources for name, mask in open_masks(source, task).items()})
 
     def overlaps(self) -> list[list[float]]:
         """The Jaccard overlap of the kept weights of every two masks."""
@@ -37,11 +44,15 @@ class Comparison:
         return reduce(and_, self.masks.values())
 
 
-def open_mask(what: str | Path) -> Mask:
-    """The mask of a ticket, or a mask file itself."""
-    path = Path(what)
-    if path.is_file():
-        return Mask.load(path)
-    if (path / MASK).is_file():
-        return Mask.load(path / MASK)
-    return Ticket.from_pretrained(what).mask
+def open_masks(source: str | Path, task: str | None = None) -> dict[str, Mask]:
+    """The mask of a ticket or of a mask file, or those of a multi-task ticket, by name."""
+    path = Path(source)
+    if is_multi_task(path):
+        ticket = MultiTaskTicket.from_pretrained(path)
+        tasks = ticket.tasks if task is None else [require_task(ticket, task)]
+        return {f"{source}: {name}": ticket.mask(name) for name in tasks}
+    if task is not None:
+        raise TombolaError(f"{source} is not a ticket of several tasks: leave out --task")
+    if path.is_file() or (path / MASK).is_file():
+        return {str(source): Mask.load(path if path.is_file() else path / MASK)}
+    return {str(source): Ticket.from_pretrained(source).mask}

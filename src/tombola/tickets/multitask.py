@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tombola.errors import TombolaError
+from tombola.errors import TombolaError, UnknownName
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -89,22 +89,36 @@ class MultiTaskTicket:
             return write_ticket(folder, Path(temporary), Path(temporary), info)
 
 
+def is_multi_task(folder: Path) -> bool:
+    """Whether a folder is a multi-task ticket."""
+    return (folder / SHARE).is_file()
+
+
+def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
+    """The task, if it is one of the ticket's; else an error that names those."""
+    if task is None:
+        tasks = ", ".join(ticket.tasks)
+        raise TombolaError(f"{ticket.folder} is a ticket of several tasks: pass --task, one of {tasks}")
+    if task not in ticket.tasks:
+        raise UnknownName("task", task, ticket.tasks, where=str(ticket.folder))
+    return task
+
+
 @contextmanager
 def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
     """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket."""
-    shared = (folder / SHARE).is_file()
-    if task is None:
-        if shared:
-            tasks = ", ".join(MultiTaskTicket.from_pretrained(folder).tasks)
-            raise TombolaError(f"{folder} is a ticket of several tasks: say which with --task ({tasks})")
-        if not (folder / MASK).is_file():
-            raise TombolaError(
-                f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
-            )
-        yield folder
+    if is_multi_task(folder):
+        ticket = MultiTaskTicket.from_pretrained(folder)
+        with TemporaryDirectory() as temporary:
+            yield ticket.cut(require_task(ticket, task), Path(temporary) / "ticket").folder
         return
-    with TemporaryDirectory() as temporary:
-        yield MultiTaskTicket.from_pretrained(folder).cut(task, Path(temporary) / "ticket").folder
+    if not (folder / MASK).is_file():
+        raise TombolaError(
+            f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
+        )
+    if task is not None:
+        raise TombolaError(f"{folder} is not a ticket of several tasks: leave out --task")
+    yield folder
 
 
 def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:

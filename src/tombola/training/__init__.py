@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from tombola.training.keep_mask import KeepMask
     from tombola.training.log import TrainLog
     from tombola.training.run import train
-    from tombola.training.seeding import fresh_head, seeded
+    from tombola.training.seeding import seeded
     from tombola.training.settings import TrainSettings
 
 _HOME = {
     "KeepMask": "keep_mask",
     "TrainLog": "log",
     "TrainSettings": "settings",
-    "fresh_head": "seeding",
     "seeded": "seeding",
     "train": "run",
 }
@@ -27,7 +26,6 @@ __all__ = [
     "KeepMask",
     "TrainLog",
     "TrainSettings",
-    "fresh_head",
     "seeded",
     "train",
 ]

@@ -55,6 +55,7 @@ class Checkpoints:
         trainer_state: TrainerState,
         rng: list[dict[str, Any]],
         seconds: float,
+        scaler: dict[str, Any] | None = None,
     ) -> Path:
         """Write a checkpoint, then remove the ones before it."""
         older = self._complete()
@@ -62,12 +63,12 @@ class Checkpoints:
         partial = self.folder / f"partial-{final.name}"
         shutil.rmtree(partial, ignore_errors=True)
         tensors, scalars = _split(optimizer.state_dict())
-        state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "rng": rng}
+        state = {"run": self.run, "optimizer": scalars, "scheduler": scheduler.state_dict(), "scaler": scaler}
         try:
             partial.mkdir(parents=True)
             save_model(model, str(partial / MODEL))
             save_file(tensors, partial / OPTIMIZER)
-            (partial / STATE).write_text(json.dumps({**state, "seconds": seconds}))
+            (partial / STATE).write_text(json.dumps({**state, "rng": rng, "seconds": seconds}))
             trainer_state.save_to_json(str(partial / TRAINER_STATE))
             for path in (*partial.iterdir(), partial):
                 _flush(path)
@@ -113,6 +114,12 @@ def saved_rng(checkpoint: Path, process: int) -> dict[str, Any]:
     """The state that the generators of a process had."""
     states: list[dict[str, Any]] = _read_json(checkpoint / STATE)["rng"]
     return states[process]
+
+
+def saved_scaler(checkpoint: Path) -> dict[str, Any]:
+    """The state of the run's gradient scaler."""
+    state: dict[str, Any] = _read_json(checkpoint / STATE)["scaler"]
+    return state
 
 
 def saved_seconds(checkpoint: Path) -> float:

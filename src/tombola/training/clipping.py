@@ -1,4 +1,4 @@
-"""Clipping gradients by their norm."""
+"""Clipping gradients by their norm: of all of them together, or of each tensor by itself."""
 
 from collections.abc import Iterable
 
@@ -22,3 +22,18 @@ def clip(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
     if norm + SLACK > longest:
         clip_grads_with_norm_(clipped, longest, norm)
     return norm
+
+
+@torch.no_grad()
+def clip_each(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
+    """Scale every gradient down by itself, as `clip_grad_norm_` of one tensor does; returns the norm of all before.
+
+    A tensor with small gradients then keeps its own, however large those of the others are.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if not gradients:
+        return torch.zeros(())
+    norms = torch._foreach_norm(gradients)
+    factors = [torch.clamp(longest / (norm + SLACK), max=1.0) for norm in norms]
+    torch._foreach_mul_(gradients, factors)
+    return torch.linalg.vector_norm(torch.stack(list(norms)))

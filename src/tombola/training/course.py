@@ -1,8 +1,9 @@
 """What happens between the steps of a run: its batches, its watchers, its checkpoints and its end."""
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from accelerate.utils import broadcast_object_list
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -16,28 +17,48 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, dict[str, float]], None]
 """Called after each step with the step, the number of steps, and the newest loss, learning rate and epoch."""
 
-EpochHook = Callable[[int, PreTrainedModel], None]
-"""Called after each whole epoch with its number, from 1, and the model in evaluation mode."""
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A look at the model while it trains: keep it, score it, draw a curve.
+
+    The main process calls it; other processes wait. It finds the model in evaluation mode and draws no random
+    numbers from the run, so that weights are bit-equal with it and without. A run that was killed and resumed may
+    call it a second time for a step, but leaves none out.
+
+    Attributes:
+        on_evaluate: Called with the number of optimizer steps taken, and the model.
+        every: `epoch`: after each whole epoch; else after every so many optimizer steps.
+    """
+
+    on_evaluate: Callable[[int, PreTrainedModel], None]
+    every: int | Literal["epoch"] = "epoch"
+
+    def due(self, state: TrainerState) -> bool:
+        """Whether it is called after this step."""
+        if self.every == "epoch":
+            return float(state.epoch).is_integer()
+        return state.global_step % self.every == 0
 
 
 class Course(TrainerCallback):
-    """Steers one run. What watches it (`progress`, `on_epoch`) draws no random numbers from it."""
+    """Steers one run. What watches it (`progress`, `evaluations`) draws no random numbers from it."""
 
     def __init__(
         self,
         batches: ShuffledBatches,
         collate: "Collate",
         checkpoint_minutes: float,
-        stop_at: float | None = None,
+        end: int,
         progress: Progress | None = None,
-        on_epoch: EpochHook | None = None,
+        evaluations: Sequence[Evaluation] = (),
     ) -> None:
         self.batches = batches
         self.collate = collate
         self.checkpoint_seconds = 60 * checkpoint_minutes
-        self.stop_at = stop_at
+        self.end = end
         self.progress = progress
-        self.on_epoch = on_epoch
+        self.evaluations = evaluations
         self._saved = time.monotonic()
 
     def on_epoch_begin(
@@ -50,18 +71,18 @@ class Course(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        """Stop, log and save in time. The epoch's hook comes before a checkpoint, so that none is skipped."""
-        end = min(self.stop_at or state.max_steps, state.max_steps)
-        control.should_training_stop |= state.global_step >= end
+        """Stop, log and save in time. Evaluations come before a checkpoint, so that none is skipped."""
+        control.should_training_stop |= state.global_step >= self.end
         control.should_log |= control.should_training_stop
-        if self.on_epoch is not None and float(state.epoch).is_integer():
-            kwargs["model"].eval()
-            with undisturbed():
-                self.on_epoch(int(state.epoch), kwargs["model"])
+        for evaluation in self.evaluations if state.is_world_process_zero else ():
+            if evaluation.due(state):
+                kwargs["model"].eval()
+                with undisturbed():
+                    evaluation.on_evaluate(state.global_step, kwargs["model"])
         if self.progress is not None and state.is_world_process_zero:
             newest = state.log_history[-1] if state.log_history else {}
             figures = {name: newest[name] for name in ("loss", "learning_rate") if name in newest}
-            self.progress(state.global_step, end, {"epoch": state.epoch, **figures})
+            self.progress(state.global_step, self.end, {"epoch": state.epoch, **figures})
         # Only where the loss is logged too: the sum since the last point of the curve is not saved.
         if control.should_log and not control.should_training_stop:
             control.should_save |= self._due()

@@ -1,19 +1,32 @@
-"""Setting every dropout probability of a model for the length of a run."""
+"""Setting the dropout probabilities of a model, or of its head alone, for the length of a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from transformers import PreTrainedModel
+
+from tombola.errors import TombolaError
 
 _PROBABILITIES = ("attention_dropout",)
 """Attributes in which attention layers keep a probability for a functional dropout."""
 
 
 @contextmanager
-def dropout_of(model: nn.Module, probability: float | None) -> Iterator[None]:
-    """Inside, all dropout has this probability (None: the model's own); outside, nothing has changed.
+def dropout_of(
+    model: PreTrainedModel, probability: float | None, head: float | None = None
+) -> Iterator[None]:
+    """Inside, all dropout has this probability; outside, nothing has changed.
 
     Layers that left a dropout out because its configured probability was 0 get one.
+
+    Args:
+        model: The model, or several over one encoder.
+        probability: Of every dropout; None leaves the model's own.
+        head: Of those in the task head alone; None treats them like the others.
+
+    Raises:
+        TombolaError: If `head` is given and the head has no dropout.
     """
     restore: list[tuple[nn.Module, str, object]] = []
 
@@ -21,18 +34,34 @@ def dropout_of(model: nn.Module, probability: float | None) -> Iterator[None]:
         restore.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
 
-    if probability is not None:
-        for module in list(model.modules()):
+    def set_all(modules: list[nn.Module], value: float) -> None:
+        for module in modules:
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.Identity) and "drop" in name:
-                    put(module, name, nn.Dropout(probability))
+                    put(module, name, nn.Dropout(value))
             if isinstance(module, nn.Dropout):
-                put(module, "p", probability)
+                put(module, "p", value)
             for name in _PROBABILITIES:
                 if isinstance(vars(module).get(name), float):
-                    put(module, name, probability)
+                    put(module, name, value)
+
     try:
+        if probability is not None:
+            set_all(list(model.modules()), probability)
+        if head is not None:
+            before = len(restore)
+            set_all(_head_modules(model), head)
+            if len(restore) == before:
+                raise TombolaError(
+                    f"head_dropout: the head of {type(model).__name__} has no dropout: leave it out, or set dropout"
+                )
         yield
     finally:
         for owner, name, value in reversed(restore):
             setattr(owner, name, value)
+
+
+def _head_modules(model: PreTrainedModel) -> list[nn.Module]:
+    """All modules that are not the encoder, nor part of it."""
+    encoder = set(model.base_model.modules())
+    return [module for module in model.modules() if module not in encoder]

@@ -1,35 +1,30 @@
 """One search for a mask: the scores of gates are trained on a task, the model's weights are not."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer_callback import PrinterCallback
 
 from tombola.foundations.hardware import Precision
-from tombola.foundations.quiet import quiet
 from tombola.gates import Gating
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
-from tombola.training.batches import ShuffledBatches
-from tombola.training.checkpoints import Checkpoints, restore_model, saved_seconds, step_of
-from tombola.training.clipping import clip
-from tombola.training.course import Course, Progress
-from tombola.training.dropout import dropout_of
-from tombola.training.log import TrainLog, curve, logging_interval
+from tombola.training.course import Progress
+from tombola.training.log import TrainLog
+from tombola.training.loop import run_loop
 from tombola.training.optimizers import optimizer_of
-from tombola.training.run import arguments_of, identity_of, lent
-from tombola.training.schedule import total_steps
-from tombola.training.seeding import rng_state
 from tombola.training.settings import TrainSettings
 from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
     from tombola.tasks import Collate, Encoded
+
+
+SamplePer = Literal["pass", "step"]
 
 
 class Openness(NamedTuple):
@@ -44,21 +39,43 @@ class GateLog(TrainLog, frozen=True):
 
     sparsities: list[Openness]
 
+    @classmethod
+    def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
+        """The log of a finished search, with the sparsities that were noted beside the losses."""
+        noted = [Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry]
+        return super().of(history, sparsities=noted, **figures)
+
 
 class GateTrainer(ObjectiveTrainer):
     """Trains the scores of gates in place of a model's weights.
 
-    Gates are sampled once for an optimizer step, whatever number of passes and accumulated batches it takes.
-    Only the scores are decayed, clipped, moved and saved: the gradients of gated weights are spent before.
+    Gates are sampled anew for every pass that is differentiated, so that the passes of an adversary and accumulated
+    batches average their noise; or once for an optimizer step. The passes of PGD's ascent, which give the scores no
+    gradient, see the sample of the pass that they lead to. Only the scores are decayed, clipped, moved and saved:
+    the gradients of gated weights are spent before.
     """
 
     def __init__(
-        self, model: PreTrainedModel, args: TrainingArguments, *, gating: Gating, **kwargs: Any
+        self,
+        model: PreTrainedModel,
+        args: TrainingArguments,
+        *,
+        gating: Gating,
+        sample: SamplePer = "pass",
+        **kwargs: Any,
     ) -> None:
         super().__init__(model, args, **kwargs)
         self.gating = gating
         self.gating.hold(model)
-        self._sampled_for = -1
+        self.per_pass = sample == "pass" and gating.gate.noisy
+        self._step = -1
+        self._samples = 0
+        self._stale = True
+
+    @property
+    def trained(self) -> nn.Module:
+        """The scores."""
+        return self.gating
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """The optimizer of the recipe, over the scores."""
@@ -69,39 +86,51 @@ class GateTrainer(ObjectiveTrainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Sample the gates before the step's first batch; turn gradients into those of the scores after its last."""
-        step = self.state.global_step
-        if self._sampled_for != step:
-            self.gating.sample(step)
-            self._sampled_for = step
+        """Sample the gates before the step's first pass; turn gradients into those of the scores after its last."""
+        if self._step != self.state.global_step:
+            self._step, self._samples, self._stale = self.state.global_step, 0, True
+            self.gating.zero_grad()
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
-            self.gating.collect(step / self.state.max_steps)
+            self._average_over_processes()
+            scaler = self.accelerator.scaler
+            scale = scaler.get_scale() if scaler is not None else 1.0
+            self.gating.collect(self._step / self.state.max_steps, scale)
         return loss
 
-    def _clip_grad_norm(self, model: nn.Module) -> Any:
-        self.accelerator.unscale_gradients()
-        return clip(self.gating.parameters(), self.args.max_grad_norm)
+    def backward(self, loss: Tensor) -> None:
+        """Take the gradient of one pass; the next one may have gates of its own."""
+        super().backward(loss)
+        if self.per_pass:
+            self.gating.gather()
+            self._stale = True
 
-    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
-        return super()._get_grad_norm(self.gating, grad_norm)
+    def train(self, *arguments: Any, **options: Any) -> Any:
+        """Train, sampling gates before the passes that need new ones."""
+        hook = self.model.register_forward_pre_hook(self._sample)
+        try:
+            return super().train(*arguments, **options)
+        finally:
+            hook.remove()
+
+    def _sample(self, model: nn.Module, inputs: Any) -> None:
+        if self._stale:
+            self.gating.sample(self._step, self._samples)
+            self._samples, self._stale = self._samples + 1, False
+
+    def _average_over_processes(self) -> None:
+        """Average what was gathered from accumulated batches, whose gradients processes do not exchange."""
+        if self.per_pass and self.args.gradient_accumulation_steps > 1 and self.args.world_size > 1:
+            for score in self.gating.scores:
+                assert score.grad is not None
+                distributed.all_reduce(score.grad)
+                score.grad.div_(self.args.world_size)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Note how many gates are shut beside every loss; the Trainer keeps it over a resumption."""
         if "loss" in logs:
             logs = {**logs, "sparsity": 1.0 - self.gating.openness()}
         super().log(logs, start_time)
-
-    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        rng = gather_object([rng_state()])
-        if self.args.should_save:
-            self.checkpoints.write(
-                self.gating, self.optimizer, self.lr_scheduler, self.state, rng, seconds=self.seconds
-            )
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        restore_model(Path(resume_from_checkpoint), self.gating)
-        self.seconds_before = saved_seconds(Path(resume_from_checkpoint))
 
 
 class _Settle(TrainerCallback):
@@ -126,52 +155,38 @@ def train_gates(
     seed: int,
     precision: Precision,
     folder: Path,
+    sample: SamplePer = "pass",
     objective: Objective | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
 
     The model is left bit for bit as it was. Equal arguments give bit-equal scores on one machine, whether the
-    search was killed in between or not.
+    search was killed in between or not. What is not said here is as in `run_loop`.
+
+    Args:
+        gating: The gates.
+        sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
     """
-    batches = ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
-    run = {**identity_of(settings, data, None), **_gates(gating), "seed": seed, "precision": precision}
-    checkpoints = Checkpoints(folder / "checkpoints", run)
-    resumed = checkpoints.last()
-    course = Course(batches, collate, settings.checkpoint_minutes, progress=progress)
-    with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout):
-        arguments = arguments_of(settings, seed, precision, folder)
-        arguments._n_gpu = min(arguments.n_gpu, 1)
-        arguments.max_steps = total_steps(settings, len(batches), arguments.world_size)
-        arguments.logging_steps = logging_interval(arguments.max_steps)
-        trainer = GateTrainer(
+    try:
+        return run_loop(
             model,
-            arguments,
-            gating=gating,
+            data,
+            settings,
+            collate=collate,
+            seed=seed,
+            precision=precision,
+            folder=folder,
+            trainer=partial(GateTrainer, gating=gating, sample=sample),
             objective=objective or objective_of(settings.loss, settings.adversary, settings.r_drop),
-            batches=batches,
-            checkpoints=checkpoints,
-            train_dataset=data,
-            data_collator=collate,
-            optimizer_cls_and_kwargs=optimizer_of(settings),
-            callbacks=[_Settle(gating), course],
+            optimizer=optimizer_of(settings),
+            identity={**_gates(gating), "sample": sample},
+            log=GateLog,
+            callbacks=[_Settle(gating)],
+            progress=progress,
         )
-        trainer.remove_callback(PrinterCallback)
-        try:
-            trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-        finally:
-            gating.release()
-    history = trainer.state.log_history
-    return GateLog(
-        steps=trainer.state.global_step,
-        epochs=trainer.state.epoch,
-        precision=precision,
-        curve=curve(history),
-        seconds=trainer.seconds,
-        examples_per_second=trainer.examples / (trainer.seconds - trainer.seconds_before),
-        resumed_from=step_of(resumed) if resumed else None,
-        sparsities=[Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry],
-    )
+    finally:
+        gating.release()
 
 
 def _gates(gating: Gating) -> Mapping[str, Any]:

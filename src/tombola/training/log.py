@@ -1,7 +1,7 @@
 """What a training run leaves behind besides the weights."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel
 
@@ -31,16 +31,15 @@ class TrainLog(BaseModel, frozen=True):
     resumed_from: int | None
 
     @classmethod
-    def untrained(cls, precision: Precision) -> "TrainLog":
+    def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
+        """The log of a finished run: its curve from the Trainer's log history, the other fields as given."""
+        return cls(curve=curve(history), **figures)
+
+    @classmethod
+    def untrained(cls, precision: Precision) -> Self:
         """The log of a run that takes no step."""
-        return cls(
-            steps=0,
-            epochs=0,
-            precision=precision,
-            curve=[],
-            seconds=0,
-            examples_per_second=0,
-            resumed_from=None,
+        return cls.of(
+            [], steps=0, epochs=0, precision=precision, seconds=0, examples_per_second=0, resumed_from=None
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import Adamax, AdamW, Optimizer
 
 from tombola.training.settings import TrainSettings
@@ -13,7 +14,13 @@ class AdamaxW(Adamax):
     """Adamax whose weight decay shrinks the weights directly, as Super Tickets has it.
 
     torch's own adds the decay to the gradient, where the infinity norm divides it away or lets it dominate.
+    Without `bias_correction` the step is lr·m/u, as Super Tickets released it: the first moment starts at zero, so
+    the first steps are up to ten times shorter (β₁ = 0.9), a warm-up of its own.
     """
+
+    def __init__(self, params: Any, *, bias_correction: bool = True, **options: Any) -> None:
+        super().__init__(params, **options)
+        self.bias_correction = bias_correction
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -24,9 +31,31 @@ class AdamaxW(Adamax):
             if decay and trained:
                 torch._foreach_mul_(trained, 1 - float(group["lr"]) * decay)
             group["weight_decay"] = 0.0
-        loss = super().step(closure)
+        loss = super().step(closure) if self.bias_correction else self._uncorrected(closure)
         for group, decay in zip(self.param_groups, decays, strict=True):
             group["weight_decay"] = decay
+        return loss
+
+    def _uncorrected(self, closure: Callable[[], float] | None) -> float | None:
+        """m ← β₁m + (1−β₁)g, u ← max(β₂u, |g| + ε), w ← w − lr·m/u."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
+            self._init_group(group, *lists)
+            weights, gradients, means, largest, steps = lists
+            if not weights:
+                continue
+            beta1, beta2 = group["betas"]
+            torch._foreach_add_(steps, 1)
+            torch._foreach_lerp_(means, gradients, 1 - beta1)
+            torch._foreach_mul_(largest, beta2)
+            sizes = torch._foreach_abs(gradients)
+            torch._foreach_add_(sizes, group["eps"])
+            torch._foreach_maximum_(largest, sizes)
+            torch._foreach_addcdiv_(weights, means, largest, -float(group["lr"]))
         return loss
 
 
@@ -35,4 +64,4 @@ def optimizer_of(settings: TrainSettings) -> tuple[type[Optimizer], dict[str, An
     shared = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
     if settings.optimizer == "adamw":
         return AdamW, {**shared, "fused": True}
-    return AdamaxW, {**shared, "foreach": True}
+    return AdamaxW, {**shared, "foreach": True, "bias_correction": settings.bias_correction}

@@ -1,7 +1,8 @@
-"""How many optimizer steps a training takes."""
+"""How many optimizer steps a training takes, and where it may stop."""
 
 import math
 
+from tombola.errors import TombolaError
 from tombola.training.settings import TrainSettings
 
 
@@ -10,3 +11,44 @@ def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> in
     if settings.steps is not None:
         return settings.steps
     return math.ceil(settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate))
+
+
+def last_step(stop_at: float | None, steps: int) -> int:
+    """The step after which a training of so many steps ends: the last one, or `stop_at`.
+
+    Args:
+        stop_at: A step, or a share of all steps if below 1; None trains to the end.
+        steps: Optimizer steps of the whole schedule.
+
+    Raises:
+        TombolaError: If the training is over before it reaches that step.
+    """
+    if stop_at is None:
+        return steps
+    if stop_at <= 0:
+        raise TombolaError(f"stop_at takes a step from 1 on or a share of all, not {stop_at}")
+    if stop_at < 1:
+        return math.ceil(stop_at * steps)
+    if stop_at > steps:
+        raise TombolaError(
+            f"step {stop_at:g} lies beyond the end of the training, which takes {steps} optimizer steps: "
+            "name an earlier step (rewind_step, start_step), or train longer"
+        )
+    return int(stop_at)
+
+
+def check_schedule(settings: TrainSettings, steps: int, stop_at: float | None = None) -> None:
+    """Refuse a warm-up that never ends, and a stop that never comes, in a training of so many steps.
+
+    Call it when the number of steps is known: a plan does so before anything is trained.
+
+    Raises:
+        TombolaError: With both numbers.
+    """
+    if settings.warmup > steps > 0 and settings.warmup >= 1:
+        raise TombolaError(
+            f"warmup: {settings.warmup:g} steps are more than the whole training takes ({steps} optimizer "
+            "steps): shorten the warm-up, give it as a share of all steps (0.1), or train longer"
+        )
+    if steps > 0:
+        last_step(stop_at, steps)

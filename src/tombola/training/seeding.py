@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, set_seed
+from transformers import set_seed
 
 
 def rng_state() -> dict[str, Any]:
@@ -53,17 +53,3 @@ def seeded(seed: int) -> Iterator[None]:
     with undisturbed():
         set_seed(seed)
         yield
-
-
-@torch.no_grad()
-def fresh_head(model: PreTrainedModel, seed: int) -> None:
-    """Initialise the task head anew, in place, from `seed` alone. What is tied to the base model stays."""
-    base = {id(parameter) for parameter in model.base_model.parameters()}
-    with seeded(seed):
-        for module in model.modules():
-            own = list(module.parameters(recurse=False))
-            if not own or any(id(parameter) in base for parameter in own):
-                continue
-            for parameter in own:
-                parameter._is_hf_initialized = False
-            model._init_weights(module)

@@ -5,7 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tombola.foundations.settings import Settings
-from tombola.objectives.settings import Adversary, CrossEntropyLoss, Loss
+from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
 
@@ -27,16 +28,30 @@ class TrainSettings(Settings):
     optimizer: Literal["adamw", "adamax"] = "adamw"
     betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the optimizer's two moments")
     epsilon: float = Field(1e-8, gt=0)
+    bias_correction: bool = Field(
+        True,
+        description="adamax: divide out the first moment's start at zero; false as Super Tickets released",
+    )
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
+    clip_per: Literal["all", "tensor"] = Field(
+        "all", description="the norm of all gradients together, or of each tensor by itself"
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
-    loss: Loss = Field(CrossEntropyLoss(), description="what is minimised on each example")
+    head_dropout: float | None = Field(
+        None, ge=0, lt=1, description="in the task head alone; else as everywhere"
+    )
+    loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
     adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
-    group_by_length: bool = Field(True, description="examples of like length share a batch")
+    group_by_length: bool = Field(
+        True,
+        description="examples of like length share a batch, which pads less; false draws batches uniformly, as the "
+        "published systems do",
+    )
     checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
     report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
 
@@ -47,6 +62,14 @@ class TrainSettings(Settings):
         return TrainSettings.model_construct(
             **{name: getattr(self, name) for name in TrainSettings.model_fields}
         )
+
+    @model_validator(mode="after")
+    def _bias_correction_is_adamax(self) -> Self:
+        if not self.bias_correction and self.optimizer != "adamax":
+            raise ValueError(
+                f"bias_correction: false is for optimizer: adamax; {self.optimizer} always corrects: leave it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:

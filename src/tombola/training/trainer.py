@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from accelerate.utils import gather_object
@@ -18,8 +18,10 @@ from tombola.training.checkpoints import (
     restore_model,
     restore_optimizer,
     saved_rng,
+    saved_scaler,
     saved_seconds,
 )
+from tombola.training.clipping import clip, clip_each
 from tombola.training.seeding import rng_state, set_rng_state
 
 
@@ -37,16 +39,23 @@ class ObjectiveTrainer(Trainer):
         objective: Objective,
         batches: ShuffledBatches,
         checkpoints: Checkpoints,
+        clip_per: Literal["all", "tensor"] = "all",
         **kwargs: Any,
     ) -> None:
         super().__init__(model, args, **kwargs)
         self.objective = objective
         self.batches = batches
         self.checkpoints = checkpoints
+        self.clip = clip if clip_per == "all" else clip_each
         self.model_accepts_loss_kwargs = True  # makes the Trainer count the items of an accumulated batch
         self.examples = 0
         self.seconds_before = 0.0
         self.started = time.perf_counter()
+
+    @property
+    def trained(self) -> nn.Module:
+        """What is optimised, and what a checkpoint holds."""
+        return self.model
 
     @property
     def seconds(self) -> float:
@@ -83,16 +92,26 @@ class ObjectiveTrainer(Trainer):
         items = batch["labels"].ne(-100).sum()
         weight = self.accelerator.num_processes * items / num_items_in_batch
         self.objective.at(self.state.global_step / self.state.max_steps)
-        loss = weight * self.objective.step(
-            model, batch, lambda part: self.accelerator.backward(weight * part)
-        )
+        loss = weight * self.objective.step(model, batch, lambda part: self.backward(weight * part))
         self._require_finite(loss, "loss")
         return loss
 
+    def backward(self, loss: Tensor) -> None:
+        """Take the gradient of one pass."""
+        self.accelerator.backward(loss)
+
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        self.accelerator.unscale_gradients()
+        return self.clip(self.trained.parameters(), self.args.max_grad_norm)
+
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
-        norm = super()._get_grad_norm(model, grad_norm)
-        self._require_finite(torch.as_tensor(norm), "gradient")
-        return norm
+        if grad_norm is None:
+            self.accelerator.unscale_gradients()
+            grad_norm = clip(self.trained.parameters(), float("inf"))
+        scaler = self.accelerator.scaler
+        if scaler is None or scaler.get_scale() < 1:  # a scaler skips steps that overflow, and scales less
+            self._require_finite(grad_norm, "gradient")
+        return grad_norm
 
     def _require_finite(self, value: Tensor, what: str) -> None:
         if not torch.isfinite(value):
@@ -106,17 +125,28 @@ class ObjectiveTrainer(Trainer):
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         rng = gather_object([rng_state()])
         if self.args.should_save:
+            scaler = self.accelerator.scaler
             self.checkpoints.write(
-                self.model, self.optimizer, self.lr_scheduler, self.state, rng, seconds=self.seconds
+                self.trained,
+                self.optimizer,
+                self.lr_scheduler,
+                self.state,
+                rng,
+                seconds=self.seconds,
+                scaler=scaler.state_dict() if scaler is not None else None,
             )
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        restore_model(Path(resume_from_checkpoint), self.model)
+        restore_model(Path(resume_from_checkpoint), self.trained)
         self.seconds_before = saved_seconds(Path(resume_from_checkpoint))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
             restore_optimizer(Path(checkpoint), self.optimizer, self.lr_scheduler)
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(saved_scaler(Path(checkpoint)))
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is not None:

@@ -8,21 +8,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tombola.recipe.recipe.share import Sampling
 
 from tests.training.multitask.toy import COLLATE, SIZES, toy_parts
 from tombola.errors import DataError
 from tombola.training.multitask.batches import MixedBatches, Mixture, steps_of
-from tombola.training.multitask.sampling import PROPORTIONAL
+from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 
 ANNEALED = Sampling(kind="annealed", alpha=0.5)
 UNIFORM = Sampling(kind="uniform")
 
 
-def batches(sampling: Sampling = PROPORTIONAL, accumulate: int = 1, seed: int = 3) -> MixedBatches:
-    return MixedBatches(
-        [part.lengths for part in toy_parts()], 8, seed, sampling=sampling, accumulate=accumulate
-    )
+def batches(sampling: Sampling = PROPORTIONAL, per_step: int = 1, seed: int = 3) -> MixedBatches:
+    return MixedBatches([part.lengths for part in toy_parts()], 8, seed, sampling=sampling, per_step=per_step)
 
 
 def tasks_of(found: list[list[int]]) -> list[int]:
@@ -101,7 +98,7 @@ def test_passes_go_on_from_epoch_to_epoch() -> None:
 
 
 def test_the_batches_of_an_accumulated_step_are_of_one_task() -> None:
-    sampler = batches(accumulate=2)
+    sampler = batches(per_step=2)
     found = tasks_of(list(sampler))
     assert len(found) == len(sampler) == 2 * (3 + 2 + 1)
     assert found[::2] == found[1::2]

@@ -34,22 +34,22 @@ def test_a_task_taken_from_disk_is_the_shared_model_under_its_mask(
     model = shared(model_type)
     masks = toy_masks(model, granularity)
     save_shared(model, NAMES, TOKENIZER, tmp_path, masks)
-    worn = TaskMasks(model, masks)
-    worn.on_train_begin(None, None, None)
+    task_masks = TaskMasks(model, masks)
+    task_masks.on_train_begin(None, None, None)
     tokens = token_ids()
     for task, name in enumerate(NAMES):
         model.task = task
         whole = model(input_ids=tokens).logits
-        worn.wear(task)
+        task_masks.apply(task)
         masked = model(input_ids=tokens).logits
-        worn.take_off()
+        task_masks.restore()
         taken = open_task(tmp_path, name).eval()
         assert torch.equal(taken(input_ids=tokens).logits, masked)
         assert not torch.equal(masked, whole)
         assert torch.equal(model(input_ids=tokens).logits, whole)
         assert taken.config.num_labels == (2, 3, 1)[task]
     encoder = AutoModel.from_pretrained(tmp_path).eval()
-    for name, weight in model.encoder.state_dict().items():
+    for name, weight in model.base_model.state_dict().items():
         assert torch.equal(encoder.state_dict()[name], weight), "the folder holds the whole encoder"
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tombola.recipe.recipe.share import Sampling
 from torch import nn
 from torch.func import functional_call
 from transformers import get_scheduler
@@ -18,6 +17,7 @@ from tombola.training import TrainSettings
 from tombola.training.multitask.batches import MixedBatches, Mixture
 from tombola.training.multitask.masking import TaskMasks
 from tombola.training.multitask.model import SharedModel
+from tombola.training.multitask.sampling import Sampling
 from tombola.training.optimizers import optimizer_of
 
 CALM = 1e-2
@@ -42,20 +42,20 @@ def test_a_step_leaves_what_its_mask_removes_bit_equal_moments_too(
     """Neither weight decay nor momentum of a step moves a unit outside of its mask. [bug]"""
     model = shared(model_type)
     masks = toy_masks(model, granularity)
-    worn = TaskMasks(model, masks)
-    worn.on_train_begin(None, None, None)
+    task_masks = TaskMasks(model, masks)
+    task_masks.on_train_begin(None, None, None)
     kind, options = optimizer_of(TrainSettings(optimizer=optimizer, learning_rate=0.1))
     steps = kind(model.parameters(), weight_decay=0.5, **options)
     mixture = Mixture(toy_parts())
     for turn, start in ((0, 0), (1, 40), (2, 64), (0, 8), (1, 48)):
         before, moments = snapshot(model), _moments(model, steps)
         model.task = turn
-        worn.wear(turn)
+        task_masks.apply(turn)
         batch = COLLATE([mixture[start + index] for index in range(8)])
         _loss(model(**_inputs(batch)).logits, batch["labels"]).backward()
-        worn.on_pre_optimizer_step(None, None, None, optimizer=steps)
+        task_masks.on_pre_optimizer_step(None, None, None, optimizer=steps)
         steps.step()
-        worn.on_optimizer_step(None, None, None, optimizer=steps)
+        task_masks.on_optimizer_step(None, None, None, optimizer=steps)
         model.zero_grad()
         after, now = snapshot(model), _moments(model, steps)
         for name, kept in kept_of(model, masks[turn]).items():
@@ -65,7 +65,7 @@ def test_a_step_leaves_what_its_mask_removes_bit_equal_moments_too(
             for moment, value in now[name].items():
                 old = moments[name].get(moment, torch.zeros_like(value))
                 assert torch.equal(value[~kept], old[~kept])
-    worn.release()
+    task_masks.release()
 
 
 def _within(kept: dict[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
@@ -271,4 +271,4 @@ def test_a_run_that_fails_gives_the_model_back_whole(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="gradient became"):
         toy_share(model, tmp_path, masks=toy_masks(model))
     assert all(torch.equal(weight, start[name]) for name, weight in model.named_parameters())
-    assert not model.encoder.encoder.layer[0].attention.self.query.weight._post_accumulate_grad_hooks
+    assert not model.base_model.encoder.layer[0].attention.self.query.weight._post_accumulate_grad_hooks

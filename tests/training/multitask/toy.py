@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tombola.recipe.recipe.share import Sampling
 
 from tests.tiny import tiny
 from tests.training.toy import TOKENIZER, random_mask, toy_data
@@ -15,7 +14,7 @@ from tombola.tasks import Encoded, Task
 from tombola.training import TrainLog, TrainSettings
 from tombola.training.multitask.batches import MixedCollate
 from tombola.training.multitask.model import SharedModel
-from tombola.training.multitask.sampling import PROPORTIONAL
+from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 from tombola.training.multitask.training import train_shared
 
 SIZES = (40, 24, 12)

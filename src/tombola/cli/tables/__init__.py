@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tombola.cli.tables.decisions import matching_lines, phase_table, share_table, transfer_table
     from tombola.cli.tables.models import (
         attack_table,
+        attacks_table,
         catalogue_table,
         export_table,
         mask_table,
@@ -16,16 +17,19 @@ if TYPE_CHECKING:
         score_table,
         size_table,
     )
+    from tombola.cli.tables.plan import plan_table
     from tombola.cli.tables.results import result_table
 
 _HOME = {
     "attack_table": "models",
+    "attacks_table": "models",
     "catalogue_table": "models",
     "export_table": "models",
     "mask_table": "models",
     "matching_lines": "decisions",
     "overlap_table": "models",
     "phase_table": "decisions",
+    "plan_table": "plan",
     "result_table": "results",
     "scaled": "models",
     "score_table": "models",
@@ -36,12 +40,14 @@ _HOME = {
 
 __all__ = [
     "attack_table",
+    "attacks_table",
     "catalogue_table",
     "export_table",
     "mask_table",
     "matching_lines",
     "overlap_table",
     "phase_table",
+    "plan_table",
     "result_table",
     "scaled",
     "score_table",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os.path import commonpath
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -63,6 +63,23 @@ def attack_table(name: str, report: AttackReport) -> Grid:
         [Column("", list(rows), "left")],
         [Column("", list(rows.values()), "left")],
         caption,
+    )
+
+
+def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
+    """The figures of one attack on several tasks of one model."""
+    found = [report.summary() for report in reports.values()]
+    return Grid(
+        f"{next(iter(reports.values())).attack} on {name}",
+        [Column("task", list(reports), "left")],
+        [
+            Column("examples", [str(one["n"]) for one in found]),
+            Column("clean\naccuracy", [_percent(one["clean_accuracy"]) for one in found]),
+            Column("accuracy\nunder attack", [_percent(one["accuracy_under_attack"]) for one in found]),
+            Column("success\nrate", [_percent(one["success_rate"]) for one in found]),
+            Column("queries", [_number(one["mean_queries"]) for one in found]),
+            Column("changed\nwords", [_number(one["mean_changed_words"]) for one in found]),
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware.machine import cores
 from tombola.foundations.settings import Kind
 from tombola.pipeline.engines.schedule import Schedule
-from tombola.pipeline.engines.work import attempt, work
+from tombola.pipeline.engines.work import attempt, log_failure, work
 from tombola.pipeline.watching import Outcome, Watcher
 from tombola.store.stage import Stage
 from tombola.store.store import Store
@@ -60,5 +60,9 @@ def _in_process(schedule: Schedule, store: Store, watcher: Watcher, keep_going: 
             if keep_going:
                 schedule.end(stage, attempt(stage, store, progress, capture=False))
             else:
-                work(stage, store, progress)
+                try:
+                    work(stage, store, progress)
+                except Exception as error:
+                    schedule.end(stage, log_failure(stage, store, error))
+                    raise
                 schedule.end(stage, None)

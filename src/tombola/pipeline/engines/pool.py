@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -124,6 +125,9 @@ def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
     """Run stages as they come down the line, until the other end is gone."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the first process ends the others
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     import torch

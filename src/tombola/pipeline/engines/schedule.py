@@ -37,7 +37,7 @@ class Schedule:
         for key, missing in self._missing.items():
             if not missing:
                 self._offer(key)
-        watcher.planned(stages, len(finished))
+        watcher.planned(stages, finished)
 
     def _offer(self, key: str) -> None:
         heapq.heappush(self._ready, (-self._height.get(key, 0), self._order[key], key))

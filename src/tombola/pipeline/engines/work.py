@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,21 @@ def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) 
         try:
             work(stage, store, progress)
         except Exception as error:
-            with open(log, "a", encoding="utf-8") as file:
-                file.write(f"{stage.name} ({stage.label})\n{traceback.format_exc()}\n")
-            if isinstance(error, TombolaError):
-                return str(error)
-            lines = str(error).strip().splitlines()
-            return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+            return log_failure(stage, store, error)
     return None
+
+
+def log_failure(stage: Stage[Any], store: Store, error: Exception) -> str:
+    """Write the traceback of a failed stage to its log; return why it failed in a sentence."""
+    log = store.log(stage)
+    with suppress(OSError):  # on a full disk the reason alone must do
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"{stage.name} ({stage.label})\n{''.join(traceback.format_exception(error))}\n")
+    if isinstance(error, TombolaError):
+        return str(error)
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 @contextmanager

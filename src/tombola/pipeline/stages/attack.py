@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from tombola.attacks.base import Attack as AttackSettings
-from tombola.attacks.base import name_of
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, read_json
@@ -57,7 +56,7 @@ class Attack(Stage[Attacked]):
     @property
     def label(self) -> str:
         """Which attack, on what."""
-        name = name_of(self.attack)
+        name = self.attack.label
         return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
 
     def run(self, space: Workspace) -> None:
@@ -69,13 +68,6 @@ class Attack(Stage[Attacked]):
         model = self.model.load(space, self.trained.definition, self.epoch)
         if self.mask is not None:
             self.mask.load(space).apply(model)
-        finished = 0
-
-        def progress(ended: int) -> None:
-            nonlocal finished
-            finished += ended
-            space.progress(finished, self.n, {})
-
         report = attack(
             model,
             load_tokenizer(space.open(self.model)),
@@ -90,7 +82,7 @@ class Attack(Stage[Attacked]):
             max_length=self.max_length,
             precision=self.precision,
             resume=space.scratch / "journal.jsonl",
-            progress=progress,
+            progress=space.progress,
         )
         report.save(space.folder)
 

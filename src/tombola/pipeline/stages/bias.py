@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.bias.settings import BiasFile, BiasModel, LexicalOverlap
+from tombola.bias.settings import BiasModel, Predictions
 from tombola.errors import DataError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
 from tombola.pipeline.stages.base import read_json
 from tombola.store.stage import Stage, Workspace
-from tombola.tasks import Split
+from tombola.tasks import Split, Task
 from tombola.tasks.labels import outputs_by_label
 from tombola.tasks.synthetic import FORMS
 from tombola.tasks.targets import find_target
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from tombola.bias.fitting import Fit
 
 DESCRIPTION = "bias.json"
 
@@ -40,12 +38,14 @@ class Bias(Stage["Tensor"]):
     @classmethod
     def of(cls, settings: BiasModel, data: DataSource, seed: int) -> Bias:
         """The stage for a recipe's bias model, with what it reads besides the data."""
-        match settings:
-            case LexicalOverlap(vectors=name):
-                return cls(data=data, bias=settings, seed=seed, vectors=ModelSource.find(name))
-            case BiasFile(path=path):
-                return cls(data=data, bias=settings, seed=seed, file=FileSource.find(path, "bias.path"))
-        return cls(data=data, bias=settings, seed=seed)
+        vectors, file = settings.reads_model, settings.reads_file
+        return cls(
+            data=data,
+            bias=settings,
+            seed=seed,
+            vectors=ModelSource.find(vectors) if vectors else None,
+            file=FileSource.find(file, "bias.path") if file else None,
+        )
 
     @property
     def label(self) -> str:
@@ -59,19 +59,17 @@ class Bias(Stage["Tensor"]):
         """
         import numpy as np
 
-        from tombola.bias.files import read_log_probs, write
-        from tombola.bias.fitting import fit
+        from tombola.bias.files import write
         from tombola.evaluation.metrics import accuracy
 
         own, whole = self.data.unmixed().load(), self.data.load()
-        others: dict[str, Any] = {}
-        if isinstance(self.bias, BiasFile):
-            assert self.file is not None
-            train = read_log_probs(Path(self.file.path), own, self.bias.labels, self.bias.missing)
-        else:
-            vectors = Path(self.vectors.folder) if self.vectors else None
-            fitted = fit(self.bias, own, self.seed, vectors)
-            train, others = fitted.train, _elsewhere(fitted, self.data)
+        found = self.bias.fit(
+            own,
+            self.seed,
+            model=Path(self.vectors.folder) if self.vectors else None,
+            file=Path(self.file.path) if self.file else None,
+        )
+        train, others = found.train, _elsewhere(found, self.data) if self.bias.generalises else {}
         labels = own.task.num_labels
         mixed = np.full((len(whole) - len(own), labels), -np.log(labels), dtype=np.float32)
         write(space.folder, np.concatenate([train, mixed]), whole)
@@ -91,33 +89,33 @@ def describe_bias(folder: Path) -> dict[str, Any]:
     return dict(read_json(folder / DESCRIPTION))
 
 
-def _elsewhere(fitted: Fit, data: DataSource) -> dict[str, Any]:
+def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
     """Accuracy on the task's other data, for information: data that is missing is said to be."""
-    task = fitted.task
+    task = data.definition
     forms = ["", *(f"+{form}" for form in FORMS)] if data.synthetic_bias else [""]
     held_out = [f"validation{form}" for form in forms if "validation" in task.split_names()]
-    found: dict[str, Any] = {}
+    scores: dict[str, Any] = {}
     for on in [*held_out, *task.companions.ood]:
         name, split = find_target(on, data.task)
         place = replace(data.unmixed(), task=name, split=split, limit=None)
         if on not in held_out:
             place = replace(place, synthetic_bias=None)
         try:
-            found[on] = _accuracy(fitted, place.load())
+            scores[on] = _accuracy(found, task, place.load())
         except DataError as error:
-            found[on] = {"missing": str(error)}
-    return found
+            scores[on] = {"missing": str(error)}
+    return scores
 
 
-def _accuracy(fitted: Fit, split: Split) -> dict[str, Any]:
+def _accuracy(found: Predictions, task: Task, split: Split) -> dict[str, Any]:
     """Accuracy on another task's labels; probabilities of labels that it merges add up."""
     import numpy as np
 
     from tombola.evaluation.metrics import accuracy
 
-    places = outputs_by_label(fitted.task.labels or [], split.task)
+    places = outputs_by_label(task.labels or [], split.task)
     if places is None:
-        raise DataError(f"{split.task.name} has other labels than {fitted.task.name}.")
-    log_probs = fitted.log_probs(split)
+        raise DataError(f"{split.task.name} has other labels than {task.name}.")
+    log_probs = found.log_probs(split)
     merged = np.stack([np.logaddexp.reduce(log_probs[:, group], axis=1) for group in places], axis=1)
     return accuracy(merged, np.asarray(split.labels)).as_dict()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, emptied
@@ -44,6 +44,10 @@ class Draw(MaskStage):
     def label(self) -> str:
         """How much is removed."""
         return f"draw {self.sparsity:.0%}"
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Draw the mask and describe it."""

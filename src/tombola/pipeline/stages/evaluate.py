@@ -56,7 +56,16 @@ class EvaluateStage(Stage[Evaluated]):
         from tombola.evaluation.leakage import leakage_note
 
         split = self.data.load()
-        result = evaluate_split(model, tokenizer, split, max_length=self.max_length, precision=self.precision)
+        result = evaluate_split(
+            model,
+            tokenizer,
+            split,
+            max_length=self.max_length,
+            precision=self.precision,
+            progress=space.progress,
+        )
+        headline = next(iter(result.scores))
+        space.progress(len(split), len(split), {headline: result.scores[headline].value})
         kept = {"predictions": torch.from_numpy(np.ascontiguousarray(result.predictions))}
         if split.task.kind == "classification":
             right = result.predictions.argmax(axis=1) == np.asarray(split.labels)
@@ -108,9 +117,10 @@ class Evaluate(EvaluateStage):
 
 def metrics_of(data: DataSource) -> list[Any]:
     """The functions behind a task's metrics."""
-    from tombola.evaluation.metrics import metrics
+    from tombola.tasks.metrics import metrics
 
-    return [metrics[name] for name in data.definition.metrics]
+    found = [metrics[name] for name in data.definition.metrics]
+    return [*found, *(metric.function for metric in found)]
 
 
 def read_correct(folder: Path) -> np.ndarray | None:

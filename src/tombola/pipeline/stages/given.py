@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from tombola.errors import TombolaError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
@@ -43,6 +43,10 @@ class Given(MaskStage):
     def label(self) -> str:
         """What is done."""
         return "load the mask"
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Load, check, combine and describe the masks."""

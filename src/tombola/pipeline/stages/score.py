@@ -41,6 +41,10 @@ class Score(ScoreStage):
         """What is done."""
         return "score the units"
 
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
+
     def run(self, space: Workspace) -> None:
         """Keep the scores."""
         origin = self.model.load(self.data.definition, self.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
@@ -49,11 +49,18 @@ class Search(ScoreStage):
         """How the scores are trained."""
         return self.search.train
 
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
+
     def training_steps(self) -> int:
         """Optimizer steps of this search."""
         from tombola.pipeline.stages.train import whole_schedule
+        from tombola.training.schedule import check_schedule
 
-        return whole_schedule(self.train, self.data)
+        steps = whole_schedule(self.train, self.data)
+        check_schedule(self.train, steps)
+        return steps
 
     def run(self, space: Workspace) -> None:
         """Train the gates, and leave their scores with the fingerprint of the pre-trained model."""
@@ -89,6 +96,7 @@ class Search(ScoreStage):
             seed=self.seed,
             precision=self.precision,
             folder=space.scratch,
+            sample=self.search.sample,
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)

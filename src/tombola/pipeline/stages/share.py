@@ -27,6 +27,7 @@ class Share(Stage[TrainLog]):
 
     kind: ClassVar = "share"
     version: ClassVar = 1
+    distributed: ClassVar = True
 
     model: ModelSource
     data: tuple[DataSource, ...]
@@ -47,10 +48,12 @@ class Share(Stage[TrainLog]):
 
     def training_steps(self) -> int:
         """Optimizer steps of the whole training."""
-        from tombola.training.schedule import total_steps
+        from tombola.training.schedule import check_schedule, total_steps
 
         batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
-        return total_steps(self.train, batches)
+        steps = total_steps(self.train, batches)
+        check_schedule(self.train, steps)
+        return steps
 
     def run(self, space: Workspace) -> None:
         """Train, and leave the encoder's folder with every task's head and mask in it."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.tasks import Encoded
+    from tombola.training.course import Evaluation
 
 
 class Frozen(StageResult):
@@ -72,12 +72,18 @@ class Train(ModelStage[Trained]):
         """What is trained."""
         return "fine-tune" if self.mask is None else "train the ticket"
 
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe, where the training looks at the model's parts."""
+        uses_parts = self.control or self.train.select or self.model.pooler == "new"
+        return [self.model.family()] if uses_parts else []
+
     def training_steps(self) -> int:
         """Optimizer steps of this training."""
+        from tombola.training.schedule import check_schedule, last_step
+
         whole = whole_schedule(self.train, self.data)
-        if self.stop_at is None:
-            return whole
-        return min(whole, int(self.stop_at) if self.stop_at >= 1 else ceil(self.stop_at * whole))
+        check_schedule(self.train, whole, self.stop_at)
+        return last_step(self.stop_at, whole) if whole else 0
 
     def run(self, space: Workspace) -> None:
         """Train, and leave an ordinary model folder with the mask beside it."""
@@ -99,10 +105,10 @@ class Train(ModelStage[Trained]):
             mask=mask,
             stop_at=self.stop_at,
             progress=space.progress,
-            on_epoch=_keep_epochs(space) if self.keep_epochs else None,
+            evaluations=[_keep_epochs(space)] if self.keep_epochs else [],
         )
         if self.keep_epochs:
-            (space.scratch / EPOCHS).rename(space.folder / EPOCHS)
+            _number_epochs(space)
         if self.train.select is not None:
             (space.scratch / FREEZING).rename(space.folder / FREEZING)
         with quiet():
@@ -169,14 +175,23 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     return data
 
 
-def _keep_epochs(space: Workspace) -> Callable[[int, PreTrainedModel], None]:
-    """Keeps the model of every epoch where it survives a kill, for curves over training."""
+def _keep_epochs(space: Workspace) -> Evaluation:
+    """Keeps the model of every epoch, by its step, where it survives a kill, for curves over training."""
+    from tombola.training.course import Evaluation
 
-    def keep(epoch: int, model: PreTrainedModel) -> None:
+    def keep(step: int, model: PreTrainedModel) -> None:
         with quiet():
-            model.save_pretrained(space.scratch / EPOCHS / str(epoch))
+            model.save_pretrained(space.scratch / EPOCHS / str(step))
 
-    return keep
+    return Evaluation(keep)
+
+
+def _number_epochs(space: Workspace) -> None:
+    """Hand over what `_keep_epochs` kept, numbered from 1."""
+    kept = sorted((space.scratch / EPOCHS).glob("*"), key=lambda folder: int(folder.name))
+    (space.folder / EPOCHS).mkdir()
+    for epoch, folder in enumerate(kept, start=1):
+        folder.rename(space.folder / EPOCHS / str(epoch))
 
 
 if TYPE_CHECKING:

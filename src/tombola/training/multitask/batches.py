@@ -46,7 +46,9 @@ class MixedCollate(Collate):
 
 
 class MixedBatches(ShuffledBatches):
-    """Batches of one task each, the tasks taking turns at random; the batches of one optimizer step share their task.
+    """Batches of one task each, the tasks taking turns at random.
+
+    The `per_step` batches of one optimizer step, accumulated or shared out over processes, are of the same task.
 
     Each task's examples come in whole passes, one after the other, that go on from epoch to epoch: where sampling
     gives a small task more than its size, it is repeated, and where it gives a large one less, nothing of it is
@@ -60,32 +62,32 @@ class MixedBatches(ShuffledBatches):
         seed: int,
         *,
         sampling: Sampling,
-        accumulate: int = 1,
+        per_step: int = 1,
         group_by_length: bool = True,
     ) -> None:
         super().__init__(np.concatenate(lengths), batch_size, seed, group_by_length)
         self.parts = [ShuffledBatches(own, batch_size, seed, group_by_length) for own in lengths]
         self.starts = np.cumsum([0, *map(len, lengths)])
-        self.accumulate = accumulate
+        self.per_step = per_step
         self.steps = steps_of(
-            sampling, [len(own) for own in lengths], [-(-len(part) // accumulate) for part in self.parts]
+            sampling, [len(own) for own in lengths], [-(-len(part) // per_step) for part in self.parts]
         )
 
     def __len__(self) -> int:
-        return sum(self.steps) * self.accumulate
+        return sum(self.steps) * self.per_step
 
     def __iter__(self) -> Iterator[list[int]]:
         rng = np.random.default_rng((self.seed, self.epoch, 1))
         turns = rng.permutation(np.repeat(np.arange(len(self.steps)), self.steps))
         streams = [self._stream(task) for task in range(len(self.steps))]
         for task in turns:
-            for batch in islice(streams[task], self.accumulate):
+            for batch in islice(streams[task], self.per_step):
                 yield [int(self.starts[task]) + index for index in batch]
 
     def _stream(self, task: int) -> Iterator[list[int]]:
         """The task's batches from where the epochs before this one have left off."""
         part = self.parts[task]
-        passes, taken = divmod(self.epoch * self.steps[task] * self.accumulate, len(part))
+        passes, taken = divmod(self.epoch * self.steps[task] * self.per_step, len(part))
 
         def from_here() -> Iterator[list[int]]:
             for number in count_up(passes):

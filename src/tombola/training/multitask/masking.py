@@ -1,4 +1,4 @@
-"""One mask at a time on weights that several tasks share: worn for a step, and taken off without a trace."""
+"""One mask at a time on weights that several tasks share: applied for a step, and undone without a trace."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,14 +27,14 @@ class TaskMasks(TrainerCallback):
         self.masks = masks
         self._removed: list[dict[nn.Parameter, Tensor]] = []
         self._hooks: list[RemovableHandle] = []
-        self._worn: dict[nn.Parameter, tuple[Tensor, Tensor]] = {}
+        self._applied: dict[nn.Parameter, tuple[Tensor, Tensor]] = {}
         self._moments: dict[nn.Parameter, dict[str, Tensor]] = {}
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Find what each mask removes of the shared weights, where they are now."""
-        weights = dict(self.model.encoder.named_parameters())
+        weights = dict(self.model.base_model.named_parameters())
         self._removed = [
             {weights[name]: ~kept for name, kept in mask.tensors(self.model.models[0]).items()}
             for mask in self.masks
@@ -45,18 +45,18 @@ class TaskMasks(TrainerCallback):
         ]
 
     @torch.no_grad()
-    def wear(self, task: int) -> None:
+    def apply(self, task: int) -> None:
         """Zero what the task's mask removes, until the step is over; its further batches find it so."""
-        if self._worn:
+        if self._applied:
             return
         for weight, removed in self._removed[task].items():
-            self._worn[weight] = removed, weight.detach().clone()
+            self._applied[weight] = removed, weight.detach().clone()
             weight.masked_fill_(removed, 0.0)
 
     def _mask_gradient(self, weight: nn.Parameter) -> None:
-        if weight in self._worn:
+        if weight in self._applied:
             assert weight.grad is not None
-            weight.grad.masked_fill_(self._worn[weight][0], 0.0)
+            weight.grad.masked_fill_(self._applied[weight][0], 0.0)
 
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -65,7 +65,7 @@ class TaskMasks(TrainerCallback):
         found: State = kwargs["optimizer"].state
         self._moments = {
             weight: {name: value.clone() for name, value in _moments(found, weight).items()}
-            for weight in self._worn
+            for weight in self._applied
         }
 
     @torch.no_grad()
@@ -74,22 +74,22 @@ class TaskMasks(TrainerCallback):
     ) -> None:
         """Put weights and moments of what is removed back."""
         found: State = kwargs["optimizer"].state
-        for weight, (removed, _) in self._worn.items():
+        for weight, (removed, _) in self._applied.items():
             for name, moment in _moments(found, weight).items():
                 before = self._moments[weight].get(name, torch.zeros_like(moment))
-                _restore(moment, removed, before)
-        self.take_off()
+                _put_back(moment, removed, before)
+        self.restore()
 
     @torch.no_grad()
-    def take_off(self) -> None:
+    def restore(self) -> None:
         """Give the removed weights their values again."""
-        for weight, (removed, whole) in self._worn.items():
-            _restore(weight, removed, whole)
-        self._worn, self._moments = {}, {}
+        for weight, (removed, whole) in self._applied.items():
+            _put_back(weight, removed, whole)
+        self._applied, self._moments = {}, {}
 
     def release(self) -> None:
         """Let go of the model, whole."""
-        self.take_off()
+        self.restore()
         for hook in self._hooks:
             hook.remove()
         self._removed, self._hooks = [], []
@@ -104,5 +104,5 @@ def _moments(state: State, weight: nn.Parameter) -> dict[str, Tensor]:
     }
 
 
-def _restore(tensor: Tensor, removed: Tensor, before: Tensor) -> None:
+def _put_back(tensor: Tensor, removed: Tensor, before: Tensor) -> None:
     torch.where(removed, before, tensor, out=tensor)

@@ -47,8 +47,8 @@ class SharedModel(nn.Module):
         return self.models[0].config
 
     @property
-    def encoder(self) -> PreTrainedModel:
-        """What all tasks share."""
+    def base_model(self) -> PreTrainedModel:
+        """The encoder, which all tasks share."""
         return self.models[0].base_model
 
     def get_input_embeddings(self) -> nn.Module:
@@ -83,7 +83,7 @@ def save_shared(
             save_file(head, place / HEAD)
             if masks is not None:
                 masks[index].save(place / MASK)
-        model.encoder.save_pretrained(folder)
+        model.base_model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
 
 

@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accelerate import PartialState
 from torch import Tensor, nn
 
-from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.masks import Mask
 from tombola.objectives import Batch, Objective
@@ -25,7 +23,7 @@ from tombola.training.settings import TrainSettings
 
 @dataclass(frozen=True)
 class InTurn(Objective):
-    """An objective on the batch's own task: its head answers, and its mask is worn."""
+    """An objective on the batch's own task: its head answers, and its mask is applied."""
 
     inner: Objective
     model: SharedModel
@@ -48,7 +46,7 @@ class InTurn(Objective):
     def _turn_to(self, batch: Batch) -> None:
         self.model.task = int(batch[TASK][0])
         if self.masks is not None:
-            self.masks.wear(self.model.task)
+            self.masks.apply(self.model.task)
 
 
 def train_shared(
@@ -67,20 +65,22 @@ def train_shared(
     """Train all tasks at once, in place, going on from the last checkpoint in `folder`.
 
     There is one count of steps for one schedule; the released code counts them for each tensor, which keeps the
-    head of a small task in its warm-up. Without masks it is plain multi-task training, the baseline.
+    head of a small task in its warm-up. Without masks it is plain multi-task training, the baseline. On several
+    processes every step is of one task on all of them, so that one mask holds for all gradients that are averaged.
     """
-    if PartialState().num_processes > 1:
-        raise TombolaError("tasks are shared in one process: start the command without a launcher")
     model.pad_with(collate.pad_id)
-    batches = MixedBatches(
-        [part.lengths for part in data],
-        settings.batch_size,
-        seed,
-        sampling=sampling,
-        accumulate=settings.accumulate,
-        group_by_length=settings.group_by_length,
-    )
-    worn = TaskMasks(model, masks) if masks is not None else None
+
+    def batches(processes: int) -> MixedBatches:
+        return MixedBatches(
+            [part.lengths for part in data],
+            settings.batch_size,
+            seed,
+            sampling=sampling,
+            per_step=settings.accumulate * processes,
+            group_by_length=settings.group_by_length,
+        )
+
+    task_masks = TaskMasks(model, masks) if masks is not None else None
     inner = objective_of(settings.loss, settings.adversary, settings.r_drop)
     try:
         return train(
@@ -91,11 +91,11 @@ def train_shared(
             seed=seed,
             precision=precision,
             folder=folder,
-            objective=InTurn(inner, model, worn),
-            callbacks=[worn] if worn is not None else [],
+            objective=InTurn(inner, model, task_masks),
+            callbacks=[task_masks] if task_masks is not None else [],
             batches=batches,
             progress=progress,
         )
     finally:
-        if worn is not None:
-            worn.release()
+        if task_masks is not None:
+            task_masks.release()

@@ -13,14 +13,14 @@ from tombola.training.settings import TrainSettings
 
 
 def selective(
-    settings: TrainSettings, model: PreTrainedModel, objective: Objective, seed: int, processes: int = 1
+    settings: TrainSettings, model: PreTrainedModel, objective: Objective, seed: int
 ) -> tuple[tuple[type[SelectiveAdamW], dict[str, Any]], Objective]:
     """The optimizer's class and arguments, and the objective with a second draw of dropout where it needs one."""
     assert settings.select is not None
     _, arguments = optimizer_of(settings)
     candidates, risk = Candidates(model), None
     if settings.select.two_passes:
-        risk = DropoutRisk(candidates, settings.select, summed=settings.accumulate > 1 or processes > 1)
+        risk = DropoutRisk(candidates, settings.select, summed=settings.accumulate > 1)
         objective = TwoDraws(objective, risk, double=settings.r_drop is None)
     chosen = {"candidates": candidates, "selection": settings.select, "risk": risk, "seed": seed}
     return (SelectiveAdamW, {**arguments, **chosen}), objective

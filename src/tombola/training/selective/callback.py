@@ -8,10 +8,21 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 
 class KeepFreezing(TrainerCallback):
-    """Writes how often a `SelectiveAdamW` froze each tensor, at the end of the training."""
+    """Writes how often a `SelectiveAdamW` froze each tensor, at the end of the training.
+
+    At its beginning it makes what First measures known to the gradient scaler, where 16-bit gradients have one.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Scale the gradients that First measures like all others."""
+        optimizer = kwargs["optimizer"]
+        if isinstance(optimizer, AcceleratedOptimizer) and optimizer.optimizer.risk is not None:
+            optimizer.optimizer.risk.scaler = optimizer.scaler
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

@@ -1,7 +1,7 @@
 """Which weights a step may leave as they are, and which it does, by the quantiles of a risk. (ROSE, §3)"""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import torch
@@ -47,11 +47,9 @@ class Candidates:
         """Whether each has removed weights."""
         return [pruned for *_, pruned in self._live]
 
-    def risks(self, values: Sequence[Tensor], elementwise: bool) -> Iterator[Tensor]:
-        """The size of one value per weight: of each by itself, or the norm over a tensor's kept weights."""
-        if elementwise:
-            yield from (value.abs() for value in values)
-        elif not any(self.pruned):
+    def norms(self, values: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The norm of one value per weight over each tensor's kept weights."""
+        if not any(self.pruned):
             yield from torch._foreach_norm(list(values))
         else:
             for weight, value in zip(self.weights, values, strict=True):

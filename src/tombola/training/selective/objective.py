@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.amp import GradScaler
 
 from tombola.errors import TombolaError
 from tombola.objectives import Batch, Objective, logits_of
@@ -18,8 +19,8 @@ class DropoutRisk:
 
     Gradients are taken for candidates alone and add up over the batches of a step on all processes, so that
     each process chooses the same. The KL is summed over items, not averaged: only the order of the norms
-    counts, and sums of batches of any size make the whole. Unless `summed` (a step is one batch of one
-    process), a gradient is gone before the loss is differentiated, and costs no memory beside its gradient.
+    counts, and sums of batches of any size make the whole. Where a step is one batch of one process (not `summed`,
+    and no others), a gradient is gone before the loss is differentiated, and costs no memory beside its gradient.
     """
 
     def __init__(self, candidates: Candidates, selection: Selection, summed: bool) -> None:
@@ -27,25 +28,26 @@ class DropoutRisk:
         self.selection = selection
         self.summed = summed
         self.wanted = True
+        self.scaler: GradScaler | None = None
         self._chosen: list[Tensor] | None = None
         self._gradients: tuple[Tensor, ...] | None = None
 
-    def measure(self, logits: Tensor, labels: Tensor, scale: float = 1.0) -> None:
+    def measure(self, logits: Tensor, labels: Tensor) -> None:
         """Take the gradient of the divergence between the halves of a doubled batch's logits, if one is wanted.
 
-        `labels` are those of one half. A scale above 1 keeps 16-bit gradients from vanishing; it must be the
-        same for all batches of a step.
+        `labels` are those of one half. Where a `scaler` keeps 16-bit gradients from vanishing, it scales these too.
         """
         if not self.wanted:
             return
         if self.candidates.weights[0].grad is None:  # a new step begins, be the last one taken or skipped
             self.clear()
         first, second = logits.chunk(2)
+        scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         divergence = scale * labels.ne(-100).sum() * disagreement(first, second, labels)
         gradients = torch.autograd.grad(
             divergence, self.candidates.weights, retain_graph=True, materialize_grads=True
         )
-        if not self.summed:
+        if not (self.summed or _several_processes()):
             self._chosen = self._choose(gradients)
         elif self._gradients is None:
             self._gradients = gradients
@@ -55,7 +57,7 @@ class DropoutRisk:
     def take(self) -> list[Tensor]:
         """The choice by all that was measured since `clear`: for each candidate True where it may update."""
         if self._gradients is not None:
-            if distributed.is_available() and distributed.is_initialized():
+            if _several_processes():
                 for gradient in self._gradients:
                     distributed.all_reduce(gradient)
             self._chosen, self._gradients = self._choose(self._gradients), None
@@ -72,8 +74,13 @@ class DropoutRisk:
 
     @torch.no_grad()
     def _choose(self, gradients: tuple[Tensor, ...]) -> list[Tensor]:
-        risks = self.candidates.risks(gradients, self.selection.elementwise)
+        single = self.selection.elementwise
+        risks = (gradient.abs() for gradient in gradients) if single else self.candidates.norms(gradients)
         return list(self.candidates.within(risks, self.selection))
+
+
+def _several_processes() -> bool:
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 class TwoDraws(Objective):

@@ -152,13 +152,18 @@ class SelectiveAdamW(AdamW):
         return [self.state[weight][FIRST] for weight in self.candidates.weights]
 
     def _second(self, rows: list["_Row"]) -> Iterator[Tensor]:
-        """The choice by how far a gradient leaves its momentum: |(1−β₁)·‖g‖/‖m‖ − 1|, all in the first step."""
+        """The choice by how far a gradient leaves its momentum, all in the first step.
+
+        |(1−β₁)·‖g‖/‖m‖ − 1| of a tensor; |(1−β₁)·g/m − 1| of a weight by itself, with the signs of both: a gradient
+        against its momentum has left it.
+        """
         if self.steps == 0:
             yield from (torch.ones((), device=row.weight.device) for row in rows)
             return
-        elementwise = self.selection.elementwise
-        gradients = self.candidates.risks([row.gradient for row in rows], elementwise)
-        means = self.candidates.risks([row.mean for row in rows], elementwise)
+        gradients: Iterable[Tensor] = [row.gradient for row in rows]
+        means: Iterable[Tensor] = [row.mean for row in rows]
+        if not self.selection.elementwise:
+            gradients, means = (self.candidates.norms(values) for values in (gradients, means))
         yield from self.candidates.within(
             (
                 ((1 - row.group["betas"][0]) * gradient / mean - 1).abs().nan_to_num(nan=0.0)

@@ -25,7 +25,7 @@ class RoseTrainer(Trainer):
         self, model: PreTrainedModel, args: TrainingArguments, *, selection: Selection, **kwargs: Any
     ) -> None:
         candidates = Candidates(model)
-        summed = args.gradient_accumulation_steps > 1 or args.world_size > 1
+        summed = args.gradient_accumulation_steps > 1
         self.risk = DropoutRisk(candidates, selection, summed) if selection.two_passes else None
         adamw = {
             "lr": args.learning_rate,
@@ -37,6 +37,8 @@ class RoseTrainer(Trainer):
             "seed": args.seed,
         }
         super().__init__(model, args, optimizer_cls_and_kwargs=(SelectiveAdamW, adamw), **kwargs)
+        if self.risk is not None:
+            self.risk.scaler = self.accelerator.scaler
 
     def compute_loss(
         self,
@@ -52,6 +54,5 @@ class RoseTrainer(Trainer):
         targets = [inputs[name] for name in self.label_names]
         labels = targets[0] if len(targets) == 1 else torch.stack(targets, dim=1)
         loss, outputs = super().compute_loss(model, twice(inputs), True, items)
-        scaler = self.accelerator.scaler
-        self.risk.measure(logits_of(outputs), labels, 1.0 if scaler is None else scaler.get_scale())
+        self.risk.measure(logits_of(outputs), labels)
         return (loss, outputs) if return_outputs else loss

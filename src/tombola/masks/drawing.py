@@ -1,16 +1,15 @@
 """Drawing a mask from scores: exactly so many units go, the lowest first, without sorting."""
 
 from math import floor
-from typing import Literal, get_args
+from typing import get_args
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_same
 from tombola.masks.mask import Mask
+from tombola.masks.names import Scope
 from tombola.masks.scores import Scores
 from tombola.masks.select import Candidates, keep_highest
-
-Scope = Literal["global", "local"]
 
 
 def removals(sparsity: float, count: int) -> int:

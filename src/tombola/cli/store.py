@@ -1,24 +1,24 @@
-"""Verbs that look after the store of finished stages: ls, du, verify, gc."""
+"""tombola store: ls, du, verify, gc"""
 
 from typing import Annotated
 
 import typer
 
-from tombola.cli.options import Store, app
+from tombola.cli.console import Screen
+from tombola.cli.options import Store, app, verb
 
 store_app = typer.Typer(help="Look after the store of finished stages.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
 
 
-@store_app.command()
-def ls(store: Store = None) -> None:
-    """List what is in the store, and which results stand on it.
+@verb(to=store_app)
+def ls(screen: Screen, store: Store = None) -> None:
+    """List what is in the store, and which results need it.
 
     [bold]Example:[/bold] tombola store ls
     """
     from rich.table import Table
 
-    from tombola.cli import console
     from tombola.store.garbage import items, roots
     from tombola.store.store import Store as OpenStore
 
@@ -30,20 +30,19 @@ def ls(store: Store = None) -> None:
     for item in items(opened):
         users = sum(item.name in root.stages for root in alive)
         table.add_row(item.name, item.label, _size(item.bytes), str(users))
-    console.out.print(table)
+    screen.print(table)
     for root in alive:
-        console.out.print(f"{len(root.stages)} stages: {root.result}", soft_wrap=True, highlight=False)
+        screen.print(f"{len(root.stages)} stages: {root.result}")
 
 
-@store_app.command()
-def du(store: Store = None) -> None:
+@verb(to=store_app)
+def du(screen: Screen, store: Store = None) -> None:
     """Show how much room each kind of stage takes.
 
     [bold]Example:[/bold] tombola store du
     """
     from rich.table import Table
 
-    from tombola.cli import console
     from tombola.store.garbage import items
     from tombola.store.store import Store as OpenStore
 
@@ -57,49 +56,48 @@ def du(store: Store = None) -> None:
     for kind, sizes in sorted(kinds.items(), key=lambda one: -sum(one[1])):
         table.add_row(kind, str(len(sizes)), _size(sum(sizes)))
     table.add_row("all", str(sum(map(len, kinds.values()))), _size(sum(map(sum, kinds.values()))))
-    console.out.print(table)
+    screen.print(table)
 
 
-@store_app.command()
-def verify(store: Store = None) -> None:
+@verb(to=store_app)
+def verify(screen: Screen, store: Store = None) -> None:
     """Check every finished stage against its checksums; exit code 1 if one is damaged.
 
     [bold]Example:[/bold] tombola store verify
     """
-    from tombola.cli import console
     from tombola.store.garbage import damaged
     from tombola.store.store import Store as OpenStore
 
     checked = list(damaged(OpenStore(store)))
     wrong = [reason for _, reason in checked if reason]
     for reason in wrong:
-        console.out.print(reason, soft_wrap=True, highlight=False)
-    console.out.print(f"{len(checked)} stages checked, {len(wrong)} damaged")
+        screen.print(reason)
+    screen.print(f"{len(checked)} stages checked, {len(wrong)} damaged")
     if wrong:
         raise typer.Exit(1)
 
 
-@store_app.command()
+@verb(to=store_app)
 def gc(
+    screen: Screen,
     yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
     days: Annotated[float, typer.Option(min=0, help="Leave alone what is younger.")] = 1.0,
     store: Store = None,
 ) -> None:
-    """Delete stages that no result stands on any more. Without --yes it only says what would go.
+    """Delete stages that no result needs any more. Without --yes, only show what would go.
 
     [bold]Example:[/bold] tombola store gc --days 7 --yes
     """
-    from tombola.cli import console
     from tombola.store.garbage import collect_garbage, garbage
     from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
     found = garbage(opened, days)
     for item in found:
-        console.out.print(f"{item.name}  {item.label}  {_size(item.bytes)}", soft_wrap=True, highlight=False)
-    gone = collect_garbage(opened, found) if yes else found
-    said = "deleted" if yes else "would go; add --yes to delete them"
-    console.out.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {said}")
+        screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
+    gone = collect_garbage(opened, days) if yes else found
+    what = "deleted" if yes else "would go; add --yes to delete them"
+    screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {what}")
 
 
 def _size(number: float) -> str:

@@ -1,15 +1,17 @@
-"""The verb that puts results on a page: report."""
+"""tombola report"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tombola.cli.options import Store, app
+from tombola.cli.console import Screen
+from tombola.cli.options import Store, verb
 
 
-@app.command()
+@verb()
 def report(
+    screen: Screen,
     folders: Annotated[
         list[Path],
         typer.Argument(
@@ -23,7 +25,6 @@ def report(
 
     [bold]Example:[/bold] tombola report runs/bert_tickets-quick -o report.html
     """
-    from tombola.cli import console
-    from tombola.report import report as write
+    from tombola import api
 
-    console.say("report", write(folders, output, store=store))
+    screen.wrote("report", api.report(folders, output, store=store))

@@ -1,0 +1,69 @@
+"""The verbs of Tombola: one function each, the same that the command line calls.
+
+`running` has those for recipes, `tickets` those for tickets and models, `overview` those that look and report. They
+load when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from tombola.foundations.lazy import lazily
+
+if TYPE_CHECKING:
+    from tombola.api.overview import catalogue, doctor, report, validate
+    from tombola.api.running import (
+        plan_run,
+        plan_share,
+        plan_transfer,
+        quickstart,
+        run,
+        share,
+        study,
+        transfer,
+    )
+    from tombola.api.tickets import attack, convert_pruned_heads, evaluate, export, inspect, pack, shrink
+
+_HOME = {
+    "attack": "tickets",
+    "catalogue": "overview",
+    "convert_pruned_heads": "tickets",
+    "doctor": "overview",
+    "evaluate": "tickets",
+    "export": "tickets",
+    "inspect": "tickets",
+    "pack": "tickets",
+    "plan_run": "running",
+    "plan_share": "running",
+    "plan_transfer": "running",
+    "quickstart": "running",
+    "report": "overview",
+    "run": "running",
+    "share": "running",
+    "shrink": "tickets",
+    "study": "running",
+    "transfer": "running",
+    "validate": "overview",
+}
+
+__all__ = [
+    "attack",
+    "catalogue",
+    "convert_pruned_heads",
+    "doctor",
+    "evaluate",
+    "export",
+    "inspect",
+    "pack",
+    "plan_run",
+    "plan_share",
+    "plan_transfer",
+    "quickstart",
+    "report",
+    "run",
+    "share",
+    "shrink",
+    "study",
+    "transfer",
+    "validate",
+]
+
+__getattr__ = lazily(__name__, _HOME)

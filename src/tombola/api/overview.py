@@ -1,0 +1,66 @@
+"""The verbs that look and report: catalogue (`list`), validate, report, doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tombola.foundations.hardware.doctor import Check
+    from tombola.store.store import Store
+
+
+def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
+    """What recipes may name, with one line each: the command `tombola list`.
+
+    Args:
+        kind: One list, such as `tasks` or `attacks`; by default all.
+    """
+    from tombola.recipe.catalogue import catalogue as find
+
+    return find(kind)
+
+
+def validate(file: Path | str, overrides: Iterable[str] = ()) -> str:
+    """Check a recipe or a task file without running it; all mistakes are raised at once.
+
+    Args:
+        file: A recipe or task file, or the name of a built-in recipe.
+        overrides: Changes to a recipe, such as `"draw.sparsity=0.5"`.
+
+    Returns:
+        A sentence that says what it is.
+    """
+    from tombola.recipe.catalogue import check_file
+
+    return check_file(str(file), overrides)
+
+
+def report(
+    folders: Path | str | Sequence[Path | str],
+    path: Path | str = "report.html",
+    *,
+    store: Store | Path | str | None = None,
+) -> Path:
+    """Write one self-contained page: tables, curves, maps, attacked sentences, the recipe.
+
+    Args:
+        folders: Folders that `run`, `study`, `transfer`, `share` or `attack` wrote; several go on one page.
+        path: The page to write.
+        store: The folder or URL of finished stages, which attacked sentences are read from.
+    """
+    from tombola.report.page import report as write
+
+    return write([folders] if isinstance(folders, Path | str) else folders, path, store=store)
+
+
+def doctor(store: Path | str | None = None) -> list[Check]:
+    """Look at everything that runs depend on: versions, hardware, precision, store, optional packages.
+
+    Args:
+        store: The folder or URL of finished stages.
+    """
+    from tombola.foundations.hardware.doctor import examine
+
+    return examine(str(store) if store is not None else None)

@@ -1,0 +1,206 @@
+"""The verbs that run recipes: quickstart, run, study, share, transfer; and what they would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tombola.foundations.paths import path_part
+from tombola.pipeline.engines import Local, Ray
+from tombola.pipeline.engines.ranks import is_main
+from tombola.pipeline.plan import Plan, plan_cells
+from tombola.pipeline.runner import run_plan
+from tombola.pipeline.sharing import plan_share as plan_sharing
+from tombola.pipeline.study import StudySettings, plan_study, read_study
+from tombola.pipeline.watching import Watcher
+from tombola.recipe.builtin import find_recipe
+from tombola.recipe.grid import expand
+from tombola.recipe.reading import Raw, load_recipe
+from tombola.results.collecting import collect
+from tombola.results.result import RESULTS, Result
+from tombola.results.transfer import transfer_grid
+from tombola.store.garbage import register_root
+from tombola.store.store import Store
+
+Source = Path | str | Mapping[str, Any]
+AnyStore = Store | Path | str | None
+
+
+def quickstart(
+    *,
+    output: Path | str = "quickstart",
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    watcher: Watcher | None = None,
+) -> Result:
+    """Draw a first ticket with nothing but the package: its own model and its own data.
+
+    Args:
+        output: The folder for `results.json` and the tickets.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        watcher: Is told what happens.
+    """
+    return run("quickstart", output=output, store=store, engine=engine, watcher=watcher)
+
+
+def run(
+    recipe: Source | Plan,
+    overrides: Iterable[str] = (),
+    *,
+    output: Path | str | None = None,
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    tickets: bool = True,
+    watcher: Watcher | None = None,
+    **settings: Any,
+) -> Result:
+    """Run a recipe: every cell of its grid, each shared stage once, and nothing that is finished already.
+
+    Args:
+        recipe: A recipe file, the name of a built-in one, a mapping, or a plan that is there already.
+        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`.
+        store: The folder or URL of finished stages; by default `TOMBOLA_STORE` or `~/.cache/tombola/store`.
+        engine: Who runs the stages; by default this process.
+        tickets: Whether to write a ticket for every cell with a mask.
+        watcher: Is told what happens.
+        **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
+    """
+    plan = recipe if isinstance(recipe, Plan) else plan_run(recipe, overrides, **settings)
+    return _carry_out(plan, output, store, engine, watcher, tickets=tickets)
+
+
+def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
+    """What `run` would do with a recipe: its cells and stages. Nothing runs."""
+    return plan_recipe(load_recipe(find_recipe(recipe), overrides, **settings))
+
+
+def plan_recipe(raw: Raw) -> Plan:
+    """The plan of a recipe that has been read."""
+    cells = expand(raw)
+    first = cells[0].recipe
+    return plan_cells(first.name, first.about, raw, cells)
+
+
+def study(
+    source: Source | StudySettings | Plan,
+    overrides: Iterable[str] = (),
+    *,
+    output: Path | str | None = None,
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    tickets: bool = False,
+    watcher: Watcher | None = None,
+    **settings: Any,
+) -> Result:
+    """Run a grid of recipes. What fails does not stop the rest: `Result.failures` names what is missing.
+
+    Args:
+        source: A study or recipe file, the name of a built-in one, a mapping, or a plan that is there already.
+        overrides: Changes that are laid over every recipe, such as `"seed=[1,2,3]"`.
+        output: The folder for `results.json`; by default `runs/NAME`.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default as the study says, else this process.
+        tickets: Whether to write a ticket for every cell with a mask.
+        watcher: Is told what happens.
+        **settings: Changes by keyword, with `__` for dots.
+    """
+    if isinstance(source, Plan):
+        plan = source
+    else:
+        read = source if isinstance(source, StudySettings) else read_study(source, overrides, **settings)
+        plan, engine = plan_study(read), engine or read.engine
+    return _carry_out(plan, output, store, engine, watcher, tickets=tickets, keep_going=True)
+
+
+def share(
+    recipe: Source | Plan,
+    overrides: Iterable[str] = (),
+    *,
+    output: Path | str | None = None,
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    watcher: Watcher | None = None,
+    **settings: Any,
+) -> Result:
+    """Draw a ticket for every task, train all tasks on one encoder with and without them, and compare.
+
+    Args:
+        recipe: A recipe with `tasks`: a file, the name of a built-in one, a mapping, or a plan of it.
+        overrides: Changes such as `"seed=[1,2,3]"`.
+        output: The folder for `results.json` and a multi-task ticket per seed; by default `runs/NAME`.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        watcher: Is told what happens.
+        **settings: Changes by keyword, with `__` for dots.
+    """
+    plan = recipe if isinstance(recipe, Plan) else plan_share(recipe, overrides, **settings)
+    return _carry_out(plan, output, store, engine, watcher, tickets=True)
+
+
+def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
+    """What `share` would do with a recipe. Nothing runs."""
+    return plan_sharing(load_recipe(find_recipe(recipe), overrides, **settings))
+
+
+def transfer(
+    recipe: Source | Plan,
+    overrides: Iterable[str] = (),
+    *,
+    sources: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    output: Path | str | None = None,
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    tickets: bool = True,
+    watcher: Watcher | None = None,
+) -> Result:
+    """Search a mask on every source task, train every target under each of them, and compare with dense.
+
+    Args:
+        recipe: A recipe with a search: a file, the name of a built-in one, a mapping, or a plan of it.
+        overrides: Changes such as `"draw.sparsity=0.7"`.
+        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        targets: Tasks to train on; by default the recipe's `task`.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        tickets: Whether to write tickets.
+        watcher: Is told what happens.
+
+    Returns:
+        The result; its `transfer()` is the matrix of differences.
+    """
+    plan = recipe if isinstance(recipe, Plan) else plan_transfer(recipe, overrides, sources, targets)
+    return _carry_out(plan, output, store, engine, watcher, tickets=tickets)
+
+
+def plan_transfer(
+    recipe: Source, overrides: Iterable[str] = (), sources: Sequence[str] = (), targets: Sequence[str] = ()
+) -> Plan:
+    """What `transfer` would do with a recipe. Nothing runs."""
+    raw = load_recipe(find_recipe(recipe), overrides)
+    return plan_recipe(transfer_grid(raw, list(sources), list(targets)))
+
+
+def _carry_out(
+    plan: Plan,
+    output: Path | str | None,
+    store: AnyStore,
+    engine: Local | Ray | None,
+    watcher: Watcher | None,
+    *,
+    tickets: bool,
+    keep_going: bool = False,
+) -> Result:
+    """Run a plan, collect what came out, and keep it."""
+    store = store if isinstance(store, Store) else Store(store)
+    folder = Path(output) if output is not None else Path("runs") / path_part(plan.name)
+    outcome = run_plan(plan, store, folder / RESULTS, engine=engine, watcher=watcher, keep_going=keep_going)
+    result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder)
+    if is_main():
+        result.save()
+        register_root(store, folder / RESULTS, plan.stages, finished=True)
+    return result

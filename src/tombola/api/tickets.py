@@ -1,0 +1,247 @@
+"""The verbs for finished tickets and other models: evaluate, attack, inspect, shrink, export."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from tombola.attacks.base import Attack
+    from tombola.attacks.report import AttackReport
+    from tombola.evaluation.scores import Score
+    from tombola.shrink import Export, ModelShape
+    from tombola.store.stage import Progress
+    from tombola.tickets.comparison import Comparison
+    from tombola.tickets.multitask import MultiTaskTicket
+    from tombola.tickets.shrinking import Packing, Shrinkage
+    from tombola.tickets.ticket import Ticket
+
+logger = logging.getLogger(__name__)
+
+
+def evaluate(
+    model: Ticket | MultiTaskTicket | str | Path,
+    on: Iterable[str] = ("validation",),
+    *,
+    task: str | None = None,
+    data: Path | str | None = None,
+    limit: int | None = None,
+    max_length: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, dict[str, Score]]:
+    """Score a ticket or any transformers classifier, each metric with its standard error.
+
+    Args:
+        model: A ticket, a multi-task ticket, a model folder or a hub id.
+        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`).
+        task: The model's task; a ticket knows its own. Of a multi-task ticket, the task to score; by default all.
+        data: The root of local data folders.
+        limit: Use a random subset of this size.
+        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        progress: Called with the examples done, the examples in all, and the newest score.
+
+    Returns:
+        Scores by data set and metric. Where all tasks of a multi-task ticket are scored, the name of a data set
+        begins with that of the task: `rte: validation`.
+    """
+    from tombola.evaluation.evaluate import evaluate_split
+    from tombola.models.loading import load_tokenizer
+    from tombola.tasks import Task
+    from tombola.tasks.targets import find_target
+    from tombola.tickets.opening import open_classifier, tasks_of
+
+    shared = tasks_of(model) if task is None else []
+    folder, targets = Path(data) if data else None, list(on)
+    work = []
+    names: list[str | None] = [*shared] or [task]
+    for name in names:
+        opened = open_classifier(model, name, max_length)
+        for target in targets:
+            source, part = find_target(target, opened.task)
+            loaded = Task.named(source).load(part, folder=folder, limit=limit)
+            work.append((f"{name}: {target}" if shared else target, opened, loaded))
+    scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
+    for label, opened, split in work:
+
+        def report(step: int, steps: int, figures: Any, done: int = done, size: int = len(split)) -> None:
+            if progress is not None:
+                progress(done + size * step // steps, whole, figures)
+
+        found = evaluate_split(
+            opened.model,
+            load_tokenizer(opened.folder),
+            split,
+            max_length=opened.max_length,
+            progress=report,
+        )
+        for note in found.notes:
+            logger.warning("%s", note)
+        scores[label] = found.scores
+        done += len(split)
+        report(1, 1, {name: score.value for name, score in list(found.scores.items())[:1]}, done, 0)
+    return scores
+
+
+def attack(
+    model: Any,
+    recipe: str | Attack = "textfooler",
+    *,
+    task: str | None = None,
+    split: str = "validation",
+    tokenizer: Any = None,
+    examples: Any = None,
+    labels: Sequence[str] | None = None,
+    attackable: Sequence[str] | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    query_budget: int | None = None,
+    vectors: Path | str | None = None,
+    mlm: str | None = None,
+    data: Path | str | None = None,
+    max_length: int | None = None,
+    resume: Path | str | None = None,
+    progress: Progress | None = None,
+) -> AttackReport:
+    """Attack a ticket, a model folder, or any transformers classifier in memory.
+
+    Args:
+        model: A ticket, a multi-task ticket, a model folder, a hub id, or a model in memory, which needs `tokenizer`.
+        recipe: An attack's name, for the published settings, or an `Attack` with your own.
+        task: The task that examples are drawn from; a ticket knows its own, of a multi-task ticket it must be given.
+        split: The split of the task.
+        tokenizer: The tokenizer of a model in memory.
+        examples: A `Split`, or pairs of (text or two texts, label number), in place of a task's split.
+        labels: Names of the labels, where `examples` are pairs.
+        attackable: The columns that may be changed, if not those that the task names.
+        n: Size of the class-balanced random sample; by default all examples.
+        seed: Which random sample.
+        query_budget: Most queries for one example.
+        vectors: A file of word vectors for synonyms; by default the embedded ones.
+        mlm: A masked language model, for `bert_attack`.
+        data: The root of local data folders.
+        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        resume: A JSON-lines file for finished examples; the same call goes on after them.
+        progress: Called with the examples done, the examples in all, and the accuracy under attack so far.
+    """
+    from tombola.attacks import Resources
+    from tombola.attacks.run import attack as attack_model
+    from tombola.models.loading import load_tokenizer
+    from tombola.tasks import Task
+    from tombola.tickets.multitask import MultiTaskTicket
+    from tombola.tickets.opening import open_classifier
+    from tombola.tickets.ticket import Ticket
+
+    if isinstance(model, str | Path | Ticket | MultiTaskTicket):
+        opened = open_classifier(model, task, max_length, needs_task=examples is None)
+        classifier, tokenizer = opened.model, tokenizer or load_tokenizer(opened.folder)
+        task, max_length = opened.task, opened.max_length
+    elif tokenizer is None:
+        raise TombolaError("a model in memory is attacked with its tokenizer: pass tokenizer=…")
+    else:
+        classifier = model
+    if examples is None:
+        if task is None:
+            raise TombolaError("nothing to attack the model on: pass task=… or examples=…")
+        examples = Task.named(task).load(split, folder=Path(data) if data else None)
+    if resume is not None:
+        Path(resume).parent.mkdir(parents=True, exist_ok=True)
+    return attack_model(
+        classifier,
+        tokenizer,
+        examples,
+        recipe,
+        n=n,
+        seed=seed,
+        labels=labels,
+        attackable=attackable,
+        query_budget=query_budget,
+        resources=Resources(vectors=vectors, mlm=mlm),
+        max_length=max_length or 128,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def inspect(*sources: str | Path, task: str | None = None) -> Comparison:
+    """Open masks: sparsity by layer and matrix, and how far several agree.
+
+    Args:
+        *sources: Tickets (folders or hub ids), multi-task tickets or mask files.
+        task: The task of multi-task tickets; by default all of them.
+
+    Returns:
+        The masks by name, with their `overlaps`, `union` and `intersection`.
+    """
+    from tombola.tickets.comparison import Comparison
+
+    return Comparison.of(sources, task)
+
+
+def shrink(ticket: Path | str, output: Path | str, *, task: str | None = None) -> Shrinkage:
+    """Cut the removed heads, neurons, FFNs and layers out of a ticket's model, check it, and measure the gain.
+
+    Args:
+        ticket: A ticket's folder.
+        output: The folder to write.
+        task: The task of a multi-task ticket.
+    """
+    from tombola.tickets.multitask import as_ticket
+    from tombola.tickets.shrinking import shrink_ticket
+
+    with as_ticket(Path(ticket), task) as folder:
+        return shrink_ticket(folder, output)
+
+
+def pack(ticket: Path | str, path: Path | str, *, task: str | None = None) -> Packing:
+    """Keep a ticket of single weights in one file: the values that are left, and a bit for every weight.
+
+    Args:
+        ticket: A ticket's folder.
+        path: The file to write.
+        task: The task of a multi-task ticket.
+    """
+    from tombola.tickets.multitask import as_ticket
+    from tombola.tickets.shrinking import pack_ticket
+
+    with as_ticket(Path(ticket), task) as folder:
+        return pack_ticket(folder, path)
+
+
+def convert_pruned_heads(folder: Path | str, output: Path | str) -> ModelShape:
+    """Turn a model whose heads transformers 4 pruned, which transformers 5 cannot read, into a shrunk model.
+
+    Args:
+        folder: A model folder with `pruned_heads` in its config.
+        output: The folder to write.
+
+    Returns:
+        What is left of each layer.
+    """
+    from tombola.shrink import convert_pruned_heads as convert
+
+    return convert(folder, output)
+
+
+def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str | None = None) -> Export:
+    """Write a model as ONNX, with any batch size and length, checked in onnxruntime.
+
+    Args:
+        model: The folder of a ticket, a shrunk model or any model.
+        path: The `.onnx` file to write.
+        int8: Also write a dynamically quantised version.
+        task: The task of a multi-task ticket.
+    """
+    from tombola.tickets.exporting import export_folder
+    from tombola.tickets.multitask import as_ticket, is_multi_task
+
+    folder = Path(model)
+    if task is not None and not is_multi_task(folder):
+        raise TombolaError(f"{model} is not a ticket of several tasks: leave out --task")
+    if not is_multi_task(folder):
+        return export_folder(folder, path, int8=int8)
+    with as_ticket(folder, task) as own:
+        return export_folder(own, path, int8=int8)

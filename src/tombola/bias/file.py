@@ -1,0 +1,61 @@
+"""A bias model that was made elsewhere and left its predictions in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from tombola.bias.settings import BiasModel, bias_models
+from tombola.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tombola.tasks import Split
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """Predictions of the training data and no other."""
+
+    train: np.ndarray
+
+    def log_probs(self, split: Split) -> np.ndarray:
+        """Nothing is known about other data."""
+        raise DataError(f"the bias model from a file does not know {split.task.name}/{split.name}")
+
+
+@bias_models.register
+class BiasFile(BiasModel):
+    """Log-probabilities from elsewhere: .npy in the order of the training data, .json or .pkl by example id."""
+
+    unhashed: ClassVar[frozenset[str]] = frozenset({"path"})
+    generalises: ClassVar[bool] = False
+
+    method: Literal["file"] = "file"
+    path: str = Field(
+        description="an .npy of shape (examples, labels), or a .json or plain .pkl of an id's list of numbers"
+    )
+    labels: tuple[str, ...] | None = Field(
+        None, description="the labels of the file's columns, in their order; else the task's, in the task's order"
+    )
+    missing: Literal["error", "drop", "uniform"] = Field(
+        "error",
+        description="examples that the file does not have: stop; leave them out of all training; or take all labels "
+        "to be equally likely",
+    )
+
+    @property
+    def reads_file(self) -> str | None:
+        """The file of the predictions."""
+        return self.path
+
+    def fit(self, split: Split, seed: int, model: Path | None = None, file: Path | None = None) -> FromFile:
+        """Read the file."""
+        from tombola.bias.files import read_log_probs
+
+        path = file or Path(self.path).expanduser()
+        return FromFile(read_log_probs(path, split, self.labels, self.missing))

@@ -1,0 +1,99 @@
+"""Lexical overlap: how much of the second text stands in the first. (Clark et al. 2019)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from tombola.bias.settings import FittedBias, bias_models
+from tombola.errors import RecipeError, UnknownName
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tombola.tasks import Split, Task
+
+
+@bias_models.register
+class LexicalOverlap(FittedBias):
+    """Logistic regression on how much of the second text stands in the first. (Clark et al. 2019)
+
+    It tells one label from the rest, whose probability the other labels share evenly.
+    """
+
+    method: Literal["lexical_overlap"] = "lexical_overlap"
+    label: str | None = Field(
+        None, description="the label that overlap speaks for; else entailment, else the first"
+    )
+    feature_set: Literal["ours", "published"] = Field(
+        "ours",
+        description="both: all words inside, contiguous, share of words, mean and least similarity; ours: log length "
+        "ratio; published: second-least similarity, log length difference, and a strength of 100 unless it is set",
+    )
+    balanced: bool = Field(
+        True,
+        description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
+        "of the training data, which a weak model needs: it would learn to deny the label as often",
+    )
+    vectors: str = Field(
+        "minilm", description="the model whose input embeddings tell how alike two words are"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_strong_as_published(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("feature_set") == "published":
+            return {"strength": 100.0, **raw}
+        return raw
+
+    @model_serializer(mode="wrap")
+    def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The strength is written out where it depends on the features: it may not be taken for a default."""
+        own = {"strength": self.strength} if self.feature_set == "published" else {}
+        return {"method": self.method, **own, **fields(self)}
+
+    @property
+    def reads_model(self) -> str | None:
+        """The model of the word vectors."""
+        return self.vectors
+
+    @property
+    def class_weight(self) -> str | None:
+        """Balanced, as published, unless the settings say otherwise."""
+        return "balanced" if self.balanced else None
+
+    def features(self, split: Split, model: Path | None) -> np.ndarray:
+        """Six or seven numbers for each pair."""
+        from tombola.bias.overlap import overlap_features
+        from tombola.models.finding import find_model
+
+        if len(split.task.text) != 2:
+            raise RecipeError(
+                f"bias: lexical_overlap is for pairs of texts, and {split.task.name} has one text"
+            )
+        folder = model or find_model(self.vectors).folder
+        return overlap_features(split.texts, folder, self.feature_set)
+
+    def targets(self, split: Split) -> np.ndarray:
+        """Whether the label is the one that overlap speaks for."""
+        import numpy as np
+
+        return (np.asarray(split.labels) == self.label_number(split.task)).astype(np.int64)
+
+    def spread(self, log_probs: np.ndarray, classes: Sequence[int], full: np.ndarray, task: Task) -> None:
+        """The label's own, and the rest for the others in equal parts."""
+        import numpy as np
+
+        full[:] = (log_probs[:, 0] - np.log(task.num_labels - 1))[:, None]
+        full[:, self.label_number(task)] = log_probs[:, 1]
+
+    def label_number(self, task: Task) -> int:
+        """The number of the label that overlap speaks for."""
+        labels = task.labels or []
+        label = self.label or ("entailment" if "entailment" in labels else labels[0])
+        if label not in labels:
+            raise RecipeError(str(UnknownName(f"label of {task.name}", label, labels, where="bias.label")))
+        return labels.index(label)

@@ -1,0 +1,34 @@
+"""One side: what the words of one text of a pair tell about the label. (Schuster et al. 2019)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from tombola.bias.settings import FittedBias, bias_models
+from tombola.bias.words import ngrams_of
+from tombola.errors import RecipeError, UnknownName
+
+if TYPE_CHECKING:
+    from tombola.tasks import Split
+
+
+@bias_models.register
+class OneSide(FittedBias):
+    """A linear model over the words of one text of a pair alone: the claim, the hypothesis. (Schuster et al. 2019)"""
+
+    method: Literal["one_side"] = "one_side"
+    column: str | None = Field(None, description="the text that is read; else the last of the task's")
+    ngrams: int = Field(2, ge=1, le=4, description="longest run of words that is a feature")
+
+    def features(self, split: Split, model: Path | None) -> list[list[str]]:
+        """The words of the text and the runs of them."""
+        names = split.task.text
+        if self.column is not None and self.column not in names:
+            raise RecipeError(
+                str(UnknownName("text of " + split.task.name, self.column, names, where="bias.column"))
+            )
+        side = names.index(self.column) if self.column is not None else -1
+        return [ngrams_of(texts[side], self.ngrams) for texts in split.texts]

@@ -1,0 +1,38 @@
+"""Shallow: what words alone tell about the label, for tasks whose bias is not known. (Utama et al. 2020)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from tombola.bias.settings import FittedBias, bias_models
+from tombola.bias.words import ngrams_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tombola.tasks import Split
+
+
+@bias_models.register
+class Shallow(FittedBias):
+    """A linear model over the words of all texts, fitted to few examples, for any task. (Utama et al. 2020)"""
+
+    method: Literal["shallow"] = "shallow"
+    examples: int | None = Field(2000, gt=0, description="random training examples that it sees; null: all")
+    ngrams: int = Field(1, ge=1, le=4, description="longest run of words that is a feature")
+
+    def features(self, split: Split, model: Path | None) -> list[list[str]]:
+        """The words of each text and the runs of them, marked by the text that they are in."""
+        return [
+            [f"{side}:{words}" for side, text in enumerate(texts) for words in ngrams_of(text, self.ngrams)]
+            for texts in split.texts
+        ]
+
+    def rows(self, rows: np.ndarray, seed: int) -> np.ndarray:
+        """A random sample of so many."""
+        import numpy as np
+
+        return np.random.default_rng(seed).permutation(rows)[: self.examples] if self.examples else rows

@@ -1,0 +1,16 @@
+"""Words and runs of words, which bias models look at."""
+
+import re
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, without punctuation."""
+    return _WORD.findall(text.lower())
+
+
+def ngrams_of(text: str, longest: int) -> list[str]:
+    """The words of a text and the runs of them, up to so many words."""
+    words = words_of(text)
+    return [" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)]

@@ -1,0 +1,124 @@
+"""tombola attack"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from tombola.attacks.base import Attack
+
+
+@verb(long=True)
+def attack(
+    screen: Screen,
+    model: Model,
+    recipe: Annotated[
+        str, typer.Option(help="The attack; `tombola list attacks` shows them.")
+    ] = "textfooler",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the attack; may be repeated."),
+    ] = None,
+    task: TaskName = None,
+    split: Annotated[str, typer.Option(help="The split to sample from.")] = "validation",
+    number: Annotated[
+        int | None, typer.Option("-n", help="Examples, class-balanced; all by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which random sample.")] = 0,
+    query_budget: Annotated[int | None, typer.Option(help="Most queries for one example.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors (text, .npz) for synonyms.")] = None,
+    mlm: Annotated[str | None, typer.Option(help="Masked language model, for bert_attack.")] = None,
+    data: Data = None,
+    max_length: MaxLength = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the examples go.", show_default="attacks/MODEL-ATTACK"),
+    ] = None,
+    as_task: Annotated[
+        str | None, typer.Option(help="Also write the successes as a task of this name.")
+    ] = None,
+) -> None:
+    """Attack a ticket or any classifier; an interrupted attack goes on where it stopped.
+
+    [bold]Example:[/bold] tombola attack runs/quick/tickets/imp --recipe textfooler -n 500 --seed 0
+    """
+    from tombola import api
+    from tombola.cli import tables
+    from tombola.cli.forecast import Job
+    from tombola.foundations.paths import path_part
+
+    chosen = _configured(recipe, changes or [])
+    whole = output or Path("attacks") / path_part(f"{Path(model).name}-{recipe}")
+    tasks = _tasks(screen, model, task)
+    folders = {one: whole / path_part(one) if one and len(tasks) > 1 else whole for one in tasks}
+    labels = {one: f"attack with {recipe}" + (f" on {one}" if len(tasks) > 1 else "") for one in tasks}
+    reports = {}
+    with screen.watch("loading the model") as watcher:
+        watcher.planned([Job("attack", label) for label in labels.values()], ())
+        for one, folder in folders.items():
+            with watcher.job("attack", labels[one]) as progress:
+                reports[one] = api.attack(
+                    model,
+                    chosen,
+                    task=one,
+                    split=split,
+                    n=number,
+                    seed=seed,
+                    query_budget=query_budget,
+                    vectors=vectors,
+                    mlm=mlm,
+                    data=data,
+                    max_length=max_length,
+                    resume=folder / "journal.jsonl",
+                    progress=progress,
+                )
+            reports[one].save(folder)
+    if len(tasks) > 1:
+        screen.print(tables.attacks_table(model, {str(one): report for one, report in reports.items()}))
+    for one, report in reports.items():
+        name = f"{one}: " if len(tasks) > 1 else ""
+        if not name:
+            screen.print(tables.attack_table(model, report))
+        screen.wrote(f"{name}examples", folders[one] / "examples.csv")
+        screen.wrote(f"{name}page", folders[one] / "diff.html")
+        if as_task:
+            screen.wrote(f"{name}task", report.to_task(folders[one], f"{as_task}_{one}" if name else as_task))
+    figures: dict[str, Any] = {str(one or model): report.summary() for one, report in reports.items()}
+    screen.finish(attack=recipe, figures=figures)
+
+
+def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
+    """The tasks to attack: the one that is asked for, or all of a multi-task ticket that have labels to change."""
+    from tombola.models.finding import find_folder
+    from tombola.tasks import Task
+    from tombola.tickets.multitask import MultiTaskTicket, is_multi_task
+
+    if task is not None or not is_multi_task(folder := find_folder(model)):
+        return [task]
+    found: list[str | None] = []
+    for name, own in MultiTaskTicket.from_pretrained(folder).info["tasks"].items():
+        kind = Task.named(str(own["task"])).kind
+        if kind == "classification":
+            found.append(name)
+        else:
+            screen.complain(f"{name} is left out: attacks change labels, and it is a {kind} task")
+    if not found:
+        raise TombolaError(f"no task of {model} has labels that an attack could change")
+    return found
+
+
+def _configured(name: str, changes: list[str]) -> str | Attack:
+    """The attack with the user's settings laid over the published ones."""
+    if not changes:
+        return name
+    from tombola.attacks.base import configure
+    from tombola.recipe.reading import load_recipe
+
+    return configure(name, load_recipe({}, changes))

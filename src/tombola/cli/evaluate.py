@@ -1,0 +1,53 @@
+"""tombola evaluate"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+
+
+@verb(long=True)
+def evaluate(
+    screen: Screen,
+    model: Model,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(help="A split, a task, or task/split; may be repeated.", show_default="validation"),
+    ] = None,
+    task: TaskName = None,
+    data: Data = None,
+    limit: Annotated[int | None, typer.Option(help="Use a random subset of this size.")] = None,
+    max_length: MaxLength = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the scores as JSON.")] = None,
+) -> None:
+    """Score a ticket or any classifier, with standard errors; of a ticket of several tasks, all of them.
+
+    [bold]Example:[/bold] tombola evaluate runs/quick/tickets/imp --on validation --on reviews_tweets/test
+    """
+    from tombola import api
+    from tombola.cli import tables
+
+    with (
+        screen.watch("loading the model") as watcher,
+        watcher.job("evaluate", f"evaluate {Path(model).name}") as progress,
+    ):
+        scores = api.evaluate(
+            model,
+            on=on or ["validation"],
+            task=task,
+            data=data,
+            limit=limit,
+            max_length=max_length,
+            progress=progress,
+        )
+    screen.print(tables.score_table(model, scores))
+    plain = {on: {name: score.as_dict() for name, score in found.items()} for on, found in scores.items()}
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps({"model": model, "scores": plain}, indent=1))
+        screen.wrote("scores", output)
+    screen.finish(model=model, scores=plain)

@@ -1,0 +1,96 @@
+"""Progress and results for programs: with `--json`, one JSON object in each line of stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from math import isfinite
+from typing import Any, TextIO
+
+from tombola.cli.forecast import Running, describe
+from tombola.cli.progress import Fault, Now, View
+
+EVENT_SECONDS = 1.0
+"""The least time between two events of one stage's progress."""
+
+
+class Events(View):
+    """Writes `planned`, `begun`, `progressed`, `ended` and `failed`; the verb itself adds `result`.
+
+    Args:
+        stream: Where events go.
+        now: The time of day.
+        every: The least time between two events of one stage's progress.
+    """
+
+    def __init__(self, stream: TextIO, now: Now = datetime.now, every: float = EVENT_SECONDS) -> None:
+        self.stream, self.now, self.every = stream, now, every
+        self._sent: dict[str, float] = {}
+
+    def send(self, event: str, **content: Any) -> None:
+        """Write one event, with the time."""
+        whole = {"event": event, "time": self.now().astimezone().isoformat(timespec="seconds"), **content}
+        print(json.dumps(plain(whole), allow_nan=False), file=self.stream, flush=True)
+
+    def on_planned(self) -> None:
+        """The number of stages, and how many of them are finished."""
+        stages, finished = self.forecast.stages, self.forecast.finished
+        self.send("planned", stages=stages, finished=finished, to_run=stages - finished)
+
+    def on_begun(self, running: Running) -> None:
+        """Which stage starts."""
+        self.send("begun", **self._stage(running))
+
+    def on_progressed(self, running: Running) -> None:
+        """How far a stage is, but not too often; its last step always."""
+        key, now = running.work.key, self.forecast.clock()
+        if running.step < running.steps and now - self._sent.get(key, -self.every) < self.every:
+            return
+        self._sent[key] = now
+        stage_left, run_left = self.forecast.stage_left(key), self.forecast.run_left()
+        self.send(
+            "progressed",
+            **self._stage(running),
+            step=running.step,
+            steps=running.steps,
+            figures=running.figures,
+            stage_seconds_left=stage_left,
+            run_seconds_left=run_left.seconds if run_left else None,
+            run_seconds_left_is_lower_bound=run_left is None or not run_left.whole,
+        )
+
+    def on_ended(self, running: Running, seconds: float) -> None:
+        """A finished stage with its time and its last figures."""
+        self.send("ended", **self._stage(running), seconds=seconds, figures=running.figures)
+
+    def on_failed(self, running: Running, seconds: float, failure: Fault) -> None:
+        """A failed stage: why, and its log."""
+        self.send(
+            "failed",
+            **self._stage(running),
+            seconds=seconds,
+            reason=failure.reason,
+            log=str(failure.log),
+        )
+
+    def _stage(self, running: Running) -> dict[str, Any]:
+        work = running.work
+        return {
+            "stage": getattr(work, "name", work.key),
+            "kind": work.kind,
+            "label": describe(work),
+            "number": running.number,
+            "stages": self.forecast.stages,
+        }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: numbers that are none become null, seconds need no more than milliseconds."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float):
+        return round(value, 6) if isfinite(value) else None
+    return value if isinstance(value, int | str | bool | None) else str(value)

@@ -1,0 +1,111 @@
+"""What the verbs that run recipes show in the end: tables, decisions, paths, failures; or the plan of a dry run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.forecast import roughly
+
+if TYPE_CHECKING:
+    from tombola.pipeline.plan import Plan
+    from tombola.results.result import Result
+
+
+def write_page(result: Result, store: str | None) -> Path | None:
+    """The report beside a result that has something in it."""
+    from tombola import api
+    from tombola.pipeline.engines.ranks import is_main
+
+    if not result.cells or not is_main():
+        return None
+    return api.report(result.folder, result.folder / "report.html", store=store)
+
+
+def show_result(screen: Screen, result: Result, page: Path | None = None) -> None:
+    """The table of a run or study, what follows from it, and where everything is.
+
+    Args:
+        screen: Where to show it.
+        result: What came out.
+        page: The report, if one was written.
+    """
+    from tombola.cli import tables
+
+    if result.cells:
+        screen.print(tables.result_table(result))
+        for phases in result.phases():
+            screen.print(tables.phase_table(result, phases))
+        for line in tables.matching_lines(result):
+            screen.print(line)
+    close(screen, result, page)
+
+
+def close(screen: Screen, result: Result, page: Path | None = None) -> None:
+    """Where the results are, and what is missing; exit code 1 if something is."""
+    from tombola.results.result import RESULTS
+
+    screen.wrote("results", result.folder / RESULTS)
+    if any(cell.ticket for cell in result.cells):
+        screen.wrote("tickets", result.folder / "tickets")
+    if page:
+        screen.wrote("report", page)
+    for failure in result.failures:
+        count = len(failure.cells)
+        missing = f"{count} {'cell is' if count == 1 else 'cells are'} missing for it"
+        screen.complain(
+            f"failed {failure.label}: {failure.reason.rstrip('.')}; {missing}; its log: {failure.log}"
+        )
+    screen.finish(
+        scores=_headlines(result), failures=[one.model_dump(mode="json") for one in result.failures]
+    )
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _headlines(result: Result) -> list[dict[str, Any]]:
+    """For each row of the table its sparsity and the headline score on each data set."""
+    return [
+        {
+            "variant": row.variant,
+            "axes": row.axes,
+            "seeds": row.seeds,
+            "sparsity": row.sparsity,
+            "scores": {
+                on: {"metric": row.metrics[on], "mean": score.mean} for on, score in row.scores.items()
+            },
+        }
+        for row in result.summaries()
+    ]
+
+
+def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
+    """The stages of a plan, those that are finished, the training steps and the time of the rest."""
+    from tombola.cli import tables
+    from tombola.foundations.caching import run_cache
+    from tombola.pipeline.costs import estimate, total_seconds
+    from tombola.store.store import Store
+
+    with screen.watch("measuring how long a training step takes"), run_cache():
+        costs = estimate(plan, Store(store))
+    screen.print(tables.plan_table(plan, costs))
+    steps, asked = sum(cost.steps for cost in costs), sum(cost.asked_steps for cost in costs)
+    share = f", {steps / asked:.0%} of what a script per cell would take" if asked else ""
+    unknown = [cost.kind for cost in costs if cost.seconds is None]
+    besides = f", besides {', '.join(unknown)}, whose time is unknown" if unknown else ""
+    seconds = total_seconds(costs)
+    screen.print(f"{steps:,} training steps{share}; about {roughly(seconds)} on one worker{besides}")
+    screen.finish(
+        plan={
+            "name": plan.name,
+            "cells": len(plan.cells),
+            "stages": sum(cost.stages for cost in costs),
+            "finished": sum(cost.finished for cost in costs),
+            "training_steps": steps,
+            "seconds": seconds,
+            "seconds_unknown_for": unknown,
+        }
+    )

@@ -1,0 +1,36 @@
+"""The table of a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tombola.cli.forecast import roughly
+from tombola.cli.tables.layout import Column, Grid
+
+if TYPE_CHECKING:
+    from tombola.pipeline.costs import Cost
+    from tombola.pipeline.plan import Plan
+
+
+def plan_table(plan: Plan, costs: Sequence[Cost]) -> Grid:
+    """Kinds of stage down; across, how many cells ask for, share and find finished, and what the rest takes."""
+    count = len(plan.cells)
+    return Grid(
+        f"{plan.name}: {count} {'cell' if count == 1 else 'cells'}",
+        [Column("stage", [cost.kind for cost in costs], "left")],
+        [
+            Column("asked for", [f"{cost.asked:,}" for cost in costs]),
+            Column("shared", [f"{cost.asked - cost.stages:,}" for cost in costs]),
+            Column("finished", [f"{cost.finished:,}" for cost in costs]),
+            Column("to run", [f"{cost.stages - cost.finished:,}" for cost in costs]),
+            Column("training\nsteps", [f"{cost.steps:,}" if cost.asked_steps else "" for cost in costs]),
+            Column("estimated", [_time(cost) for cost in costs]),
+        ],
+    )
+
+
+def _time(cost: Cost) -> str:
+    if cost.seconds is None:
+        return "unknown"
+    return roughly(cost.seconds) if cost.seconds else ""

@@ -1,0 +1,185 @@
+"""Checks of recipes and task files before anything runs, with their data if asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tombola.errors import RecipeError, TombolaError
+from tombola.foundations.caching import run_cache
+from tombola.foundations.settings import checked
+from tombola.foundations.yaml12 import parse_yaml
+from tombola.recipe.builtin import find_recipe
+from tombola.recipe.grid import Cell, expand
+from tombola.recipe.reading import load_recipe
+from tombola.recipe.recipe import Recipe
+from tombola.recipe.share import check_share
+from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
+from tombola.tasks import Split, Task
+from tombola.tasks.targets import all_targets, find_target
+
+FITTING = 0.95
+"""The share of texts that a suggested length holds."""
+
+
+def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
+    """What a file is, in a sentence; with `data` followed by a line for each split and model."""
+    path = find_recipe(file)
+    if isinstance(path, Path) and path.is_file() and _is_task(path):
+        task = Task.from_file(path)
+        found = f"a valid task, {task.name} version {task.version}"
+        return (
+            [found, *_describe([(task, name, None, None, 0) for name in task.split_names()])]
+            if data
+            else [found]
+        )
+    raw = load_recipe(path, overrides)
+    if any(key in raw for key in ("recipes", *OWN)):
+        study = load_study(path, overrides)
+        settings: StudyRecipe = checked(
+            StudyRecipe, {key: value for key, value in study.items() if key != "engine"}
+        )
+        cells = study_cells(settings)
+        found = f"a valid study of {_count(len(settings.recipes), 'recipe')}, {_count(len(cells), 'cell')}"
+    elif "tasks" in raw:
+        recipe = check_share(raw)
+        cells = [recipe.for_task(task, recipe.seed[0]) for task in recipe.tasks]
+        found = f"a valid recipe for sharing, {_count(len(recipe.tasks), 'task')}"
+    else:
+        cells = expand(raw)
+        variants = len({cell.variant for cell in cells})
+        found = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
+    return [found, *_check_data(cells)] if data else [found]
+
+
+def _is_task(path: Path) -> bool:
+    try:
+        raw = parse_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return False
+    return isinstance(raw, dict) and "source" in raw
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+Wanted = tuple[Task, str, str | None, int | None, int]
+"""A split to load: its task and name, the data folder, and the size and seed of a random subset."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What reads the texts: a model, up to a length."""
+
+    model: str
+    max_length: int
+
+
+def _check_data(cells: Iterable[Cell]) -> list[str]:
+    """A line for each split that the cells read, and one for each model that reads it."""
+    wanted: dict[tuple[str, str], Wanted] = {}
+    readers: dict[str, set[_Reader]] = {}
+    with run_cache():
+        for cell in cells:
+            for recipe in filter(None, (cell.recipe, cell.source)):
+                for one in _splits(recipe):
+                    wanted.setdefault((one[0].name, one[1]), one)
+                    readers.setdefault(one[0].name, set()).add(_Reader(recipe.model, recipe.train.max_length))
+        return _describe(wanted.values(), readers)
+
+
+def _splits(recipe: Recipe) -> Iterator[Wanted]:
+    """The data that a recipe reads: the training data, what is mixed in, and all that it is scored on."""
+    data = recipe.data
+    mixed = [one.on for one in (*data.mix, *getattr(recipe.search, "mix", ()))]
+    attacked = [recipe.attack.on] if recipe.attack else []
+    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *attacked):
+        name, split = find_target(on, recipe.task)
+        task = Task.named(name)
+        if data.holdout and name == recipe.task:
+            task = task.holding_out(data.holdout)
+        limit = data.train if on == "train" else None if on in mixed else data.evaluation
+        yield task, split.partition("+")[0], data.folder, limit, data.seed
+
+
+def _describe(wanted: Iterable[Wanted], readers: dict[str, set[_Reader]] | None = None) -> list[str]:
+    """A line for each split: rows, labels, what also stands in the training data, and texts that are cut.
+
+    Raises:
+        RecipeError: If data or models are missing or damaged, with all that are.
+    """
+    lines: list[str] = []
+    mistakes: list[str] = []
+    training: dict[str, Split] = {}
+    loaded: list[Split] = []
+    for task, name, folder, limit, seed in wanted:
+        try:
+            split = task.load(
+                name, folder=Path(folder).expanduser() if folder else None, limit=limit, seed=seed
+            )
+        except TombolaError as error:
+            mistakes.append(str(error))
+            continue
+        loaded.append(split)
+        if name == "train":
+            training[task.name] = split
+    for split in loaded:
+        parts = [f"{split.task.name}/{split.name}: {len(split):,} rows{_labels(split)}"]
+        parts += _duplicates(split, training.values())
+        for reader in sorted(
+            (readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)
+        ):
+            try:
+                parts += _lengths(split, reader)
+            except TombolaError as error:
+                mistakes.append(str(error))
+        lines.append("; ".join(parts))
+    if mistakes:
+        raise RecipeError(*mistakes)
+    return lines
+
+
+def _labels(split: Split) -> str:
+    """How often each label occurs."""
+    if split.task.labels is None or not all(isinstance(label, int) for label in split.labels):
+        return ""
+    counts = Counter(split.labels)
+    return f" ({', '.join(f'{name} {counts[number]:,}' for number, name in enumerate(split.task.labels))})"
+
+
+def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
+    """How many texts stand there twice, or in training data too."""
+    again = len(split) - len(set(split.text_keys))
+    if again:
+        yield f"{again:,} repeat others"
+    for train in training:
+        if train is not split and len(train.task.text) == len(split.task.text):
+            known = set(train.text_keys)
+            if shared := sum(key in known for key in split.text_keys):
+                yield f"{shared:,} also stand in {train.task.name}/{train.name}"
+
+
+def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
+    """How many texts are cut, and how long a text most have."""
+    if split.task.kind not in ("classification", "regression"):
+        return  # contexts are read in windows and passages in blocks: nothing is cut
+    import numpy as np
+    from transformers import AutoConfig
+
+    from tombola.models.finding import find_folder
+    from tombola.models.loading import load_tokenizer
+    from tombola.tasks import fitting_length
+
+    folder = find_folder(reader.model)
+    longest = fitting_length(reader.max_length, AutoConfig.from_pretrained(folder))
+    columns = [list(column) for column in zip(*split.texts, strict=True)]
+    ids = load_tokenizer(folder)(*columns, truncation=False, verbose=False)["input_ids"]
+    lengths = np.array([len(tokens) for tokens in ids])
+    cut = int((lengths > longest).sum())
+    fits = int(np.quantile(lengths, FITTING, method="higher"))
+    yield f"{cut:,} are longer than {longest} tokens of {reader.model} and are cut ({FITTING:.0%} fit in {fits})"

@@ -1,0 +1,112 @@
+"""Studies: several recipes and grids over them, as one file names them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from tombola.errors import RecipeError
+from tombola.foundations.settings import Settings
+from tombola.recipe.builtin import find_recipe
+from tombola.recipe.grid import Cell, check_size, count_cells, expand
+from tombola.recipe.reading import Raw, load_recipe, parse_overrides
+
+OWN = ("grid", "engine")
+"""The keys that a plain recipe may have besides its own when it is run as a study."""
+
+
+class StudyRecipe(Settings):
+    """A study file. A plain recipe is a study of itself."""
+
+    name: str = Field("study", description="what to call it in tables and folders")
+    about: str = Field("", description="a sentence for the reader")
+    plugins: tuple[str, ...] = Field(
+        (), description="Python files or modules whose methods, attacks, tasks … the recipes name"
+    )
+    recipes: list[str | Raw] | dict[str, str | Raw] = Field(
+        min_length=1, description="recipes by path or name, or written out; a mapping gives them names"
+    )
+    over: Raw = Field({}, description="laid over every recipe; a list makes a grid, as in a recipe")
+    grid: dict[str, list[Any] | dict[str, Any]] = Field(
+        {}, description="fields by path, with the values to try; a mapping gives the values names"
+    )
+
+
+def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any) -> Raw:
+    """Read a study or a recipe, with changes laid over every recipe in it. The result is raw."""
+    found = find_recipe(source)
+    raw = load_recipe(found)
+    if "recipes" not in raw:
+        own = {name: raw.pop(name) for name in OWN if name in raw}
+        recipe = load_recipe(raw, overrides, **settings)
+        own |= {name: recipe.pop(name) for name in OWN if name in recipe}
+        about: Raw = {name: recipe[name] for name in ("name", "about") if name in recipe}
+        return {**about, "recipes": [recipe], **own}
+    base = found.parent if isinstance(found, Path) else Path()
+    changes = {key.replace("__", "."): value for key, value in settings.items()}
+    over = {**(raw.get("over") or {}), **parse_overrides(overrides), **changes}
+    return {**raw, "over": over, "recipes": _beside(raw["recipes"], base)}
+
+
+def study_cells(study: StudyRecipe) -> list[Cell]:
+    """The cells of all recipes of a study, over its grid.
+
+    Raises:
+        RecipeError: With all mistakes of all recipes.
+    """
+    named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
+    if len(named) < len(study.recipes):
+        raise RecipeError("recipes: two have the same name; write a mapping that gives each its own")
+    points = list(itertools.product(*(_options(path, values) for path, values in study.grid.items())))
+    raws = {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
+    grids = [
+        (name, point, load_recipe(raw, **{path: value for path, _, value in point}))
+        for name, raw in raws.items()
+        for point in points
+    ]
+    check_size(sum(count_cells(raw) for _, _, raw in grids))
+    cells: list[Cell] = []
+    mistakes: list[str] = []
+    for name, point, raw in grids:
+        axes = ({"recipe": name} if len(named) > 1 else {}) | {path: label for path, label, _ in point}
+        try:
+            cells += [cell.model_copy(update={"axes": axes | cell.axes}) for cell in expand(raw)]
+        except RecipeError as error:
+            where = f"recipes.{name}: " if len(named) > 1 else ""
+            mistakes += [f"{where}{mistake}" for mistake in error.mistakes]
+    if mistakes:
+        raise RecipeError(*mistakes)
+    return cells
+
+
+def _beside(recipes: Any, base: Path) -> Any:
+    """Recipes named by a path are found beside the study's own file first."""
+
+    def find(recipe: Any) -> Any:
+        near = base / recipe if isinstance(recipe, str) else None
+        return str(near) if near is not None and near.is_file() else recipe
+
+    if isinstance(recipes, dict):
+        return {name: find(recipe) for name, recipe in recipes.items()}
+    return [find(recipe) for recipe in recipes] if isinstance(recipes, list) else recipes
+
+
+def _name(recipe: str | Raw) -> str:
+    if isinstance(recipe, str):
+        return Path(recipe).stem if Path(recipe).is_file() else recipe.removesuffix(".yaml")
+    return str(recipe.get("name", "run"))
+
+
+def _options(path: str, values: list[Any] | dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """The values of an axis, each with its name in tables."""
+    if not values:
+        raise RecipeError(f"grid.{path}: an empty list makes an empty grid")
+    if isinstance(values, dict):
+        return [(path, name, value) for name, value in values.items()]
+    plain = (str, int, float, bool, type(None))
+    return [(path, value if isinstance(value, plain) else json.dumps(value), value) for value in values]

@@ -1,0 +1,69 @@
+"""Whether what a recipe names as tasks and splits exists, said when the recipe is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tombola.errors import TombolaError
+from tombola.foundations.caching import cached_in_run
+from tombola.foundations.settings import Complaint
+from tombola.recipe.recipe import Recipe
+from tombola.tasks import HOLDOUT, Task
+from tombola.tasks.synthetic import FORMS
+from tombola.tasks.targets import all_targets, find_target
+
+
+def check_task_name(task: str) -> list[str]:
+    """What is wrong with a task that `per_task` names."""
+    problem = _task_problem(task)
+    return [f"per_task: {problem}"] if problem else []
+
+
+def target_complaints(recipe: Recipe) -> list[Complaint]:
+    """What is wrong with the tasks and splits that a recipe names, with their paths."""
+    if problem := _task_problem(recipe.task):
+        return [Complaint(("task",), ("task",), problem)]
+    held_out, biased = recipe.data.holdout is not None, recipe.data.synthetic_bias is not None
+    return [
+        Complaint(path, path, problem)
+        for path, on in _targets(recipe)
+        if (problem := _problem(on, recipe.task, held_out, biased)) is not None
+    ]
+
+
+def _targets(recipe: Recipe) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Everything that names data, by path."""
+    for on in all_targets(recipe.evaluate.on, recipe.task):
+        yield ("evaluate", "on"), on
+    if recipe.attack is not None:
+        yield ("attack", "on"), recipe.attack.on
+    for index, mixed in enumerate(recipe.data.mix):
+        yield ("data", "mix", str(index), "on"), mixed.on
+    for index, mixed in enumerate(getattr(recipe.search, "mix", ())):
+        yield ("search", "mix", str(index), "on"), mixed.on
+
+
+@cached_in_run
+def _task_problem(task: str) -> str | None:
+    try:
+        Task.named(task)
+    except TombolaError as error:
+        return str(error)
+    return None
+
+
+@cached_in_run
+def _problem(on: str, task: str, held_out: bool, biased: bool) -> str | None:
+    """What is wrong with data that a recipe names, given whether it holds data out and puts a bias in."""
+    try:
+        other, split = find_target(on, task)
+    except TombolaError as error:
+        return str(error)
+    name, _, form = split.partition("+")
+    if other != task:
+        return None
+    if name == HOLDOUT and not held_out and name not in Task.named(task).split_names():
+        return "the split 'holdout' exists only with data.holdout: set it to a share of train"
+    if form in FORMS and not biased:
+        return f"the split {split!r} exists only with data.synthetic_bias: set it"
+    return None

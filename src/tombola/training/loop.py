@@ -1,0 +1,184 @@
+"""The one training loop: of weights or of gates, of one task or of several."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch.optim import Optimizer
+from transformers import PreTrainedModel, TrainerCallback, TrainingArguments
+from transformers.integrations import get_available_reporting_integrations
+from transformers.trainer_callback import PrinterCallback
+
+from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
+from tombola.objectives import Objective
+from tombola.training.batches import ShuffledBatches
+from tombola.training.checkpoints import Checkpoints, step_of
+from tombola.training.course import Course, Evaluation, Progress
+from tombola.training.dropout import dropout_of
+from tombola.training.log import TrainLog, logging_interval
+from tombola.training.schedule import check_schedule, last_step, total_steps
+from tombola.training.settings import TrainSettings
+from tombola.training.trainer import ObjectiveTrainer
+
+if TYPE_CHECKING:
+    from tombola.masks import Mask
+    from tombola.tasks import Collate, Encoded
+
+_SCHEDULES = {"linear": "linear", "constant": "constant_with_warmup", "cosine": "cosine"}
+
+Batching = Callable[[int], ShuffledBatches]
+"""Gives the batches of an epoch, to be shared by so many processes."""
+
+Log = TypeVar("Log", bound=TrainLog)
+
+
+def run_loop(
+    model: PreTrainedModel,
+    data: "Encoded",
+    settings: TrainSettings,
+    *,
+    collate: "Collate",
+    seed: int,
+    precision: Precision,
+    folder: Path,
+    trainer: Callable[..., ObjectiveTrainer],
+    objective: Objective,
+    optimizer: tuple[type[Optimizer], dict[str, Any]],
+    identity: Mapping[str, Any],
+    log: type[Log],
+    batches: Batching | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
+    stop_at: float | None = None,
+    progress: Progress | None = None,
+    evaluations: Sequence[Evaluation] = (),
+) -> Log:
+    """Train in place, going on from the last checkpoint in `folder`.
+
+    Equal arguments give bit-equal results and curves on one machine, whether the run was killed in between or not.
+
+    Args:
+        model: What computes the loss.
+        data: Encoded examples.
+        settings: How to train.
+        collate: Pads examples to a batch.
+        seed: What order of batches and dropout depend on.
+        precision: The arithmetic of the passes.
+        folder: Where checkpoints are kept while it runs.
+        trainer: Makes the Trainer, whose class says what is optimised and what a checkpoint holds.
+        objective: What is minimised.
+        optimizer: The optimizer's class and arguments.
+        identity: What a checkpoint must agree with besides settings, data, seed and precision.
+        log: The kind of log to leave.
+        batches: Other batches than shuffled examples of `data`.
+        callbacks: Further callbacks of the Trainer; they come before those of the loop.
+        stop_at: End after so many optimizer steps of the whole schedule, or after a share of them if below 1.
+        progress: Called after each step.
+        evaluations: Looks at the model on the way.
+    """
+    if total_steps(settings, 1) == 0:
+        return log.untrained(precision)
+    run = {**_identity(settings, data), **identity, "seed": seed, "precision": precision}
+    checkpoints = Checkpoints(folder / "checkpoints", run)
+    resumed = checkpoints.last()
+    with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout, settings.head_dropout):
+        arguments = arguments_of(settings, seed, precision, folder)
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # a process drives one device; no DataParallel
+        order = _shuffled(data, settings, seed) if batches is None else batches(arguments.world_size)
+        arguments.max_steps = total_steps(settings, len(order), arguments.world_size)
+        check_schedule(settings, arguments.max_steps, stop_at)
+        arguments.logging_steps = logging_interval(arguments.max_steps)
+        end = last_step(stop_at, arguments.max_steps)
+        course = Course(order, collate, settings.checkpoint_minutes, end, progress, evaluations)
+        training = trainer(
+            model,
+            arguments,
+            objective=objective,
+            batches=order,
+            checkpoints=checkpoints,
+            clip_per=settings.clip_per,
+            train_dataset=data,
+            data_collator=collate,
+            optimizer_cls_and_kwargs=optimizer,
+            callbacks=[*callbacks, course],
+        )
+        training.remove_callback(PrinterCallback)
+        training.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    return log.of(
+        training.state.log_history,
+        steps=training.state.global_step,
+        epochs=training.state.epoch,
+        precision=precision,
+        seconds=training.seconds,
+        examples_per_second=training.examples / (training.seconds - training.seconds_before),
+        resumed_from=step_of(resumed) if resumed else None,
+    )
+
+
+def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
+    """The Trainer's own arguments; a tracker that is not installed is refused."""
+    trackers = get_available_reporting_integrations()
+    missing = [name for name in settings.report_to if name not in trackers]
+    if missing:
+        here = ", ".join(trackers) or "none"
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed; trackers that are: {here}")
+    return TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=settings.batch_size,
+        gradient_accumulation_steps=settings.accumulate,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.clip,
+        lr_scheduler_type=_SCHEDULES[settings.schedule],
+        warmup_steps=settings.warmup,
+        seed=seed,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        use_cpu=not torch.accelerator.is_available(),
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        disable_tqdm=True,
+        report_to=list(settings.report_to),
+    )
+
+
+def digest_of(mask: "Mask | None") -> str | None:
+    """A short name for the content of a mask."""
+    if mask is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for name, bits in sorted(mask.bits.items()):
+        digest.update(name.encode() + bits.tobytes())
+    return digest.hexdigest()
+
+
+def _identity(settings: TrainSettings, data: "Encoded") -> dict[str, Any]:
+    """What every checkpoint must agree with to be resumed from."""
+    return {
+        **settings.model_dump(mode="json", exclude=set(settings.unhashed)),
+        "examples": len(data),
+        "tokens": int(data.lengths.sum()),
+    }
+
+
+def _shuffled(data: "Encoded", settings: TrainSettings, seed: int) -> ShuffledBatches:
+    return ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
+
+
+@contextmanager
+def lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
+    """Lend the model to a Trainer, and undo afterwards what that does to it besides training it."""
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = pad_id
+    saved = [(owner, dict(vars(owner))) for owner in (model, model.config)]
+    try:
+        yield
+    finally:
+        for owner, attributes in saved:
+            vars(owner).clear()
+            vars(owner).update(attributes)
+        model.eval()
