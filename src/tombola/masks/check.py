@@ -38,7 +38,8 @@ def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None
     if base is not None and base.fingerprint != units.base.fingerprint:
         raise MaskMismatch(
             f"the mask was drawn from {units.base}, but this model started from {base}: "
-            f"load the pre-trained model that the mask belongs to."
+            f"load the pre-trained model that the mask belongs to, or take the mask on other weights of the same "
+            f"geometry with search: {{method: given, base: any}}."
         )
 
 

@@ -1,6 +1,7 @@
 """A mask: one bit per prunable unit, 1 = kept, with its algebra and its effect on a model."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar
 
@@ -112,6 +113,10 @@ class Mask(Mapping[str, Tensor]):
         """The mask without the units of one kind of matrix."""
         units = self.units.without(kind)
         return Mask(units, {group.name: self.bits[group.name] for group in units.groups})
+
+    def on(self, base: Base) -> "Mask":
+        """The same mask on other weights, which `check` must find to be of the same geometry."""
+        return Mask(replace(self.units, base=base), self.bits, self.metadata)
 
     # Numbers
 

@@ -124,6 +124,10 @@ class Units:
         layout = self.layout.model_copy(update={"matrices": matrices})
         return Units.from_layout(layout, self.granularity, self.base)
 
+    def only(self, granularity: str) -> "Units":
+        """The units of one kind among several, as the heads of `head+ffn`."""
+        return Units.from_layout(self.layout, granularity, self.base)
+
     def at_weights(self) -> "Units":
         """The same model's units at weight granularity."""
         return Units.from_layout(self.layout, "weight", self.base)

@@ -6,7 +6,7 @@ There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tombola.masks import Base, Mask, Scope, Scores, Units
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.search.learned import Learned
+    from tombola.training.settings import TrainSettings
 
 searches: Registry[Search] = Registry(
     "search method",
@@ -38,6 +39,8 @@ class SearchSettings(Choice):
     choices: ClassVar = searches
     tag: ClassVar[str] = "method"
 
+    trains_weights: ClassVar[bool] = False
+    """Whether its `train` is the recipe's own, less what it changes, and not a training of another kind."""
     reads_data: ClassVar[bool] = False
     """Whether the scores depend on training data, and so on how it is cut to length."""
 
@@ -131,12 +134,14 @@ class Found:
         head: The model that retraining takes its head from, where that is another than `start`.
         trained: The weights that the mask was found on: the ticket's own where nothing is retrained. None stands
             for the plain fine-tuning.
+        fresh_head: The number of the new head that retraining starts with; 0 for the one that `start` brings.
     """
 
     mask: MaskStage
     start: ModelStage[Any] | None = None
     head: ModelStage[Any] | None = None
     trained: ModelStage[Any] | None = None
+    fresh_head: int = 0
 
 
 class StageBuilder(Protocol):
@@ -148,11 +153,15 @@ class StageBuilder(Protocol):
         start: ModelStage[Any] | None = None,
         head: ModelStage[Any] | None = None,
         stop_at: float | None = None,
-        fresh_head: bool = False,
+        fresh_head: int = 0,
+        settings: TrainSettings | None = None,
+        length: float = 1.0,
     ) -> ModelStage[Any]:
         """Train under `mask`, from the pre-trained weights unless `start` is given.
 
-        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps.
+        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps. Trained as the recipe's
+        `train` says, or other `settings`, for a share (`length`) of their epochs. With a `fresh_head` the head is
+        drawn anew, another one for every number.
         """
         ...
 
@@ -177,21 +186,27 @@ class StageBuilder(Protocol):
         """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
         ...
 
-    def given(self, masks: Sequence[str], combine: Literal["union", "intersection"]) -> MaskStage:
-        """Masks from files, combined."""
+    def given(
+        self, masks: Sequence[str], combine: Literal["union", "intersection"], base: Literal["same", "any"]
+    ) -> MaskStage:
+        """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
         ...
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
-Choose = Callable[[Any, "Scores", float, "Scope", "Mask | None"], "Mask"]
+Amount = float | Mapping[str, int]
+"""How much goes: a share of the units, or so many units of each kind, as `{"head": 28, "ffn": 2}`."""
+Choose = Callable[[Any, "Scores", Amount, "Scope", "Mask | None"], "Mask"]
 Plan = Callable[[Any, StageBuilder, float], Found]
 
 
-def lowest(settings: Any, scores: Scores, sparsity: float, scope: Scope, within: Mask | None) -> Mask:
+def lowest(settings: Any, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
     """The usual choice: the lowest scores go."""
-    from tombola.masks import draw
+    from tombola.masks.drawing import draw, draw_counts
 
-    return draw(scores, sparsity=sparsity, scope=scope, within=within)
+    if isinstance(amount, Mapping):
+        return draw_counts(scores, amount, within)
+    return draw(scores, sparsity=amount, scope=scope, within=within)
 
 
 @dataclass(frozen=True)
