@@ -26,8 +26,7 @@ from transformers import (
 )
 
 from tombola.evaluation.evaluate import evaluate_split
-from tombola.evaluation.predict import predict
-from tombola.evaluation.predict import BATCH_TOKENS
+from tombola.evaluation.predict import BATCH_TOKENS, predict
 from tombola.foundations.quiet import quiet
 from tombola.tasks import Collate, Split, Task, encode
 

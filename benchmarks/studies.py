@@ -16,6 +16,7 @@ import numpy as np
 import yaml
 from rich.console import Console
 from rich.table import Table
+from tombola.pipeline.studying import Study, plan_study, study
 
 from tombola.foundations.caching import run_cache
 from tombola.pipeline.costs import steps
@@ -23,7 +24,6 @@ from tombola.pipeline.engines import Local, Outcome, Watcher
 from tombola.pipeline.engines.pool import Pool
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.stages import Job, Kind, kinds, stage
-from tombola.pipeline.studying import Study, plan_study, study
 from tombola.store.store import Stage, Store
 
 METHODS = {

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _ticket(result: tombola.Result) -> str:
-    return str(result.folder / result.cells[0]["ticket"])
+    return str(result.folder / result.cells[0].ticket)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def main() -> None:
 
     units = tombola.Units.of(model, "weight")
     magnitudes = {name: weight.abs() for name, weight in units.matrices(model).items()}
-    mask = tombola.draw(tombola.Scores.total(units, magnitudes), sparsity=0.5)
+    scores = tombola.Scores.total(units, magnitudes)
+    mask = tombola.draw(scores, sparsity=0.5)
+    assert mask.contains(tombola.draw(scores, sparsity=0.7))  # draws from the same scores are nested
 
     with TemporaryDirectory() as folder:
         settings = TrainingArguments(

@@ -21,7 +21,7 @@ RECIPE = {
 
 def main() -> None:
     result = tombola.run(RECIPE)
-    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0]["ticket"])
+    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0].ticket)
     small = ticket.shrink()
     (before, after), (speedup,) = measure(ticket.model(), small, batch_sizes=(8,), texts=RandomTokens(32))
     print(

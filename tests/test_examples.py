@@ -12,6 +12,7 @@ SAYS = {
     "attack_any_model": "queries each",
     "combine": "validation+anti",
     "own_trainer": "5,382,144 weights removed, 5,382,144 are zero after training",
+    "selective_trainer": "19 of 48 tensors were left as they were in each step",
     "shrink_and_serve": "22,713,986 → 21,827,522 parameters",
     "study": "report: runs/example-study/report.html",
 }

@@ -19,9 +19,10 @@ from tombola.recipe.schema import REF, Schema, recipe_schema
 DOCS = Path(__file__).parent.parent / "docs" / "reference"
 INTRODUCTION = """# Recipe
 
-Everything that a recipe may say, with its default. A list where one value is expected makes a grid. `variants` name
-alternatives that share the rest; `per_task` says what differs for single tasks of a grid. What `retrain` and a search
-that trains do not say is as in `train`.
+Every key of a recipe, with its default. Set only what differs. A list where one value is expected makes a grid.
+`variants` name alternatives that share the rest; `per_task` holds what differs for single tasks of a grid. `retrain`,
+and a search that trains, take what they do not set from `train`. Changes on the command line win over all of these.
+`plugins` add methods, losses, attacks and the like of your own to the lists below ([how](../howto/method.md)).
 
 Editors complete and check recipes with [the JSON schema](recipe.schema.json), which `tombola validate --schema` prints
 too: put `# yaml-language-server: $schema=recipe.schema.json` into a recipe's first line.
@@ -57,7 +58,7 @@ def commands_text() -> str:
 
 def _title(name: str, kind: Schema) -> str:
     """What the settings are called in a recipe: the method or kind they are of, or their class."""
-    for tag in ("method", "kind"):
+    for tag in ("method", "kind", "name"):
         told = kind.get("properties", {}).get(tag, {})
         if "const" in told:
             return f"{tag}: {told['const']}"

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     )
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
-    from tombola.results.result import Result
+    from tombola.results.result import Result, Study
     from tombola.tasks import Task
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.ticket import Ticket
     from tombola.training import KeepMask
+    from tombola.training.selective import RoseTrainer, Selection
 
 _HOME = {
     "AttackReport": "attacks.report",
@@ -42,7 +43,10 @@ _HOME = {
     "Mask": "masks",
     "MultiTaskTicket": "tickets.multitask",
     "Result": "results.result",
+    "RoseTrainer": "training.selective",
     "Scores": "masks",
+    "Selection": "training.selective",
+    "Study": "results.result",
     "Task": "tasks",
     "Ticket": "tickets.ticket",
     "Units": "masks",
@@ -67,7 +71,10 @@ __all__ = [
     "Mask",
     "MultiTaskTicket",
     "Result",
+    "RoseTrainer",
     "Scores",
+    "Selection",
+    "Study",
     "Task",
     "Ticket",
     "TombolaError",

@@ -17,6 +17,8 @@ from tests.words import word_tokenizer
 from tombola.attacks import DeepWordBug, Resources, attack
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
 
+pytestmark = pytest.mark.portable
+
 EXAMPLES = [(text, i % 2) for i, text in enumerate(texts(30))]
 TABLE = {word: {"film": 0.9, "cold": 0.8, "dull": 0.7, "warm": 0.6} for word in CONTENT}
 

@@ -1,15 +1,18 @@
 """The command as a person at a terminal meets it."""
 
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tombola.cli import app, main
+from tombola.cli import VERBS, app, main
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file
 
@@ -158,13 +161,6 @@ def test_no_one_waits_for_what_a_verb_does_not_use(words, unused):
     assert said.stderr.strip() == "[]"
 
 
-def test_everything_that_the_readme_imports_is_there():
-    import tombola as package
-
-    for name in package.__all__:
-        assert getattr(package, name) is not None
-
-
 def test_a_foreign_model_with_another_label_order_is_scored_by_name(ran, world, tmp_path):
     from tombola import Ticket, evaluate
     from tombola.tasks import Task
@@ -219,3 +215,268 @@ def test_attack_prints_its_figures_keeps_every_example_and_writes_a_task(ran, tm
     found = tombola("evaluate", ticket, "--on", out / "hard.yaml", "--json")
     (scores,) = json.loads(found.stdout.splitlines()[-1])["scores"].values()
     assert scores["accuracy"]["value"] == 0  # the model is wrong on all that fooled it
+
+
+# --- what verbs say, and where
+
+
+@pytest.fixture(scope="module")
+def ticket(ran):
+    folder, _ = ran
+    return sorted((folder / "out" / "tickets").iterdir())[0]
+
+
+def test_progress_goes_to_stderr_and_results_to_stdout(ran):
+    _, result = ran
+    assert "stages, 0 finished" in result.stderr
+    assert "fine-tune" not in result.stdout
+    assert "results.json" not in result.stderr
+
+
+def again(ran, *options):
+    folder, _ = ran
+    return tombola(
+        "run", folder / "recipe.yaml", "draw.sparsity=[0.3, 0.5]", "--no-report",
+        "--store", folder / "store", "-o", folder / "out", *options,
+    )  # fmt: skip
+
+
+def test_quiet_prints_nothing_but_paths(ran):
+    folder, _ = ran
+    result = again(ran, "--quiet")
+    assert result.stdout.split() == [
+        "results", str(folder / "out" / "results.json"), "tickets", str(folder / "out" / "tickets"),
+    ]  # fmt: skip
+    assert result.stderr == ""
+
+
+def test_json_is_one_object_a_line_and_ends_with_the_result(ran, world, tmp_path):
+    folder, _ = ran
+    result = again(ran, "--json")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["planned", "result"]
+    assert (events[0]["stages"], events[0]["to_run"]) == (6, 0)
+    assert events[-1]["paths"]["results"] == str(folder / "out" / "results.json")
+    cells = json.loads((folder / "out" / "results.json").read_text())["cells"]
+    assert [row["scores"]["validation"]["mean"] for row in events[-1]["scores"]] == [
+        pytest.approx(cell["scores"]["validation"]["accuracy"]["value"], abs=1e-6) for cell in cells
+    ]
+    assert "30 %" in result.stderr  # people read there
+    assert again(ran, "--json", "--quiet").stderr == ""
+
+
+def test_json_tells_of_a_mistake_too(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tombola", "run", "no-such-recipe", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    (event,) = [json.loads(line) for line in said.out.splitlines()]
+    assert event["event"] == "failed"
+    assert "no recipe file no-such-recipe" in event["reason"]
+    assert said.err.startswith("tombola: ")
+
+
+def test_nothing_that_a_library_prints_gets_between_the_events(ticket, tmp_path):
+    plugin = tmp_path / "chatty.py"
+    plugin.write_text("print('hello from a plugin')\n")
+    result = tombola("evaluate", ticket, "--json", "--plugin", plugin)
+    assert [json.loads(line)["event"] for line in result.stdout.splitlines()][-1] == "result"
+    assert "hello from a plugin" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "study", "transfer"])
+def test_a_dry_run_runs_nothing_and_counts_everything(ran, world, tmp_path, verb):
+    folder, _ = ran
+    task = ["--source", world.task] if verb == "transfer" else []
+    result = tombola(
+        verb, folder / "recipe.yaml", "draw.sparsity=[0.3, 0.6]", *task,
+        "--store", folder / "store", "-o", tmp_path / "out", "--dry-run", "--json",
+    )  # fmt: skip
+    plan = json.loads(result.stdout.splitlines()[-1])["plan"]
+    assert plan["cells"] == (3 if verb == "transfer" else 2)
+    assert plan["finished"] == 3
+    assert plan["training_steps"] == (2 if verb == "transfer" else 1) * 72
+    assert plan["stages"] == (8 if verb == "transfer" else 6)
+    assert plan["seconds"] > 0
+    assert not (tmp_path / "out").exists()
+    assert max(map(len, result.stderr.splitlines())) <= 90
+
+
+@pytest.mark.slow
+def test_workers_give_the_same_result_as_one_process(ran, tmp_path):
+    folder, _ = ran
+    result = tombola(
+        "run", folder / "recipe.yaml", "draw.sparsity=[0.3, 0.5]", "--no-report", "--workers", 2,
+        "--store", tmp_path / "store", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    one, two = (
+        json.loads((place / "out" / "results.json").read_text())["cells"] for place in (folder, tmp_path)
+    )
+    assert [cell["scores"] for cell in one] == [cell["scores"] for cell in two]
+    assert "train the ticket, seed 1: started" in result.stderr
+
+
+def test_a_stage_that_fails_is_told_at_once_with_its_log(ran, world, tmp_path, monkeypatch, capsys):
+    folder, _ = ran
+    said = fails(
+        monkeypatch, capsys, "run", folder / "recipe.yaml", "train.learning_rate=1.0e+30",
+        "--store", tmp_path / "store", "-o", tmp_path / "out",
+    )  # fmt: skip
+    failed = next(line for line in said.splitlines() if "failed after" in line)
+    log = failed.rpartition("Log: ")[2]
+    assert "Traceback" in Path(log).read_text()
+    assert said.splitlines()[-1].startswith("tombola: ")
+
+
+def test_a_plugin_of_the_command_line_can_be_named(ticket, tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from typing import ClassVar, Literal\n"
+        "from tombola.attacks.base import attacks\n"
+        "from tombola.attacks.deepwordbug import DeepWordBug\n"
+        "@attacks.register\n"
+        "class Mine(DeepWordBug):\n"
+        "    paper: ClassVar[str] = 'my own'\n"
+        "    name: Literal['mine'] = 'mine'\n"
+    )
+    assert "my own" in tombola("list", "attacks", "--plugin", plugin).stdout
+    assert "my own" in tombola("--plugin", plugin, "list", "attacks").stdout
+    result = tombola(
+        "attack", ticket, "--recipe", "mine", "-n", 4, "-o", tmp_path / "out", "--plugin", plugin
+    )
+    assert "mine on" in result.stdout
+
+
+def test_settings_of_an_attack_come_from_the_command_line(ticket, tmp_path, monkeypatch, capsys):
+    tombola(
+        "attack",
+        ticket,
+        "--recipe",
+        "textbugger",
+        "-n",
+        4,
+        "--set",
+        "min_similarity=0.95",
+        "-o",
+        tmp_path / "out",
+    )
+    saved = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert saved["settings"]["min_similarity"] == 0.95
+    arguments = ("attack", ticket, "--recipe", "textbugger", "-n", 4, "-o", tmp_path / "out")
+    assert "Did you mean 'min_similarity'" in fails(
+        monkeypatch, capsys, *arguments, "--set", "min_similarty=1"
+    )
+    assert "key=value" in fails(monkeypatch, capsys, *arguments, "--set", "min_similarity")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_plugins_and_every_long_one_quiet_and_json(verb):
+    said = tombola(verb, *(["gc"] if verb == "store" else []), "--help").stdout
+    assert "--plugin" in said
+    short = ("inspect", "report", "list", "validate", "store", "doctor")
+    assert ("--json" in said) == ("--quiet" in said) == (verb not in short)
+
+
+def test_the_verbs_are_the_functions_of_the_api():
+    from tombola import api
+
+    for verb in VERBS:
+        if verb != "store":
+            assert callable(getattr(api, {"list": "catalogue"}.get(verb, verb))), verb
+
+
+def test_doctor_fits_eighty_columns_and_names_what_runs_depend_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = tombola("doctor", "--store", "store")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for name in ("torch", "precision", "store", "memory"):
+        assert name in result.stdout
+
+
+# --- how the command ends
+
+
+def ended_by(monkeypatch, capsys, error, *arguments):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("tombola.api.overview.catalogue", fail)
+    monkeypatch.setattr(sys, "argv", ["tombola", "list"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code, capsys.readouterr().err
+
+
+def test_a_full_disk_is_a_sentence_that_says_what_to_do(monkeypatch, capsys):
+    code, said = ended_by(monkeypatch, capsys, OSError(errno.ENOSPC, "No space left on device", "out/x"))
+    assert code == 2
+    assert said == (
+        "tombola: out/x: No space left on device. Free some space (`tombola store gc`), or choose another disk with "
+        "--output and --store\n"
+    )
+    assert ended_by(monkeypatch, capsys, OSError(errno.ENOSPC, "No space left on device"))[0] == 2
+
+
+def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
+    code, said = ended_by(monkeypatch, capsys, PermissionError(errno.EACCES, "Permission denied", "out/x"))
+    assert (code, said) == (2, "tombola: out/x: Permission denied\n")
+
+
+def test_ctrl_c_is_a_sentence_and_exit_code_130(monkeypatch, capsys):
+    code, said = ended_by(monkeypatch, capsys, KeyboardInterrupt())
+    assert (code, said) == (130, "tombola: interrupted; the same command goes on where it stopped\n")
+
+
+def test_a_reader_that_goes_away_gets_no_traceback():
+    done = subprocess.run(
+        f"{sys.executable} -m tombola list | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    )
+    assert done.stdout.strip() == "models"
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_bars_are_drawn(ran, tmp_path):
+    """On a real terminal: the bars go, the cursor comes back, and the sentence is the last line."""
+    import pty
+    import select
+
+    folder, _ = ran
+    child, terminal = pty.fork()
+    if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell in the background ignores it
+        arguments = [
+            "run",
+            folder / "recipe.yaml",
+            "train.epochs=500",
+            "--store",
+            tmp_path,
+            "-o",
+            tmp_path / "out",
+        ]
+        os.execve(sys.executable, [sys.executable, "-m", "tombola", *map(str, arguments)],
+                  {**os.environ, "TERM": "xterm", "COLUMNS": "80"})  # fmt: skip
+    shown, pressed = b"", False
+    while True:
+        select.select([terminal], [], [], 60)
+        try:
+            more = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        shown += more
+        if not pressed and b"/6000 " in shown:
+            os.write(terminal, b"\x03")
+            pressed = True
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert b"stage 3 of" in shown or b"stage 2 of" in shown
+    assert b"\x1b[?25h" in shown  # the cursor
+    assert b"tombola: interrupted; the same command goes on where it stopped" in shown.splitlines()[-1]
+    assert b"Traceback" not in shown

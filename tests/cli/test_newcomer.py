@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from tests.world import World
 from tombola.cli import app, main
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(scope="module")
 def place(world: World, tmp_path_factory):
@@ -24,7 +26,7 @@ def place(world: World, tmp_path_factory):
         "column": {"text": "sentense"},
         "labels": {"labels": ["bad", "good"]},
         "metric": {"metrics": ["acuracy"]},
-        "nofile": {"source": {"files": {"train": "nothere.tsv"}}},
+        "nofile": {"source": {"files": {"train": "nothere.tsv", "validation": "nothere.tsv"}}},
         "unknown": {"textt": "sentence"},
     }
     for name, change in tasks.items():
@@ -73,10 +75,16 @@ MISTAKES = [
     ("run {}/good.yaml search={{method: magnitud}}", "Did you mean 'magnitude'?"),
     ("run {}/good.yaml search={{units: head}}", "search: needs a method, one of"),
     ("run {}/good.yaml search={{method: magnitude, units: heads}}", "Did you mean 'head'?"),
-    ("run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}", "'hard_concrete'"),
+    (
+        "run {}/good.yaml search={{method: learned, gate: {{kind: hard}}}}",
+        "unknown gate 'hard'. Valid: bernoulli, hard_concrete",
+    ),
     ("run {}/good.yaml train.loss={{kind: poe}}", "needs a bias model: add one, e.g. bias:"),
-    ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of cross_entropy, poe"),
-    ("run {}/good.yaml retrain.start=scratch", "takes 'rewind', 'pretrained', 'finetuned' or 'last_round', not 'scratch'"),
+    ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of confidence, cross_entropy, poe"),
+    (
+        "run {}/good.yaml retrain.start=scratch",
+        "'finetuned' or 'last_round', not 'scratch'",
+    ),
     # models and data
     ("run {}/good.yaml model=bert-base-uncased", "not an embedded model (minilm), not a local folder"),
     ("run bert_tickets/sst2 model=minilm", "neither a folder nor TOMBOLA_DATA was given"),
@@ -84,7 +92,7 @@ MISTAKES = [
     ("run {}/good.yaml task={}/column.yaml", "no column 'sentense'; the columns are 'sentence', 'label'"),
     ("run {}/good.yaml task={}/labels.yaml", "train.tsv:2: unknown label"),
     ("run {}/good.yaml task={}/nofile.yaml", "no file for tiny/train (looked for nothere.tsv)"),
-    ("validate {}/metric.yaml", "takes 'accuracy', 'f1'"),
+    ("validate {}/metric.yaml", "unknown metric 'acuracy'. Did you mean 'accuracy'"),
     ("validate {}/unknown.yaml", "textt"),
     ("run {}/good.yaml evaluate.on=[stsb]", "it is a regression task"),
     # tickets and results

@@ -2,6 +2,7 @@
 
 import re
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,7 +15,8 @@ from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.results.record import Transfer
-from tombola.shrink.sizes import Row
+from tombola.shrink.onnx import Export, Int8
+from tombola.shrink.sizes import Row, Speedup
 from tombola.tickets.comparison import Comparison
 
 SPLIT = re.compile(r"…")
@@ -188,6 +190,19 @@ def test_scores_sizes_and_attacks():
         Row(what="x", before=1, after=2, unit="B"),
     ]
     assert holds(printed(tables.size_table("t", rows)), "22.7 M", "2.00 ×", "0.50 ×")
+    timed = Speedup(ratio=1.5, low=1.4, high=1.6, busy="load 7 on 2 cores")
+    rows = [Row(what="time of a batch of 1", before=0.01, after=0.006, unit="s", speedup=timed)]
+    lines = printed(tables.size_table("t", rows))
+    assert holds(lines, "1.50 × (1.40–1.60)", "10.0 ms", "time of a batch of 1: load 7 on 2 cores")
+    done = Export(
+        path=Path("m.onnx"), bytes=90_900_000, shapes=[(1, 8)], max_difference=1e-6, metric="accuracy", score=0.82,
+        texts="64 texts of reviews/validation", speedup={1: timed, 32: timed},
+        int8=Int8(path=Path("m.int8.onnx"), bytes=23_000_000, max_difference=0.2, agreement=0.98, score=0.81,
+                  speedup={1: timed, 32: timed}),
+    )  # fmt: skip
+    assert holds(
+        printed(tables.export_table(done)), "90,900,000", "98.0 %", "82.0 %", "1.50 (1.40–1.60)", "int8"
+    )
     example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
     report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)
     assert holds(printed(tables.attack_table("m", report)), "accuracy under attack", "42.0", "changed words")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tombola.errors import TombolaError
-from tombola.evaluation.intervals import bootstrap, fewest_for_median, mean_interval, median_interval, wilson
+from tombola.evaluation.intervals import fewest_for_median, mean_interval, median_interval, wilson
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -37,22 +37,6 @@ def test_one_seed_has_no_spread() -> None:
     assert all(math.isnan(value) for value in rest)
     with pytest.raises(TombolaError, match="at least one value"):
         mean_interval([])
-
-
-def test_bootstrap_of_a_mean_finds_its_standard_error() -> None:
-    values = np.random.default_rng(0).normal(3.0, 2.0, size=400)
-    found = bootstrap(np.mean, values, resamples=2000)
-    assert found.mean == values.mean()
-    assert found.std == pytest.approx(values.std() / 20, rel=0.06)
-    assert (found.low, found.high) == pytest.approx(
-        (found.mean - 1.96 * found.std, found.mean + 1.96 * found.std), rel=0.02
-    )
-    assert found == bootstrap(np.mean, values, resamples=2000)
-
-
-def test_bootstrap_keeps_rows_together() -> None:
-    values = np.arange(50.0)
-    assert bootstrap(lambda a, b: float(np.abs(a - b).max()), values, values).high == 0
 
 
 @pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (15, 4), (100, 40)])

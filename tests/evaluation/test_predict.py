@@ -16,6 +16,8 @@ from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import LARGEST_BATCH, batches, predict
 from tombola.tasks import Collate, Encoded, Split, Task, encode
 
+pytestmark = pytest.mark.portable
+
 WORDS = [f"w{i}" for i in range(VOCABULARY - 5)]
 SEGMENTS = word_tokenizer([" ".join(WORDS)])
 PLAIN = word_tokenizer([" ".join(WORDS)], segments=False)

@@ -71,6 +71,7 @@ def test_gradients_of_scores_are_those_of_autograd_through_the_gates(model_type,
 
 
 def test_only_gated_tensors_take_gradients_and_the_head_is_frozen():
+    """[bug] The release computes the gradients of all frozen weights."""
     model = tiny("bert", num_labels=2)
     gating = gating_of(model, "neuron")
     gating.hold(model)

@@ -13,6 +13,8 @@ from tests.tiny import tiny
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks import Mask, Scores, Units, draw, removals, select
 
+pytestmark = pytest.mark.portable
+
 sparsities = st.floats(0, 1)
 
 

@@ -246,6 +246,7 @@ def test_one_point_without_ascent_is_cross_entropy_at_the_random_start() -> None
 
 
 def test_token_types_reach_the_model() -> None:
+    """[bug] The release drops them in the adversarial passes."""
     model, batch = tiny("bert", num_labels=3), padded()
     other = {**batch, "token_type_ids": 1 - batch["token_type_ids"]}
     objective = FreeLB(CrossEntropy(), Adversary(steps=2, initial=0))

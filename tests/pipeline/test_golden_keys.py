@@ -53,13 +53,13 @@ def stages() -> dict[str, Stage[Any]]:
 
 
 GOLDEN = {
-    "dense": "",
-    "search": "",
-    "mask": "",
-    "ticket": "",
-    "evaluate": "",
-    "attack": "",
-    "measure": "",
+    "dense": "d1d51ea7bb66d0e84d1ca0d2",
+    "search": "4adf576fc7050fa9b4fa472a",
+    "mask": "f99ad87dbc934365efb9254b",
+    "ticket": "97172d7d502759621e89297d",
+    "evaluate": "dd6d0155731cde0fd063931b",
+    "attack": "50d11df777ba8ea9b1010648",
+    "measure": "79602e3c22b98617e3263f94",
 }
 
 

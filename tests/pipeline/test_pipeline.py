@@ -25,6 +25,8 @@ from tombola.recipe.grid import expand
 from tombola.store.store import Store
 from tombola.tasks import Task
 
+pytestmark = pytest.mark.portable
+
 IMP = {"method": "iterative", "step": 0.25}
 
 

@@ -115,6 +115,50 @@ def test_overrides_reach_into_the_recipe(tmp_path):
     assert cells[0].recipe.model == "other"
 
 
+def test_an_override_wins_over_per_task_and_variants():
+    recipe = {
+        **BASE,
+        "task": ["rte", "sst2"],
+        "train": {"max_length": 128, "epochs": 3},
+        "per_task": {"rte": {"train": {"max_length": 384, "epochs": 10}}},
+        "search": {"method": "learned", "units": "weight"},
+        "variants": {
+            "dense": {"search": None},
+            "learned": {"train": {"max_length": 64}},
+            "imp": {"search": {"method": "iterative", "step": 0.2}},
+        },
+    }
+    cells = expand(load_recipe(recipe, ["train.max_length=32", "search.units=head", "search.start_step=5"]))
+    assert {cell.recipe.train.max_length for cell in cells} == {32}
+    assert [cell.recipe.train.epochs for cell in cells] == [10, 3] * 3
+    by_variant = {cell.variant: cell.recipe.search for cell in cells}
+    assert by_variant["dense"] is None
+    assert (by_variant["learned"].units, by_variant["learned"].start_step) == ("head", 5)
+    assert (by_variant["imp"].units, by_variant["imp"].step) == ("head", 0.2)
+    assert recipe["per_task"]["rte"]["train"]["max_length"] == 384
+    grid = expand(load_recipe(recipe, ["train.max_length=[16,32]"], task="rte"))
+    assert sorted({cell.recipe.train.max_length for cell in grid}) == [16, 32]
+
+
+def test_an_override_of_per_task_itself_is_laid_over_it():
+    recipe = {**BASE, "task": "rte", "per_task": {"rte": {"train": {"epochs": 10}}}}
+    (cell,) = expand(load_recipe(recipe, ["train.epochs=1", "per_task.rte.train.epochs=2"]))
+    assert cell.recipe.train.epochs == 2
+
+
+def test_variants_are_dropped_and_replaced():
+    recipe = {**BASE, "search": IMP, "variants": {"dense": {"search": None}, "imp": {}, "omp": {"seed": 2}}}
+    assert {cell.variant for cell in expand(load_recipe(recipe, ["variants.omp=null"]))} == {"dense", "imp"}
+    assert {cell.variant for cell in expand(load_recipe(recipe, variants__omp=None))} == {"dense", "imp"}
+    (only,) = expand(load_recipe(recipe, ["variants={one: {seed: 5}}"]))
+    assert (only.variant, only.recipe.seed) == ("one", 5)
+    (plain,) = expand(load_recipe(recipe, ["variants=null"]))
+    assert plain.recipe.search.method == "iterative"
+    assert len(expand(load_recipe(recipe, ["variants.imp.seed=7"]))) == 3
+    with pytest.raises(TombolaError, match=r"unknown variant 'ompp'\. Did you mean 'omp'"):
+        load_recipe(recipe, ["variants.ompp=null"])
+
+
 def test_merging_replaces_another_methods_settings():
     base = {"search": {"method": "iterative", "step": 0.2}}
     assert merge(base, {"search": {"method": "random"}}) == {"search": {"method": "random"}}
@@ -144,6 +188,93 @@ def test_mistakes_get_one_sentence_with_the_path(changes, sentence):
     message = refused(**changes)
     assert sentence in message
     assert "\n" not in message
+
+
+def test_all_mistakes_of_all_variants_come_at_once_each_with_its_path():
+    message = refused(
+        train={"epoch": 3, "batch_size": -1, "loss": {"kind": "pox"}},
+        search={"method": "learned", "gate": {"kind": "threshold", "initial": "firm"}},
+        variants={"a": {"draw": {"sparsity": 7}}, "b": {"search": {"method": "nope"}}, "c": {"seed": [1, 2]}},
+    )
+    assert message.split("\n  ") == [
+        "6 mistakes:",
+        "train.batch_size: takes greater than 0, not -1",
+        "train.loss: unknown loss 'pox'. Did you mean 'poe'?",
+        "train: unknown key 'epoch'. Did you mean 'epochs'?",
+        "search.gate.initial: takes 'hard', 'soft' or 'random', not 'firm'",
+        "variants.a.draw.sparsity: takes less than 1, not 7",
+        "variants.b.search: unknown search method 'nope'. Valid: given, grasp, importance, iterative, learned, "
+        "magnitude, random.",
+    ]
+
+
+def test_a_mistake_of_one_task_is_named_by_the_task():
+    message = refused(task=["rte", "sst2"], per_task={"rte": {"train": {"epochs": -1}}, "sts2": {}})
+    assert message.split("\n  ") == [
+        "2 mistakes:",
+        "per_task: unknown task 'sts2'. Did you mean 'stsb' or 'sst2'?",
+        "per_task.rte.train.epochs: takes greater than or equal to 0, not -1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"task": "reveiws"}, "task: unknown task 'reveiws'. Did you mean 'reviews'"),
+        (
+            {"task": "mnli", "evaluate": {"on": ["hans/nonsense"]}},
+            "evaluate.on: unknown split of hans 'nonsense'",
+        ),
+        (
+            {"evaluate": {"on": ["validaton"]}},
+            "evaluate.on: unknown split or task to evaluate on 'validaton'",
+        ),
+        ({"evaluate": {"on": ["stsb"]}}, "evaluate.on: cannot evaluate on 'stsb': it is a regression task"),
+        ({"evaluate": {"on": ["holdout"]}}, "evaluate.on: the split 'holdout' exists only with data.holdout"),
+        ({"evaluate": {"on": ["test+anti"]}}, "the split 'test+anti' exists only with data.synthetic_bias"),
+        ({"attack": {"on": "tset"}}, "attack.on: unknown split or task to evaluate on 'tset'"),
+        (
+            {"data": {"mix": [{"on": "reviews_tweets/tran"}]}},
+            "data.mix.0.on: unknown split of reviews_tweets 'tran'",
+        ),
+        ({"search": {"method": "learned", "mix": [{"on": "x/train"}]}}, "search.mix.0.on: unknown task 'x'"),
+    ],
+)
+def test_data_that_there_is_not_is_named_when_the_recipe_is_read(changes, sentence):
+    message = refused(**changes)
+    assert sentence in message
+    assert "\n" not in message
+
+
+def test_a_grid_without_bound_is_refused(monkeypatch):
+    grid = {"seed": list(range(500)), "train": {"epochs": list(range(1, 501))}}
+    assert "the grid has 250,000 cells, more than 100,000" in refused(**grid)
+    monkeypatch.setenv("TOMBOLA_MAX_CELLS", "10")
+    assert "the grid has 12 cells, more than 10" in refused(seed=[1, 2, 3], train={"epochs": [1, 2, 3, 4]})
+    monkeypatch.setenv("TOMBOLA_MAX_CELLS", "many")
+    assert "TOMBOLA_MAX_CELLS: takes a number of cells, not 'many'" in refused()
+
+
+def test_plugins_stand_at_the_top():
+    assert "variants.a.plugins: stands at the top" in refused(variants={"a": {"plugins": ["x.py"]}})
+
+
+def test_attacks_have_names_and_settings():
+    recipes = ["pwws", "textfooler", {"name": "textfooler", "min_similarity": 0.7}]
+    (cell,) = expand({**BASE, "attack": {"recipes": [*recipes, {"name": "textfooler", "called": "again"}]}})
+    chosen = cell.recipe.attack.chosen()
+    assert list(chosen) == ["pwws", "textfooler", "textfooler(min_similarity=0.7)", "again"]
+    assert chosen["again"].canonical() == chosen["textfooler"].canonical() == {"name": "textfooler"}
+    assert chosen["textfooler(min_similarity=0.7)"].min_similarity == 0.7
+    (again,) = expand(cell.raw())
+    assert again.recipe == cell.recipe
+    assert "two attacks are called 'pwws'" in refused(attack={"recipes": ["pwws", "pwws"]})
+    assert "attack.recipes.0: unknown attack 'textfoler'. Did you mean 'textfooler'" in refused(
+        attack={"recipes": ["textfoler"]}
+    )
+    assert "attack.recipes.0: unknown key 'min_similarty'. Did you mean 'min_similarity'" in refused(
+        attack={"recipes": [{"name": "textfooler", "min_similarty": 0.7}]}
+    )
 
 
 def test_a_missing_model_is_named():

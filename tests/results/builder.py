@@ -9,12 +9,12 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.settings import checked
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
-from tombola.pipeline.stages.measure import Measured, Speedup
+from tombola.pipeline.stages.measure import Measured
 from tombola.recipe.grid import Cell
 from tombola.recipe.recipe import Recipe
 from tombola.results.record import UNDER_ATTACK, CellResult, CellStages, RunRecord, StageCounts
 from tombola.results.result import Result
-from tombola.shrink.sizes import Sizes
+from tombola.shrink.sizes import Sizes, Speedup
 
 PARAMETERS = 1000
 
@@ -79,7 +79,7 @@ def measured(ratio: float | None = None, milliseconds: float = 10.0, busy: str |
             flops=1,
             length=48,
             latency=latency,
-            texts="validation",
+            texts="texts of the task",
             threads=1,
             device="cpu",
         )

@@ -8,6 +8,8 @@ from scipy import stats
 
 from tombola.results.statistics import holm, mcnemar, paired_t, pareto, sign_flips
 
+pytestmark = pytest.mark.portable
+
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 

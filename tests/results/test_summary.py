@@ -69,7 +69,7 @@ def test_masks_that_differ_between_seeds_are_averaged():
 def test_a_dense_model_has_all_parameters_that_its_tickets_know_of():
     dense, ticket = result(cell("dense", 0.9), cell("imp", 0.8, 0.5)).summaries()
     assert (dense.left, ticket.left) == (None, 750)
-    assert parameters_left(dense, [dense, ticket]) == 1000
+    assert parameters_left([dense, ticket]) == [1000, 750]
 
 
 def test_the_speedup_over_seeds_is_a_geometric_mean_with_a_t_interval():

@@ -7,7 +7,7 @@ import torch
 
 from tests.pipeline.running import execute
 from tombola.errors import RecipeError
-from tombola.gates import L0, Exact
+from tombola.gates import L0, Exact, Gating
 from tombola.masks import Mask, Scores, draw
 from tombola.models.loading import load_model
 from tombola.pipeline.planner import plan_cell
@@ -15,6 +15,8 @@ from tombola.recipe.grid import expand
 from tombola.search.learned import Learned
 from tombola.store.store import Store
 from tombola.tasks import Task
+
+pytestmark = pytest.mark.portable
 
 HARD_CONCRETE = {"method": "learned", "train": {"epochs": 2}}
 THRESHOLD = {
@@ -141,3 +143,25 @@ def test_a_robust_ticket_is_searched_on_the_fine_tuned_model_with_the_adversary(
     assert (mask.removed, mask.count) == (4, 8)
     origin = load_model(world.model, Task.named(str(world.task)), seed=1)
     mask.check(origin)  # it carries the fingerprint of the pre-trained model
+
+
+@pytest.mark.parametrize(("sample", "draws"), [("pass", 6), ("step", 3)])
+def test_a_recipe_says_whether_passes_or_steps_have_gates_of_their_own(
+    world, tmp_path, monkeypatch, sample, draws
+):
+    drawn = []
+    plain = Gating.sample
+    monkeypatch.setattr(Gating, "sample", lambda self, *number: (drawn.append(number), plain(self, *number)))
+    train = {"steps": 3, "adversary": {"kind": "freelb", "steps": 2}}
+    search = {"method": "learned", "units": "head", "start": "pretrained", "sample": sample, "train": train}
+    one = planned(world, search=search, draw={"sparsity": 0.5})
+    execute(one.mask.with_inputs(), Store(tmp_path))
+    assert len(drawn) == len(set(drawn)) == draws
+
+
+def test_passes_are_what_is_sampled_for_unless_it_is_said(world):
+    keys = [
+        scores_stage(planned(world, search={**HARD_CONCRETE, **said}, draw={"sparsity": 0.5})).key
+        for said in ({}, {"sample": "pass"}, {"sample": "step"})
+    ]
+    assert keys[0] == keys[1] != keys[2]

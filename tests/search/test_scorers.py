@@ -10,6 +10,8 @@ from tombola.search.grasp import Grasp, grasp
 from tombola.search.magnitude import Magnitude, magnitude
 from tombola.search.random import Random, random
 
+pytestmark = pytest.mark.portable
+
 
 def batches(count):
     for seed in range(count):

@@ -18,6 +18,8 @@ from tombola.shrink import Export, TaskTexts, export_onnx, onnx, runtime, shrink
 from tombola.shrink.inputs import outputs_of
 from tombola.tasks import Task
 
+pytestmark = pytest.mark.portable
+
 FAST: dict[str, Any] = {"batch_sizes": (2,), "rounds": 1}
 
 

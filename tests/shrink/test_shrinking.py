@@ -12,6 +12,8 @@ from tombola.masks import Mask, Units
 from tombola.shrink import LayerShape, ModelShape, count_flops, shrink
 from tombola.shrink.shrinking import shape_of
 
+pytestmark = pytest.mark.portable
+
 KINDS = ["head", "neuron", "ffn", "layer", "head+ffn", "head+neuron"]
 
 

@@ -10,6 +10,8 @@ import tombola
 from tombola.errors import TombolaError
 from tombola.masks import Mask
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(scope="module")
 def drawn(world, tmp_path_factory):
@@ -20,7 +22,7 @@ def drawn(world, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ticket(drawn):
-    return tombola.Ticket.from_pretrained(drawn.folder / drawn.cells[0]["ticket"])
+    return tombola.Ticket.from_pretrained(drawn.folder / drawn.cells[0].ticket)
 
 
 def test_the_folder_opens_with_plain_transformers(ticket):
@@ -39,7 +41,7 @@ def test_the_mask_is_the_weights_zeros(ticket):
 
 
 def test_it_carries_recipe_scores_versions_and_provenance(ticket, drawn):
-    assert ticket.metrics == drawn.cells[0]["scores"]
+    assert ticket.metrics == drawn.cells[0].model_dump(mode="json")["scores"]
     assert ticket.recipe["search"] == {"method": "magnitude"}
     assert ticket.info["versions"]["tombola"] == tombola.__version__
     assert ticket.info["base"]["fingerprint"] == ticket.mask.base.fingerprint
@@ -66,7 +68,7 @@ def test_the_card_has_a_table_and_the_recipe(ticket):
 
 def test_the_recipe_of_a_ticket_draws_it_again(ticket, tmp_path):
     again = tombola.run(ticket.recipe, output=tmp_path / "out", store=tmp_path / "store")
-    other = tombola.Ticket.from_pretrained(again.folder / again.cells[0]["ticket"])
+    other = tombola.Ticket.from_pretrained(again.folder / again.cells[0].ticket)
     assert other.mask == ticket.mask
     assert all(
         torch.equal(a, b)
@@ -86,7 +88,7 @@ def test_saving_and_opening_again_changes_nothing(ticket, tmp_path):
 def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_path):
     recipe = world.recipe(search={"method": "magnitude", "start": "finetuned"}, retrain=None)
     result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
-    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0]["ticket"])
+    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0].ticket)
     weights = dict(ticket.model().base_model.named_parameters())
     assert all((weights[f"{name}.weight"][~kept] == 0).all() for name, kept in ticket.mask.items())
 

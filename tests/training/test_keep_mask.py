@@ -92,6 +92,30 @@ def test_removed_weights_and_their_moments_stay_exactly_zero(
         assert moved[kept].all()
 
 
+@pytest.mark.parametrize("units", ["weight", "head+ffn"])
+@pytest.mark.parametrize(
+    "optimizer",
+    [{"optimizer": "adamw"}, {"optimizer": "adamax"}, {"optimizer": "adamax", "bias_correction": False}],
+    ids=["adamw", "adamax", "uncorrected"],
+)
+def test_weight_decay_leaves_removed_units_alone(
+    tmp_path: Path, optimizer: dict[str, Any], units: str
+) -> None:
+    """[bug] In the release the decay goes on shrinking what a mask has removed; here it does not change at all."""
+    model, mask = tiny("bert", num_labels=2), random_mask(tiny("bert", num_labels=2), units, kept=0.5)
+    removed = {name: ~kept for name, kept in mask.tensors(model).items()}
+    seen = []
+
+    class Look(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            seen.extend(model.bert.get_parameter(name)[gone].clone() for name, gone in removed.items())
+
+    toy_train(model, tmp_path, mask=mask, weight_decay=0.5, callbacks=[Look()], **optimizer)
+    assert len(seen) == 10 * len(removed)
+    assert sum(values.numel() for values in seen[: len(removed)]) > 0
+    assert all((values == 0).all() for values in seen)
+
+
 @pytest.mark.parametrize("granularity", ["weight", "neuron", "head", "ffn", "layer", "row", "column"])
 @pytest.mark.parametrize("model_type", ["bert", "distilbert", "modernbert", "gpt2"])
 def test_every_granularity_of_every_family(tmp_path: Path, granularity: str, model_type: str) -> None:

@@ -22,6 +22,8 @@ from tombola.training import TrainLog
 from tombola.training.batches import ShuffledBatches
 from tombola.training.course import Evaluation
 
+pytestmark = pytest.mark.portable
+
 FAMILIES = ["bert", "distilbert", "modernbert", "gpt2"]
 CALM = 1e-2  # an epsilon with which Adam does not blow rounding errors up where a gradient is zero
 

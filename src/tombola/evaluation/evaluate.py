@@ -104,12 +104,13 @@ def constant_score(split: Split) -> float | None:
 
     None for questions and passages, which have no constant answer.
     """
-    task, labels = split.task, np.asarray(split.labels)
-    if task.kind == "regression":
+    task = split.task
+    if task.kind not in ("regression", "classification"):
+        return None
+    labels = np.asarray(split.labels)
+    if task.labels is None:
         guesses = [np.full((len(labels), 1), labels.mean())]
-    elif task.labels is not None and task.kind == "classification":
+    else:
         answers = np.eye(len(task.labels))
         guesses = [np.tile(answer, (len(labels), 1)) for answer in answers]
-    else:
-        return None
     return max(metrics[task.headline](guess, labels).value for guess in guesses)

@@ -1,6 +1,6 @@
-"""How sure a number is: intervals for shares, for means over seeds, and for anything by the bootstrap."""
+"""How sure a number is: intervals for shares, for means over seeds, and for medians."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import comb, nan, sqrt
 from statistics import NormalDist, median
 from typing import NamedTuple
@@ -80,18 +80,3 @@ def fewest_for_median(level: float = 0.95) -> int:
     while (1 - level) * 2**n < 2:
         n += 1
     return n
-
-
-def bootstrap(
-    statistic: Callable[..., float],
-    *columns: np.ndarray,
-    resamples: int = 500,
-    seed: int = 0,
-    level: float = 0.95,
-) -> MeanInterval:
-    """The statistic of the columns, its standard error, and its percentile interval over resampled examples."""
-    n = len(columns[0])
-    draws = np.random.default_rng(seed).integers(n, size=(resamples, n))
-    values = np.array([statistic(*(column[draw] for column in columns)) for draw in draws])
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return MeanInterval(float(statistic(*columns)), float(values.std(ddof=1)), float(low), float(high))

@@ -12,12 +12,21 @@ T = TypeVar("T")
 _cache: ContextVar[dict[Hashable, Any] | None] = ContextVar("run cache", default=None)
 
 
+Cache = dict[Hashable, Any]
+
+
 @contextmanager
-def run_cache() -> Iterator[None]:
-    """Inside, files are taken to stay as they are: `cached_in_run` functions remember what they returned."""
-    token = _cache.set({} if (outer := _cache.get()) is None else outer)
+def run_cache(known: Cache | None = None) -> Iterator[Cache]:
+    """Inside, files are taken to stay as they are: `cached_in_run` functions remember what they returned.
+
+    Args:
+        known: What was remembered before, to go on with it; inside another cache that one is used.
+    """
+    outer = _cache.get()
+    cache = outer if outer is not None else known if known is not None else {}
+    token = _cache.set(cache)
     try:
-        yield
+        yield cache
     finally:
         _cache.reset(token)
 

@@ -162,7 +162,7 @@ def _load_file(path: Path) -> Plugin:
     if module not in _loaded:
         plugin = Plugin(path.name, module, fingerprint, str(path.resolve()), source)
         for older in [one for one in _loaded.values() if one.path == plugin.path]:
-            _forget(older)
+            forget(older)
         _execute(plugin)
     return _loaded[module]
 
@@ -206,7 +206,7 @@ def _execute(plugin: Plugin) -> None:
     try:
         _guarded(plugin.name, run)
     except BaseException:
-        _forget(plugin)
+        forget(plugin)
         raise
     _loaded[plugin.module] = plugin
 
@@ -220,8 +220,8 @@ def _guarded(name: str, load: Callable[[], Any]) -> Any:
         raise PluginError(f"plugin {name}: {type(error).__name__}: {error}") from error
 
 
-def _forget(plugin: Plugin) -> None:
-    """Remove what an older version of a plugin registered."""
+def forget(plugin: Plugin) -> None:
+    """Remove a plugin and everything that it registered."""
     Registry.forget(plugin.module)
     sys.modules.pop(plugin.module, None)
     _loaded.pop(plugin.module, None)

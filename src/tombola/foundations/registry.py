@@ -113,7 +113,9 @@ class Registry(Generic[T]):
 
 
 def _identities(entry: object) -> list[object]:
-    """The entry and, where it is a pair of settings and code, its settings class."""
+    """The entry and, where it is a pair of settings and code, its settings class; nothing for plain values."""
+    if isinstance(entry, str | bytes | int | float | tuple):
+        return []
     settings = getattr(entry, "settings", None)
     return [entry, settings] if isinstance(settings, type) else [entry]
 

@@ -54,7 +54,7 @@ class Perturbation:
         # to a largest entry of 1, in both norms: squares of an overfitted model's gradients would underflow
         direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
         if self.adversary.norm == "linf":
-            direction = direction.sign() if self.adversary.kind == "pgd" else direction
+            direction = direction.sign() if self.adversary.signed else direction
         else:
             direction = direction / _length(direction).clamp_min(1)
         self.values = self._inside(self.values.detach() + self.adversary.step_size * direction)

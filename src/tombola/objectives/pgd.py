@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
@@ -21,6 +21,8 @@ else:
 
 class PGDAdversary(Adversary):
     """Settings of PGD, which trains on the end of the ascent alone."""
+
+    signed: ClassVar[bool] = True
 
     kind: Literal["pgd"] = "pgd"
 

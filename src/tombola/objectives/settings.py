@@ -60,6 +60,9 @@ class Adversary(Choice):
     choices: ClassVar = adversaries
     usual: ClassVar[str | None] = "freelb"
 
+    signed: ClassVar[bool] = False
+    """Whether the ascent in the linf norm goes by the signs of the gradient."""
+
     kind: str
     steps: int = Field(5, gt=0, description="steps of the ascent, with a forward pass each")
     step_size: float = Field(0.03, gt=0, description="length of one step of ascent in the norm")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tombola.foundations.caching import run_cache
+from tombola.foundations.caching import Cache, run_cache
 from tombola.pipeline.planner import CellPlan, plan_cell
 from tombola.recipe.grid import Cell
 from tombola.recipe.reading import Raw
@@ -25,12 +25,14 @@ class Plan:
         about: A sentence for the reader.
         recipe: The recipe or study as it was given, overrides included.
         cells: What each cell of the grid needs.
+        cache: The files that planning has read, so that running does not read them again.
     """
 
     name: str
     about: str
     recipe: Raw = field(repr=False)
     cells: list[CellPlan] = field(repr=False)
+    cache: Cache = field(repr=False)
 
     @cached_property
     def stages(self) -> list[Stage[Any]]:
@@ -40,8 +42,8 @@ class Plan:
 
 def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Plan:
     """Plan every cell of a grid."""
-    with run_cache(), _no_garbage_collection():
-        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells])
+    with run_cache() as cache, _no_garbage_collection():
+        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
         plan.stages  # noqa: B018  computed here, where files are read once
     return plan
 

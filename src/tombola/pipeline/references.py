@@ -181,7 +181,8 @@ def _find_model(name: str, pooler: Pooler) -> ModelSource:
 
 @cached_in_run
 def _model_type(folder: str) -> str:
-    return str(json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type"))
+    path = Path(folder) / "config.json"
+    return str(json.loads(path.read_text(encoding="utf-8")).get("model_type")) if path.is_file() else ""
 
 
 @cached_in_run

@@ -35,5 +35,5 @@ def run_plan(
     """
     watcher = watcher if watcher is not None and is_main() else Watcher()
     kept = running(store, result, plan.stages) if is_main() else nullcontext()
-    with run_cache(), kept, closing(watcher):
+    with run_cache(plan.cache), kept, closing(watcher):
         return (engine or Local()).run(plan.stages, store, watcher, keep_going)

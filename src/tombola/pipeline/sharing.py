@@ -21,9 +21,9 @@ def plan_share(raw: Raw) -> Plan:
     """Plan both trainings for every seed of a recipe for sharing."""
     recipe = check_share(raw)
     precision = resolve_precision(recipe.precision)
-    with run_cache():
+    with run_cache() as cache:
         cells = [cell for seed in recipe.seed for cell in _plan_seed(recipe, seed, precision)]
-        plan = Plan(recipe.name, recipe.about, raw, cells)
+        plan = Plan(recipe.name, recipe.about, raw, cells, cache)
         plan.stages  # noqa: B018  computed here, where files are read once
     return plan
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tombola.recipe.recipe import Recipe
@@ -14,7 +15,8 @@ def recipe_schema() -> Schema:
     """The schema of a recipe file: one value or a list of them for a grid, `variants`, `per_task`."""
     recipe = Recipe.model_json_schema()
     definitions: Schema = recipe.pop("$defs")
-    for one in (recipe, *definitions.values()):
+    listed = set(_listed([recipe, *definitions.values()]))
+    for one in (recipe, *(kind for name, kind in definitions.items() if f"{REF}{name}" not in listed)):
         _open_to_grids(one)
     fields = {**recipe["properties"]}
     laid_over = {name: field for name, field in fields.items() if name != "plugins"}
@@ -42,6 +44,18 @@ def recipe_schema() -> Schema:
         "additionalProperties": False,
         "$defs": {**definitions, "Part": part},
     }
+
+
+def _listed(schema: Any, in_list: bool = False) -> Iterator[str]:
+    """What lists consist of: a value inside them makes no grid."""
+    if isinstance(schema, dict):
+        if in_list and "$ref" in schema:
+            yield schema["$ref"]
+        for key, inner in schema.items():
+            yield from _listed(inner, in_list or key == "items")
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _listed(inner, in_list)
 
 
 def _open_to_grids(kind: Schema) -> None:

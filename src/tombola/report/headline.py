@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tombola.report.parts import Column, Estimate, Row, Section, Table, Value
 from tombola.report.rows import estimate, facets, score_format, words
 from tombola.results.formatting import SPARSITY, short_axis
 from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
-from tombola.results.summary import Summary, parameters_left
+from tombola.results.summary import Summary, by_baseline, parameters_left
 
 
 def headline(result: Result) -> Section:
@@ -16,6 +18,7 @@ def headline(result: Result) -> Section:
     axes = list(dict.fromkeys(axis for row in rows for axis in row.axes if axis != SPARSITY))
     batches = sorted({batch for row in rows for batch in row.speedup})
     shipped = any(row.shipped for row in rows)
+    best = {_best(group, on) for group in by_baseline(rows) for on in result.targets}
     columns = [
         Column("variant"),
         *(Column(short_axis(axis)) for axis in axes),
@@ -36,15 +39,15 @@ def headline(result: Result) -> Section:
                 row.variant,
                 *(str(row.axes.get(axis, "")) for axis in axes),
                 row.sparsity,
-                *(_estimate(row, on, rows) for on in result.targets),
-                parameters_left(row, rows),
+                *(_estimate(row, on, best) for on in result.targets),
+                left,
                 *(_shipped(row) if shipped else []),
                 *(_speedup(row, batch) for batch in batches),
                 *(_milliseconds(row, batch) for batch in batches),
             ],
             facets(row),
         )
-        for row in rows
+        for row, left in zip(rows, parameters_left(rows), strict=True)
     ]
     note = _note(result, rows, shipped, bool(batches))
     return Section("Scores", note, [Table("scores", columns, values)], result.notes)
@@ -121,17 +124,18 @@ def _milliseconds(row: Summary, batch: int) -> Value:
     return f"{dense:.3g} → {ticket:.3g}"
 
 
-def _estimate(row: Summary, on: str, rows: list[Summary]) -> Estimate | None:
-    """A score, marked where it is above all rivals by more than their intervals."""
-    if on not in row.scores:
+def _estimate(row: Summary, on: str, best: Container[tuple[int, str] | None]) -> Estimate | None:
+    return estimate(row, on, best=(id(row), on) in best) if on in row.scores else None
+
+
+def _best(rows: list[Summary], on: str) -> tuple[int, str] | None:
+    """The highest score among rows with one baseline, if its interval is above those of all others."""
+    scored = sorted((row for row in rows if on in row.scores), key=lambda row: row.scores[on].mean)
+    if len(scored) < 2:
         return None
-    rivals = [
-        other.scores[on]
-        for other in rows
-        if other is not row and on in other.scores and other.shares_baseline(row)
-    ]
-    best = bool(rivals) and all(row.scores[on].low > rival.high for rival in rivals)
-    return estimate(row, on, best=best)
+    *rivals, best = scored
+    alone = all(best.scores[on].low > rival.scores[on].high for rival in rivals)
+    return (id(best), on) if alone else None
 
 
 def _spread(rows: list[Summary]) -> str:

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tombola.pipeline.stages.measure import Speedup
     from tombola.results.record import Estimate
+    from tombola.shrink.sizes import Speedup
 
 CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
 """Metrics between −1 and 1, which are numbers; all others are shares, written in percent."""

@@ -10,8 +10,9 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
-from tombola.pipeline.stages.measure import Measured, Speedup
+from tombola.pipeline.stages.measure import Measured
 from tombola.pipeline.stages.train import Frozen
+from tombola.shrink.sizes import Speedup
 
 FORMAT: Final = 2
 """Raise it when the meaning of a field changes: a record of another format is refused."""

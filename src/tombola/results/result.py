@@ -82,8 +82,7 @@ class Result:
         self.folder.mkdir(parents=True, exist_ok=True)
         temporary = self.folder / f".{RESULTS}.{os.getpid()}.{uuid.uuid4().hex}"
         try:
-            text = json.dumps(self.record.model_dump(mode="json"), indent=1, allow_nan=False)
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(self.record.model_dump_json(indent=1), encoding="utf-8")
             return temporary.replace(self.folder / RESULTS)
         finally:
             temporary.unlink(missing_ok=True)
@@ -132,14 +131,19 @@ class Result:
 
         A split of the task with a synthetic bias turned round (`validation+anti`) is other data.
         """
+        return self._conditions[on]
+
+    @cached_property
+    def _conditions(self) -> dict[str, Condition]:
         from tombola.tasks import task_names
 
-        if on not in self.datasets:
-            return "under attack"
-        if on in self.tasks or (on.rpartition("/")[0] in self.tasks and "+" not in on):
-            return "clean"
-        foreign = "/" in on or "+" in on or on.endswith((".yaml", ".yml")) or on in task_names()
-        return "out of distribution" if foreign else "clean"
+        foreign = set(task_names()) - set(self.tasks)
+        found: dict[str, Condition] = dict.fromkeys(self.targets, "under attack")
+        for on in self.datasets:
+            other = on.rpartition("/")[0] not in ("", *self.tasks) or on.endswith((".yaml", ".yml"))
+            other = "+" in on or (on not in self.tasks and (other or on in foreign))
+            found[on] = "out of distribution" if other else "clean"
+        return found
 
     @cached_property
     def _summaries(self) -> list[Summary]:
@@ -237,22 +241,23 @@ Study = Result
 
 def _read(file: Path) -> RunRecord:
     """Read and check `results.json`."""
-    again = "run the command that wrote it again; finished stages are not repeated"
+    text = file.read_bytes()
     try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise TombolaError(f"{file} is damaged, it is not JSON ({error}): {again}") from None
+        return RunRecord.model_validate_json(text)
+    except ValidationError as error:
+        again = "run the command that wrote it again; finished stages are not repeated"
+        raise TombolaError(f"{file} {_what_is_wrong(text, error)}: {again}") from None
+
+
+def _what_is_wrong(text: bytes, error: ValidationError) -> str:
+    try:
+        content = json.loads(text)
+    except ValueError as damage:
+        return f"is damaged, it is not JSON ({damage})"
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
-        raise TombolaError(
-            f"{file} has {'no format' if found is None else f'format {found}'}, and this version of Tombola reads "
-            f"format {FORMAT}: {again}"
-        )
-    try:
-        return RunRecord.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise TombolaError(
-            f"{file} is not a result of format {FORMAT} ({where}: {first['msg'].lower()}): {again}"
-        ) from None
+        own = "no format" if found is None else f"format {found}"
+        return f"has {own}, and this version of Tombola reads format {FORMAT}"
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"is not a result of format {FORMAT} ({where}: {first['msg'].lower()})"

@@ -9,7 +9,7 @@ from tombola.results.differences import Difference, differences
 from tombola.results.doubts import nothing_to_match
 from tombola.results.frontier import frontier
 from tombola.results.matching import standing
-from tombola.results.summary import Summary, estimate_scores
+from tombola.results.summary import Summary, baselines, estimate_scores
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -46,9 +46,8 @@ def tidy_rows(result: Result) -> list[dict[str, Any]]:
     conditions = {on: result.condition(on) for on in result.targets}
     measured = any(row.speedup for row in rows)
     table = []
-    for row in rows:
+    for row, dense in zip(rows, baselines(rows), strict=True):
         name = json.dumps(row.point)
-        dense = next((one for one in rows if one.dense and one.shares_baseline(row)), None)
         for on, headline in row.metrics.items():
             test = tests[on].get(name)
             decided = {

@@ -8,7 +8,8 @@ from math import exp, log
 from statistics import mean
 
 from tombola.evaluation.intervals import mean_interval
-from tombola.pipeline.stages.measure import Measured, Speedup
+from tombola.pipeline.stages.measure import Measured
+from tombola.shrink.sizes import Speedup
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 from tombola.evaluation.intervals import mean_interval, normal_quantile
 from tombola.evaluation.scores import Score
-from tombola.pipeline.stages.measure import Speedup
 from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
 from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
+from tombola.shrink.sizes import Speedup
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
 """The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
@@ -76,7 +76,7 @@ class Summary:
         """The number of seeds."""
         return len(self.cells)
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Whether nothing was removed: the row is a baseline for tickets."""
         return all(cell.mask is None for cell in self.cells)
@@ -168,12 +168,27 @@ def by_baseline(rows: Iterable[Summary]) -> list[list[Summary]]:
     """The rows that are compared with each other: those with one baseline key, in order."""
     groups: dict[str, list[Summary]] = {}
     for row in rows:
-        groups.setdefault(json.dumps(row.baseline_key, sort_keys=True), []).append(row)
+        groups.setdefault(_key(row), []).append(row)
     return list(groups.values())
 
 
-def parameters_left(row: Summary, rows: Iterable[Summary]) -> int | None:
-    """Parameters that are left; of a dense model all of them, as its tickets know."""
-    if row.left is not None:
-        return row.left
-    return next((one.parameters for one in rows if one.parameters and one.shares_baseline(row)), None)
+def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
+    """For each row the first dense model with its baseline key, if there is one."""
+    dense: dict[str, Summary] = {}
+    for row in rows:
+        if row.dense:
+            dense.setdefault(_key(row), row)
+    return [dense.get(_key(row)) for row in rows]
+
+
+def parameters_left(rows: Sequence[Summary]) -> list[int | None]:
+    """For each row the parameters that are left; of a dense model all of them, as its tickets know."""
+    whole: dict[str, int] = {}
+    for row in rows:
+        if row.parameters is not None:
+            whole.setdefault(_key(row), row.parameters)
+    return [row.left if row.left is not None else whole.get(_key(row)) for row in rows]
+
+
+def _key(row: Summary) -> str:
+    return json.dumps(row.baseline_key, sort_keys=True)

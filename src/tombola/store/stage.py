@@ -106,6 +106,8 @@ class Stage(ABC, Generic[T]):
             "inputs": {name: stage.key for name, stage in self.inputs.items()},
             "refs": {name: reference.fingerprint for name, reference in self.references.items()},
         }
+        if not Registry.is_extended():
+            return identity
         plugins = plugins_of([getattr(self, field.name) for field in fields(self)], *self.plugged())
         return {**identity, "plugins": list(plugins)} if plugins else identity
 

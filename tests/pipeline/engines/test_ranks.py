@@ -16,7 +16,7 @@ from tombola.masks import Mask
 TRAINING = {"epochs": 2, "learning_rate": 3e-3, "max_length": 16, "dropout": 0.0, "group_by_length": False}
 
 
-def launch(recipe, output, store):
+def launch(recipe, output, store, verb="run"):
     """Two CPU processes (gloo). `accelerate launch --cpu` would start one: it leaves the rest to mpirun."""
     launcher = [
         "-m",
@@ -30,7 +30,7 @@ def launch(recipe, output, store):
     command = [
         "-m",
         "tombola",
-        "run",
+        verb,
         str(recipe),
         "--output",
         str(output),

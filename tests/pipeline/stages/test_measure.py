@@ -24,7 +24,7 @@ from tombola.store.store import Store
 class TinyModel(ModelStage[None]):
     """Leaves a tiny classifier with the world's tokenizer."""
 
-    kind: ClassVar = "tiny-model"
+    kind: ClassVar = "tinymodel"
     version: ClassVar = 1
     label: ClassVar = "write a model"  # type: ignore[assignment]
 
@@ -43,7 +43,7 @@ class TinyModel(ModelStage[None]):
 class HalfMask(MaskStage):
     """Leaves a mask that removes about half of the units."""
 
-    kind: ClassVar = "half-mask"
+    kind: ClassVar = "halfmask"
     version: ClassVar = 1
     label: ClassVar = "write a mask"  # type: ignore[assignment]
 

@@ -85,19 +85,22 @@ def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
 
 def size_table(title: str, rows: Sequence[Row]) -> Grid:
     """Before and after, with the ratio of each; that of a time with its 95 % interval."""
-    busy = [f"{row.what}: {row.speedup.busy}" for row in rows if row.speedup and row.speedup.busy]
     return Grid(
         title,
         [Column("", [row.what for row in rows], "left")],
         [
             Column("before", [scaled(row.before, row.unit) for row in rows]),
             Column("after", [scaled(row.after, row.unit) for row in rows]),
-            Column(
-                "ratio", [write_speedup(row.speedup) if row.speedup else f"{row.ratio:.2f} ×" for row in rows]
-            ),
+            Column("ratio", [_ratio(row) for row in rows], "left"),
         ],
-        caption=busy,
+        [f"{row.what}: {row.speedup.busy}" for row in rows if row.speedup and row.speedup.busy],
     )
+
+
+def _ratio(row: Row) -> str:
+    if row.speedup is None:
+        return f"{row.ratio:.2f} ×"
+    return f"{row.ratio:.2f} × ({row.speedup.low:.2f}–{row.speedup.high:.2f})"
 
 
 def scaled(value: float, unit: str = "") -> str:
@@ -109,25 +112,29 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def export_table(done: Export) -> Grid:
-    """How far onnxruntime is from PyTorch on the same texts, and how many times faster."""
-    kinds: dict[str, Export | Int8] = {"float32": done, **({"int8": done.int8} if done.int8 else {})}
-    agreement = ["", *([_percent(done.int8.agreement)] if done.int8 else [])]
-    score = [Column(done.metric, [_percent(kind.score) for kind in kinds.values()])] if done.metric else []
-    return Grid(
-        "ONNX",
-        [Column("", list(kinds), "left")],
-        [
-            Column("bytes", [f"{kind.bytes:,}" for kind in kinds.values()]),
-            Column("largest difference", [f"{kind.max_difference:.2g}" for kind in kinds.values()]),
-            Column("same decision", agreement),
-            *score,
-            *(
-                Column(f"batch {batch}", [write_speedup(kind.speedup[batch]) for kind in kinds.values()])
-                for batch in done.speedup
-            ),
-        ],
-        caption=[f"on {done.texts}; by batch, how many times faster than PyTorch (95 % interval)"],
-    )
+    """How far onnxruntime is from PyTorch, and how many times faster."""
+    models: dict[str, Export | Int8] = {"float32": done}
+    if done.int8:
+        models["int8"] = done.int8
+    values = [
+        Column("bytes", [f"{model.bytes:,}" for model in models.values()]),
+        Column("largest\ndifference", [f"{model.max_difference:.2g}" for model in models.values()]),
+    ]
+    if done.int8:
+        values.append(Column("same\ndecision", ["", _percent(done.int8.agreement)]))
+    if done.metric:
+        values.append(Column(done.metric, [_percent(model.score) for model in models.values()]))
+    values += [
+        Column(
+            f"speed-up,\nbatch {batch}", [write_speedup(model.speedup[batch]) for model in models.values()]
+        )
+        for batch in done.speedup
+    ]
+    caption = [
+        f"on {done.texts}",
+        *(["speed-up: × as fast as PyTorch, 95 % interval"] if done.speedup else []),
+    ]
+    return Grid("ONNX", [Column("", list(models), "left")], values, caption)
 
 
 def overlap_table(compared: Comparison) -> Grid:

@@ -94,7 +94,7 @@ def _legend(result: Result, short: dict[str, str]) -> list[str]:
 
 def _sizes(rows: list[Summary]) -> list[Column]:
     """Parameters left, and what was measured of the shipped model."""
-    left = [parameters_left(row, rows) for row in rows]
+    left = parameters_left(rows)
     columns = []
     if any(left):
         columns.append(Column("parameters\nleft", [scaled(number) if number else "" for number in left]))

@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from accelerate.optimizer import AcceleratedOptimizer
+from torch.optim import Optimizer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from tombola.training.selective.optimizer import SelectiveAdamW
 
 
 class KeepFreezing(TrainerCallback):
@@ -20,16 +23,20 @@ class KeepFreezing(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Scale the gradients that First measures like all others."""
-        optimizer = kwargs["optimizer"]
-        if isinstance(optimizer, AcceleratedOptimizer) and optimizer.optimizer.risk is not None:
-            optimizer.optimizer.risk.scaler = optimizer.scaler
+        risk = selective_optimizer(kwargs["optimizer"]).risk
+        if risk is not None and isinstance(kwargs["optimizer"], AcceleratedOptimizer):
+            risk.scaler = kwargs["optimizer"].scaler
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Write the table."""
-        optimizer = kwargs["optimizer"]
-        if isinstance(optimizer, AcceleratedOptimizer):
-            optimizer = optimizer.optimizer
         if state.is_world_process_zero:
-            optimizer.freezing().write(self.path)
+            selective_optimizer(kwargs["optimizer"]).freezing().write(self.path)
+
+
+def selective_optimizer(optimizer: Optimizer) -> SelectiveAdamW:
+    """The optimizer itself, without what a Trainer has wrapped around it."""
+    bare = optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
+    assert isinstance(bare, SelectiveAdamW)
+    return bare

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 
 from tombola.objectives import logits_of
+from tombola.training.selective.callback import selective_optimizer
+from tombola.training.selective.freezing import Freezing
 from tombola.training.selective.masks import Candidates
 from tombola.training.selective.objective import DropoutRisk, twice
 from tombola.training.selective.optimizer import SelectiveAdamW
@@ -19,6 +21,12 @@ class RoseTrainer(Trainer):
     Any loss stays as it is: the model's own, label smoothing or `compute_loss_func`; for First and Ensemble it
     is that of the doubled batch. To add this to a trainer of your own, inherit from both, this one first.
     `Second` and `random` need no more than the optimizer: `Trainer(optimizers=(SelectiveAdamW(...), None))`.
+
+    Args:
+        model: Any model of a known family.
+        args: Learning rate, betas and epsilon of AdamW are taken from them.
+        selection: Which weights a step updates, such as `tombola.Selection(kind="first", upper=60)`.
+        kwargs: Whatever a `Trainer` takes; with `callbacks=[tombola.KeepMask(mask)]` it trains a ticket.
     """
 
     def __init__(
@@ -39,6 +47,10 @@ class RoseTrainer(Trainer):
         super().__init__(model, args, optimizer_cls_and_kwargs=(SelectiveAdamW, adamw), **kwargs)
         if self.risk is not None:
             self.risk.scaler = self.accelerator.scaler
+
+    def freezing(self) -> Freezing:
+        """How often each tensor has been left as it was, in the steps so far."""
+        return selective_optimizer(self.optimizer).freezing()
 
     def compute_loss(
         self,

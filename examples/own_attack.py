@@ -1,0 +1,42 @@
+"""An attack of your own, which asks the model and is told its probabilities: python examples/own_attack.py"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+import tombola
+from tombola.attacks.base import Attack, attacks
+from tombola.attacks.requests import ask
+
+
+@attacks.register
+class Shouting(Attack):
+    """Double the last letter of one word after the other until the label changes."""
+
+    paper: ClassVar[str] = "an example"
+    name: Literal["shouting"] = "shouting"
+    letters: int = Field(3, gt=0, description="copies of the last letter")
+
+    def perturb(self, text, label, tools):
+        """Change one more word with every question."""
+        for position in tools.content_words(text):
+            word = text.words[position]
+            text = text.replace(position, word + self.letters * word[-1])
+            if int((yield from ask([text]))[0].argmax()) != label:
+                break
+        return text
+
+
+RECIPE = {
+    "name": "own-attack",
+    "model": "minilm",
+    "task": "reviews",
+    "data": {"train": 96, "evaluation": 100},
+    "train": {"epochs": 1, "learning_rate": 1e-4, "batch_size": 16, "max_length": 24},
+    "attack": {"recipes": ["shouting", {"name": "shouting", "letters": 9, "called": "loud"}], "n": 12},
+}
+
+if __name__ == "__main__":
+    (cell,) = tombola.run(RECIPE).cells
+    for name, found in cell.attacks.items():
+        print(f"{name}: {found.accuracy_under_attack:.0%} right, {found.mean_queries:.1f} queries each")

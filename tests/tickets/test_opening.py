@@ -1,0 +1,108 @@
+"""Opening what has learned a task: evaluate, attack and inspect on a ticket of several tasks."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import tombola
+from tests.world import World
+from tombola.cli import app
+from tombola.errors import TombolaError, UnknownName
+from tombola.tickets.multitask import MultiTaskTicket
+from tombola.tickets.opening import open_classifier, tasks_of
+
+
+def command(*arguments: object):
+    return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def shared(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ticket of two classification tasks and one regression task."""
+    folder = tmp_path_factory.mktemp("shared")
+    tasks = [str(world.task)]
+    for name, labels in (("size", ["short", "long"]), ("length", None)):
+        (folder / name).mkdir()
+        for split in ("train", "validation"):
+            rows = [
+                row.split("\t")[0]
+                for row in world.task.with_name(f"{split}.tsv").read_text().splitlines()[1:33]
+            ]
+            lines = [f"{row}\t{labels[len(row.split()) > 4] if labels else len(row.split())}" for row in rows]
+            (folder / name / f"{split}.tsv").write_text("\n".join(["sentence\tlabel", *lines]) + "\n")
+        task = {
+            "name": name, "version": 1, "text": "sentence",
+            "kind": "classification" if labels else "regression",
+            "metrics": ["accuracy"] if labels else ["pearson"],
+            "source": {"files": {split: f"{split}.tsv" for split in ("train", "validation")}},
+            **({"labels": labels} if labels else {}),
+        }  # fmt: skip
+        (folder / name / "task.yaml").write_text(yaml.safe_dump(task))
+        tasks.append(str(folder / name / "task.yaml"))
+    recipe = {
+        "name": "tiny-share", "model": str(world.model), "tasks": tasks, "precision": "fp32", "sparsity": 0.25,
+        "train": {"epochs": 1, "learning_rate": 3e-3, "batch_size": 16, "max_length": 12},
+        "search": {"method": "magnitude", "units": "head"},
+    }  # fmt: skip
+    result = tombola.share(recipe, output=folder / "out", store=folder / "store")
+    return result.folder / "tickets" / "seed-1"
+
+
+def test_all_tasks_are_scored_as_when_the_ticket_was_made(shared: Path) -> None:
+    ticket = MultiTaskTicket.from_pretrained(shared)
+    scores = tombola.evaluate(shared)
+    assert list(scores) == ["tiny: validation", "size: validation", "length: validation"]
+    for task, metric in (("tiny", "accuracy"), ("size", "accuracy"), ("length", "pearson")):
+        made = ticket.metrics[task]["validation"][metric]["value"]
+        assert scores[f"{task}: validation"][metric].value == pytest.approx(made, abs=1e-6)
+        assert tombola.evaluate(ticket, task=task)["validation"][metric].value == pytest.approx(
+            made, abs=1e-6
+        )
+
+
+def test_one_task_is_opened_with_its_data_and_its_length(shared: Path) -> None:
+    opened = open_classifier(shared, "size", None)
+    assert opened.task.endswith("size/task.yaml")
+    assert opened.max_length == 12
+    assert opened.model.config.num_labels == 2
+    assert tasks_of(shared) == ["tiny", "size", "length"]
+
+
+def test_a_task_that_is_missing_or_unknown_is_told_with_those_there_are(shared: Path) -> None:
+    with pytest.raises(TombolaError, match="pass --task, one of tiny, size, length"):
+        tombola.attack(shared, "deepwordbug")
+    with pytest.raises(UnknownName, match="Did you mean 'size'"):
+        tombola.evaluate(shared, task="sizes")
+    with pytest.raises(TombolaError, match="pass --task, one of"):
+        tombola.export(shared, shared / "x.onnx")
+
+
+def test_the_command_prints_one_table_over_all_tasks(shared: Path, tmp_path: Path) -> None:
+    table = command("evaluate", shared).stdout
+    assert [name for name in ("tiny: validation", "size: validation", "length: validation") if name in table]
+    inspected = command("inspect", shared).stdout
+    assert "overlap of kept weights" in inspected
+    assert "seed-1: tiny" in inspected
+    assert "overlap" not in command("inspect", shared, "--task", "size").stdout
+    attacked = command("attack", shared, "--recipe", "deepwordbug", "-n", 4, "-o", tmp_path / "a", "--json")
+    result = json.loads(attacked.stdout.splitlines()[-1])
+    assert list(result["figures"]) == ["tiny", "size"]
+    assert "length is left out: attacks change labels, and it is a regression task" in attacked.stderr
+    assert "under attack" in attacked.stderr
+    assert json.loads((tmp_path / "a" / "size" / "report.json").read_text())["summary"]["n"] == 4
+    one = command(
+        "attack", shared, "--recipe", "deepwordbug", "-n", 4, "-o", tmp_path / "b", "--task", "tiny"
+    )
+    assert one.exit_code == 0
+    assert (tmp_path / "b" / "examples.csv").is_file()
+
+
+def test_a_ticket_of_one_task_takes_no_task_to_shrink(shared: Path, tmp_path: Path) -> None:
+    cut = MultiTaskTicket.from_pretrained(shared).cut("tiny", tmp_path / "cut")
+    with pytest.raises(TombolaError, match="leave out --task"):
+        tombola.api.shrink(cut.folder, tmp_path / "small", task="tiny")
+    whole = tombola.api.shrink(shared, tmp_path / "small", task="tiny")
+    assert whole.removed == 2
