@@ -98,21 +98,32 @@ class ScorerSettings(SearchSettings):
         gt=0,
         description="with start: finetuned, the fine-tuning as it is after this step (early pruning)",
     )
+    start_share: float | None = Field(
+        None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps"
+    )
 
     @model_validator(mode="after")
     def _step_of_a_training(self) -> Self:
-        if self.start_step is not None and self.start != "finetuned":
-            raise ValueError("start_step: needs start: finetuned, whose step it names")
+        check_start(self.start, self.start_step, self.start_share)
         return self
 
     @property
     def starts_at(self) -> float | None:
         """The step of the fine-tuning whose weights are scored."""
-        return self.start_step
+        return self.start_step or self.start_share
 
     def scored(self) -> Self | None:
         """What the scores depend on, where many tickets share them; None has them made anew for each draw."""
         return None
+
+
+def check_start(start: str, step: int | None, share: float | None) -> None:
+    """Refuse a step of a training that the search does not start from, or two names for it."""
+    named = [name for name, value in (("start_step", step), ("start_share", share)) if value is not None]
+    if named and start != "finetuned":
+        raise ValueError(f"{named[0]}: needs start: finetuned, whose step it names")
+    if len(named) == 2:
+        raise ValueError("start_share: names the same thing as start_step: say one of them")
 
 
 @dataclass(frozen=True)
