@@ -8,6 +8,7 @@ from torch.func import functional_call
 from tests.tiny import tiny, token_ids
 from tombola.gates import L0, Bernoulli, Exact, Gating, HardConcrete, Lagrangian, Sign, Threshold
 from tombola.masks import Units, draw
+from tombola.masks.layout import parameters_of, state_name
 
 LABELS = torch.tensor([0, 1, 1])
 FREE = L0(weight=0.0)
@@ -226,6 +227,32 @@ def test_a_lagrangian_search_gives_the_sparsity_that_was_asked_for():
         model.zero_grad()
     assert 1 - gating.openness() == pytest.approx(0.4, abs=0.03)
     assert gating.draw(0.4).removed == round(0.4 * gating.units.count)
+
+
+def test_gates_on_biases_and_on_the_head_get_the_gradients_of_autograd():
+    """What SRNets calls `mask_classifier` and `mask_biases`."""
+    model, reference = tiny("roberta", num_labels=2), tiny("roberta", num_labels=2)
+    units = Units.of(model, "weight", classifier=True, biases=True, layers=[1])
+    gating = Gating(units, model, HardConcrete(), FREE, seed=3)
+    gating.hold(model)
+    gating.sample(step=5)
+    factors = dict(zip((group.name for group in units.groups), gating._factors, strict=True))
+    loss_of(model).backward()
+    gating.collect(share=0.0)
+    leaves = {name: value.clone().requires_grad_() for name, value in factors.items()}
+    own = parameters_of(reference)
+    gated = {
+        state_name(reference, name): own[name].detach() * spread for name, spread in units.spread(leaves)
+    }
+    assert {"classifier.out_proj.weight", "classifier.dense.bias"} <= gated.keys()
+    assert not any(".layer.0." in name for name in gated)
+    F.cross_entropy(functional_call(reference, gated, (token_ids(),)).logits, LABELS).backward()
+    slope = gating.gate
+    for group, score, margin in zip(units.groups, gating.scores, gating._margins(), strict=True):
+        expected = slope.back(leaves[group.name].grad, factors[group.name], margin)
+        torch.testing.assert_close(score.grad, expected, rtol=1e-4, atol=1e-7)
+    gating.release()
+    assert torch.equal(model.classifier.out_proj.weight, reference.classifier.out_proj.weight)
 
 
 @pytest.mark.parametrize("gate", [Threshold(), Bernoulli(), Sign()], ids=["threshold", "bernoulli", "sign"])

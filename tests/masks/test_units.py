@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig
 
 from tests.tiny import MODEL_TYPES, tiny
-from tombola.errors import ModelError, UnknownName
+from tombola.errors import MaskMismatch, ModelError, RecipeError, TombolaError, UnknownName
 from tombola.masks import Mask, Scores, Units, draw, fingerprint
 
 BERT_LAYER = {
@@ -283,3 +283,94 @@ def test_a_known_base_is_taken_as_it_is():
     model = tiny("bert")
     base = fingerprint(tiny("bert", seed=5))
     assert Mask.full(Units.of(model, "head", base)).base == base
+
+
+def test_the_heads_matrices_can_be_among_the_units():
+    model = tiny("roberta", num_labels=3)
+    plain, with_head = Units.of(model, "weight"), Units.of(model, "weight", classifier=True)
+    added = [group for group in with_head.groups if group.name not in plain.by_name]
+    assert {group.name: group.shape for group in added} == {
+        "head.classifier.dense": (16, 16),
+        "head.classifier.out_proj": (3, 16),
+    }
+    assert with_head.prunable - plain.prunable == 16 * 16 + 3 * 16
+    assert with_head.parameters == sum(parameter.numel() for parameter in model.parameters())
+    mask = draw(Scores.magnitude(with_head, model), sparsity=0.5, scope="local")
+    assert mask.removed == sum(round(group.count / 2) for group in with_head.groups)
+    weight = model.classifier.out_proj.weight.detach().clone()
+    mask.apply(model)
+    assert torch.equal(model.classifier.out_proj.weight == 0, ~mask["head.classifier.out_proj"])
+    threshold = weight.abs().flatten().kthvalue(24).values
+    assert torch.equal(mask["head.classifier.out_proj"], weight.abs() > threshold)
+
+
+def test_a_mask_of_the_head_fits_no_other_head_and_no_bare_encoder():
+    mask = Mask.full(Units.of(tiny("bert", num_labels=3), "weight", classifier=True))
+    with pytest.raises(MaskMismatch, match=r"head\.classifier\.weight has shape \(2, 16\), not \(3, 16\)"):
+        mask.check(tiny("bert", num_labels=2))
+    with pytest.raises(MaskMismatch, match=r"head\.classifier\.weight has shape None"):
+        mask.check(tiny("bert", "base"))
+    mask.without("classifier").check(tiny("bert", "base"))
+    with pytest.raises(ModelError, match="no head"):
+        Units.of(tiny("bert", "base"), "weight", classifier=True)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "llama"])
+def test_biases_can_be_among_the_units_entry_by_entry(model_type):
+    model = tiny(model_type)
+    plain, biased = Units.of(model, "weight"), Units.of(model, "weight", biases=True)
+    added = [group for group in biased.groups if group.name not in plain.by_name]
+    sizes = sum(matrix.outputs for matrix in plain.layout.matrices if matrix.bias)
+    assert biased.count - plain.count == biased.prunable - plain.prunable == sizes
+    assert bool(added) == (model_type != "llama")
+    assert not plain.same_as(biased)
+    scores = Scores.magnitude(biased, model)
+    mask = draw(scores, sparsity=0.3)
+    assert mask.removed == round(0.3 * biased.count)
+    before = {name: parameter.detach().clone() for name, parameter in model.base_model.named_parameters()}
+    for group in added:
+        (part,) = group.parts
+        assert torch.equal(scores[group.name], part.region(before[part.tensor], group.count).abs())
+    mask.apply(model)
+    total = sum(int((parameter == 0).sum()) for parameter in model.base_model.parameters())
+    assert total == mask.removed
+    for group in added:
+        (part,) = group.parts
+        kept, values = mask[group.name], part.region(before[part.tensor], group.count)
+        now = part.region(dict(model.base_model.named_parameters())[part.tensor], group.count)
+        assert torch.equal(now, values * kept)
+    with pytest.raises(TombolaError, match="entry by entry"):
+        Units.of(model, "head", biases=True)
+
+
+def test_only_some_layers_can_be_prunable():
+    model = tiny("bert")
+    all_units, second = Units.of(model, "weight"), Units.of(model, "weight", layers=[1])
+    assert second.prunable == all_units.prunable - 1792
+    assert {group.layer for group in second.groups} == {1, None}
+    mask = draw(Scores.magnitude(second.without("pooler"), model), sparsity=0.5)
+    assert mask.removed == 1792 // 2
+    assert mask.weight_sparsity == 0.5
+    mask.apply(model)
+    assert all(bool(parameter.all()) for parameter in model.bert.encoder.layer[0].parameters())
+    heads = Units.of(model, "head+ffn", layers=[0])
+    assert [group.name for group in heads.groups] == ["layers.0.heads", "layers.0.ffn"]
+    with pytest.raises(RecipeError, match="has the layers 0 to 1, and 2 is none"):
+        Units.of(model, "weight", layers=[0, 2])
+
+
+def test_the_choice_of_units_is_stored_with_the_mask(tmp_path):
+    model = tiny("bert", num_labels=3)
+    units = Units.of(model, "weight", classifier=True, biases=True, layers=[0])
+    mask = draw(Scores.magnitude(units, model), sparsity=0.4)
+    mask.save(tmp_path / "mask.safetensors")
+    loaded = Mask.load(tmp_path / "mask.safetensors")
+    assert loaded == mask
+    assert loaded.units.prunable == units.prunable
+    assert loaded.weight_sparsity == mask.weight_sparsity
+    assert set(loaded.by_kind()) >= {"classifier", "bias", "query", "pooler"}
+    plain = draw(Scores.magnitude(Units.of(model, "weight", layers=[0]), model), sparsity=0.4)
+    with_head = Units.of(model, "weight", layers=[0], classifier=True)
+    assert plain.overlap(draw(Scores.magnitude(with_head, model), 0.4)) > 0.9
+    with pytest.raises(MaskMismatch, match="do not cover the same units"):
+        plain.overlap(mask)

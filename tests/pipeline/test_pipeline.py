@@ -15,7 +15,9 @@ from safetensors.torch import load_file
 
 import tombola
 from tests.pipeline.running import execute, plans, stages, workspace
-from tombola.masks import Mask
+from tombola.errors import MaskMismatch, RecipeError
+from tombola.masks import Mask, Scores, Units, draw, fingerprint
+from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
 from tombola.pipeline.stages.train import prepare
@@ -368,3 +370,196 @@ def test_every_round_of_imp_trains_fully_before_it_prunes_and_its_schedule_ends_
         assert rates[-1] < 3e-3 / 50
     draws = [stage for stage in one.model.with_inputs() if stage.kind == "draw"]
     assert all(stage.of.kind == "train" for stage in draws)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"method": "magnitude"},
+        {"method": "learned", "gate": {"kind": "threshold"}, "train": {"epochs": 1}},
+        IMP,
+    ],
+    ids=["magnitude", "learned", "iterative"],
+)
+def test_a_search_may_cover_the_head_and_biases_and_leave_out_layers(world, tmp_path, search):
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    settings = {**search, "classifier": True, "biases": True, "layers": [1]}
+    (one,) = plans(world, search=settings, train=train, draw={"sparsity": 0.5, "scope": "local"})
+    execute(one.ends(), store)
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    assert {group.layer for group in mask.units.groups} == {1, None}
+    assert mask.removed == sum(round(group.count / 2) for group in mask.units.groups)
+    assert store.read(one.mask).weight_sparsity == pytest.approx(0.5)
+    weights = load_file(store.open(one.model) / "model.safetensors")
+    assert torch.equal(weights["classifier.weight"] != 0, mask["head.classifier"])
+    assert weights["bert.encoder.layer.0.output.dense.weight"].all()
+
+
+def test_one_shot_of_random_weights_ranks_the_model_as_it_is_initialised_anew(world, tmp_path):
+    """`oneshot.py --weight rand`."""
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    (one,) = plans(
+        world, search={"method": "magnitude", "start": "random"}, train=train, draw={"sparsity": 0.5}
+    )
+    (usual,) = plans(world, search={"method": "magnitude"}, train=train, draw={"sparsity": 0.5})
+    execute([*one.ends(), usual.mask], store)
+    mask, pretrained = (Mask.load(store.open(plan.mask) / "mask.safetensors") for plan in (one, usual))
+    model = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
+    assert mask.base == pretrained.base
+    mask.check(model, base=pretrained.base)
+    apply_control(Reinitialise(kind="reinitialise"), model, seed=1)
+    assert mask == draw(Scores.magnitude(Units.of(model, "weight", pretrained.base), model), 0.5)
+    assert mask.overlap(pretrained) < 0.5
+
+
+@pytest.mark.parametrize(
+    "search", [{}, {"rewind_step": 3}, {"rewind": False}], ids=["start", "late", "gradual"]
+)
+def test_a_fresh_head_is_another_one_in_every_round_and_in_the_retraining(world, tmp_path, search):
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    (one,) = plans(world, search={**IMP, "head": "fresh", **search}, train=train, draw={"sparsity": 0.75})
+    execute(one.ends(), store)
+    rounds = [one.model, one.mask.of, one.mask.within.of]
+    assert [stage.fresh_head for stage in rounds] == [3, 2, 1]
+    heads = [prepare(stage, workspace(store)).classifier.weight for stage in rounds]
+    heads.append(prepare(one.mask.within.within.of, workspace(store)).classifier.weight)
+    for place, head in enumerate(heads):
+        assert all(not torch.equal(head, other) for other in heads[:place])
+    again = prepare(one.model, workspace(store)).classifier.weight
+    assert torch.equal(again, heads[0])
+    encoders = [
+        prepare(stage, workspace(store)).bert.embeddings.word_embeddings.weight for stage in rounds[:2]
+    ]
+    assert torch.equal(*encoders) == search.get("rewind", True)
+
+
+def test_with_fresh_heads_a_ticket_is_still_the_training_of_the_next_round(world):
+    search = {**IMP, "head": "fresh"}
+    (quarter,) = plans(world, search=search, draw={"sparsity": 0.25})
+    assert quarter.model.key in {stage.key for stage in stages(world, search=search, draw={"sparsity": 0.5})}
+
+
+def test_rounds_may_be_trained_otherwise_than_the_dense_model(world):
+    """SRNets' imp/prune_after_ft: a fine-tuned model, pruned by rounds of another training."""
+    search = {
+        **IMP,
+        "start": "finetuned",
+        "rewind": False,
+        "train": {"learning_rate": 1e-4},
+        "epochs": "in_all",
+    }
+    (one,) = plans(world, search=search, draw={"sparsity": 0.75})
+    (dense,) = plans(world)
+    third, second, first = one.mask, one.mask.within, one.mask.within.within
+    assert first.of.key == dense.model.key  # the fine-tuned model is pruned as it is
+    assert second.of.start.key == dense.model.key
+    assert third.of.start.key == second.of.key
+    assert {stage.of.train.learning_rate for stage in (second, third)} == {1e-4}
+    assert one.model.train.learning_rate == 3e-3  # retraining is as `train`
+    assert {stage.of.training_steps() for stage in (second, third)} == {
+        18
+    }  # a quarter of 6 epochs of 12 steps
+    (rewinding,) = plans(world, search={**search, "rewind": True}, draw={"sparsity": 0.75})
+    assert rewinding.mask.of.start.key == rewinding.model.start.key == dense.model.key
+
+
+def test_epochs_in_all_are_those_of_all_rounds_together(world):
+    per_round, in_all = (
+        plans(world, search={"method": "iterative", "step": 0.1, "epochs": epochs}, draw={"sparsity": 0.3})[0]
+        for epochs in ("per_round", "in_all")
+    )
+    assert (per_round.mask.of.train.epochs, in_all.mask.of.train.epochs) == (6, pytest.approx(0.6))
+    assert in_all.model.train.epochs == 6
+    steps = {**world.recipe()["train"], "steps": 40}
+    (stepwise,) = plans(world, search={"method": "iterative", "step": 0.1, "epochs": "in_all"}, train=steps)
+    assert stepwise.mask.of.training_steps() == 4
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {**IMP, "rewind_step": 73},
+        {"method": "magnitude", "start": "finetuned", "start_step": 73},
+        {"method": "learned", "start_step": 73},
+    ],
+    ids=["rewind", "early", "timing"],
+)
+def test_a_step_after_the_end_of_training_is_refused_while_planning(world, search):
+    with pytest.raises(RecipeError, match=r"step 73 .*ends after 72 steps"):
+        plans(world, search=search)
+    key = next(name for name in search if name.endswith("_step"))
+    plans(world, search={**search, key: 72})
+
+
+def test_counts_are_drawn_exactly_and_told_in_results(world, tmp_path):
+    store = Store(tmp_path)
+    train = {**world.recipe()["train"], "epochs": 1}
+    (one,) = plans(world, search={"method": "importance"}, train=train, draw={"heads": 5, "ffns": 1})
+    assert one.mask.label == "draw 5 heads and 1 FFNs"
+    execute(one.ends(), store)
+    drawn = store.read(one.mask)
+    assert (drawn.removed, drawn.units) == (6, 10)
+    assert drawn.weight_sparsity == pytest.approx((5 * 256 + 768) / 3840, abs=1e-9)
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    assert sum(int((~mask[f"layers.{layer}.heads"]).sum()) for layer in range(2)) == 5
+
+
+@pytest.mark.parametrize(
+    ("search", "drawn", "sentence"),
+    [
+        (
+            {"method": "importance"},
+            {"heads": 7},
+            r"draw\.heads: 7 of the model's 8 heads .*min_heads: 1: take at most 6",
+        ),
+        ({"method": "importance", "min_heads": 0}, {"heads": 8}, "8 of the model's 8 heads .*at most 7"),
+        ({"method": "random", "units": "head"}, {"heads": 8}, "8 of the model's 8 heads .*at most 7"),
+        ({"method": "importance"}, {"ffns": 3}, "3 of the model's 2 ffns .*at most 2"),
+        (
+            {"method": "magnitude", "units": "layer"},
+            {"sparsity": 0.8},
+            r"0\.8 of 2 units \(layer\) is all of them",
+        ),
+        (
+            {"method": "random", "units": "head"},
+            {"sparsity": 0.9, "scope": "local"},
+            "of the 4 heads .*is all of them",
+        ),
+        ({"method": "magnitude", "layers": [2]}, {}, "layers 0 to 1, and 2 is none"),
+    ],
+)
+def test_a_draw_that_leaves_nothing_is_refused_before_the_work(world, search, drawn, sentence):
+    with pytest.raises(RecipeError, match=sentence):
+        plans(world, search=search, draw=drawn)
+
+
+def test_a_mask_of_other_weights_needs_consent(world, tmp_path):
+    """BERT-Tickets' `--weight_pertub`: the mask of one model on the weights of another of its geometry."""
+    other = tmp_path / "other"
+    model = load_model(find_model(str(world.model)).folder, Task.named(str(world.task)), seed=1)
+    apply_control(Reinitialise(kind="reinitialise"), model, seed=3)
+    model.save_pretrained(other)
+    draw(Scores.magnitude(Units.of(model, "weight"), model), 0.4).save(tmp_path / "mask.safetensors")
+    mine, theirs = (
+        fingerprint(load_model(place, Task.named(str(world.task)), 1)) for place in (world.model, other)
+    )
+    given = {"method": "given", "masks": [str(tmp_path / "mask.safetensors")]}
+    store = Store(tmp_path / "store")
+    train = {**world.recipe()["train"], "epochs": 1}
+    (refusing,) = plans(world, search=given, train=train)
+    with pytest.raises(MaskMismatch, match="base: any") as caught:
+        refusing.mask.run(workspace(store, tmp_path))
+    assert mine.fingerprint in str(caught.value)
+    assert theirs.fingerprint in str(caught.value)
+    (one,) = plans(world, search={**given, "base": "any"}, train=train)
+    execute(one.ends(), store)
+    mask = Mask.load(store.open(one.mask) / "mask.safetensors")
+    assert mask == Mask.load(tmp_path / "mask.safetensors")
+    assert mask.base == mine
+    weights = load_file(store.open(one.model) / "model.safetensors")
+    name = "encoder.layer.1.output.dense"
+    assert torch.equal(weights[f"bert.{name}.weight"] != 0, mask[name])
+    assert refusing.mask.key != one.mask.key

@@ -342,3 +342,46 @@ def test_a_cell_can_be_written_down_and_read_again():
         assert again.recipe == cell.recipe
         for name in ("pooler", "train", "data"):
             assert getattr(again.source, name) == getattr(cell.source, name)
+
+
+def test_biases_and_the_head_are_for_single_weights():
+    assert "search.biases: is for units: weight" in refused(
+        search={**IMP, "units": "head", "biases": True}
+    ).replace("search: biases", "search.biases")
+    assert "cannot be transferred" in refused(search={**IMP, "classifier": True, "task": "sst2"})
+    (cell,) = expand({**BASE, "search": {**IMP, "layers": [0, 2], "classifier": True}})
+    assert cell.recipe.search.layers == (0, 2)
+    assert cell.axes == {}
+
+
+HEADS = {"method": "importance"}
+
+
+def test_counts_are_in_place_of_a_sparsity_and_fit_the_search():
+    cells = expand({**BASE, "search": HEADS, "draw": {"heads": [14, 28], "ffns": 2}})
+    assert [cell.recipe.draw.counts for cell in cells] == [{"head": 14, "ffn": 2}, {"head": 28, "ffn": 2}]
+    assert cells[0].axes == {"draw.heads": 14}
+    again = expand(cells[0].raw())
+    assert again[0].recipe.draw == cells[0].recipe.draw
+    assert "in place of sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
+    assert "draw.ffns: needs search.units with ffn, not head" in refused(
+        search={**HEADS, "units": "head"}, draw={"ffns": 1}
+    )
+    assert "iterative draws more than once" in refused(search={**IMP, "units": "head"}, draw={"heads": 3})
+    assert "scope: global" in refused(search=HEADS, draw={"heads": 3, "scope": "local"})
+
+
+def test_rounds_of_imp_are_trained_as_in_train_unless_they_say_otherwise():
+    train = {"epochs": 3, "learning_rate": 1e-4, "warmup": 0.1}
+    (cell,) = expand({**BASE, "train": train, "search": IMP})
+    assert cell.recipe.search.train is None
+    (cell,) = expand({**BASE, "train": train, "search": {**IMP, "train": {"epochs": 5}}})
+    rounds = cell.recipe.search.train
+    assert (rounds.epochs, rounds.learning_rate, rounds.warmup) == (5, 1e-4, 0.1)
+    assert (cell.recipe.retrain.epochs, cell.recipe.train.epochs) == (3, 3)
+    assert expand(cell.raw())[0].recipe == cell.recipe
+    assert "search.train.loss: poe needs a bias model" in refused(
+        search={**IMP, "train": {"loss": {"kind": "poe"}}}
+    )
+    assert "needs schedule: linear" in refused(search={**IMP, "epochs": "in_all", "schedule": "geometric"})
+    assert "leave it out" in refused(search={**IMP, "start": "finetuned", "rewind_step": 5})

@@ -12,8 +12,9 @@ from tests.training.toy import same_weights, toy_train
 from tombola.errors import RecipeError
 from tombola.masks import Mask, Scores, Units
 from tombola.recipe.grid import expand
-from tombola.search import Evidence, searches
+from tombola.search import Evidence, lowest, searches
 from tombola.search.importance import Importance, choose, importance, normalised, whole_units
+from tombola.search.random import Random, random
 
 LENGTHS = torch.tensor([7, 4, 6, 2])
 
@@ -298,3 +299,74 @@ def test_what_a_recipe_may_say():
             expand({"model": "m", "task": "rte", "search": {"method": "importance", "units": units}})
     with pytest.raises(RecipeError, match="global"):
         choose(Importance(), random_scores(Units.of(tiny("bert"), "head+ffn")), 0.5, "local", None)
+
+
+@pytest.mark.parametrize("order", ["winning", "losing", "random"])
+def test_heads_and_ffns_may_go_in_independent_numbers(base, order):
+    units = Units.of(base, "head+ffn")
+    scores = random_scores(units)
+    mask = choose(Importance(order=order), scores, {"head": 100, "ffn": 1}, "global", None)
+    assert (removed(mask, "head"), removed(mask, "ffn")) == (100, 1)
+    heads_alone = choose(Importance(order=order), scores, {"head": 28}, "global", None)
+    assert (removed(heads_alone, "head"), removed(heads_alone, "ffn")) == (28, 0)
+    published = choose(Importance(order=order), scores, 0.2, "global", None)
+    assert choose(Importance(order=order), scores, {"head": 28, "ffn": 2}, "global", None) == published
+    assert all(bool(kept.any()) for name, kept in mask.items() if name.endswith("heads"))
+
+
+def test_any_scorer_draws_counts_of_each_kind_in_its_own_ranking(base):
+    scores = random_scores(Units.of(base, "head+ffn"))
+    mask = lowest(None, scores, {"head": 30, "ffn": 3}, "global", None)
+    for kind, count in (("head", 30), ("ffn", 3)):
+        names = [group.name for group in mask.units.groups if group.kind == kind]
+        values, kept = (torch.cat([one[name] for name in names]) for one in (scores, mask))
+        assert int((~kept).sum()) == count
+        assert values[~kept].max() < values[kept].min()
+
+
+def test_the_nth_random_mask_is_another_one_of_the_same_size(base):
+    units = Units.of(base, "head+ffn")
+
+    def ticket(number, seed=5):
+        settings = Importance(order="random", mask_number=number)
+        return choose(
+            settings, importance(settings, base, units, evidence_of(seed=seed)), 0.5, "global", None
+        )
+
+    tickets = [ticket(number) for number in range(5)]
+    assert all(ticket(number) == tickets[number] for number in range(5))
+    assert all(one != other for i, one in enumerate(tickets) for other in tickets[:i])
+    assert {one.removed for one in tickets} == {77}
+    assert ticket(1) != ticket(1, seed=6)
+    plain = Random(units="head", mask_number=3)
+    first, other = (
+        random(settings, base, Units.of(base, "head"), evidence_of())
+        for settings in (plain, Random(units="head"))
+    )
+    assert not torch.equal(first["layers.0.heads"], other["layers.0.heads"])
+
+
+def test_a_random_ticket_may_keep_as_many_heads_in_each_layer_as_the_winning_one():
+    """The released `preserve_layer_ratio`, without its drawing with replacement."""
+    model = tiny("bert", num_hidden_layers=4)
+    units = Units.of(model, "head+ffn")
+    settings = Importance(order="random", preserve_layer_ratio=True)
+    winning = importance(Importance(), model, units, evidence_of(batch_of()))
+    different = 0
+    for seed in range(6):
+        scores = importance(settings, model, units, evidence_of(batch_of(), seed=seed))
+        for share in (0.25, 0.5):
+            lucky = choose(settings, scores, share, "global", None)
+            won = choose(Importance(), winning, share, "global", None)
+            for layer in range(4):
+                name = f"layers.{layer}.heads"
+                assert int(lucky[name].sum()) == int(won[name].sum())
+            assert removed(lucky, "ffn") == removed(won, "ffn")
+            different += lucky != won
+    assert different > 6
+
+
+def test_settings_of_random_masks_are_for_random_masks():
+    for name, value in (("mask_number", 2), ("preserve_layer_ratio", True)):
+        with pytest.raises(RecipeError, match=f"{name}: is for order: random"):
+            expand({"model": "m", "task": "rte", "search": {"method": "importance", name: value}})

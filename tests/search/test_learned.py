@@ -115,7 +115,7 @@ def test_a_mask_on_untouched_weights_keeps_their_head_with_the_ticket(world, tmp
     )
     assert not scores_stage(one).inputs
     store = Store(tmp_path)
-    execute(one.stages(), store)
+    execute(one.ends(), store)
     scores = Scores.load(store.open(scores_stage(one)) / "scores.safetensors")
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     assert mask == draw(scores, sparsity=0.4, scope="local")
@@ -138,7 +138,7 @@ def test_a_robust_ticket_is_searched_on_the_fine_tuned_model_with_the_adversary(
         world, search=search, draw={"sparsity": 0.5}, train={**world.recipe()["train"], "epochs": 1}
     )
     store = Store(tmp_path)
-    execute(one.mask.with_inputs(), store)
+    execute([one.mask], store)
     mask = Mask.load(store.open(one.mask) / "mask.safetensors")
     assert (mask.removed, mask.count) == (4, 8)
     origin = load_model(world.model, Task.named(str(world.task)), seed=1)

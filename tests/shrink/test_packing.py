@@ -98,3 +98,13 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     save_file({"weight": torch.zeros(1)}, tmp_path / "other")
     with pytest.raises(TombolaError, match="not a model packed"):
         unpack(tmp_path / "other")
+
+
+def test_a_mask_of_head_and_biases_is_packed_too(tmp_path: Path) -> None:
+    model = tiny("bert", num_labels=3, **BROAD)
+    units = Units.of(model, "weight", classifier=True, biases=True, layers=[0, 2])
+    assert_unpacks(
+        model, draw(Scores.magnitude(units, model), 0.7, scope="local"), tmp_path / "packed.safetensors"
+    )
+    with safe_open(tmp_path / "packed.safetensors", "pt") as file:
+        assert "classifier.weight.bits" in file.keys()  # noqa: SIM118

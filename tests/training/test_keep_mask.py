@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainingArgu
 
 from tests.tiny import tiny, token_ids
 from tests.training.toy import TOKENIZER, random_mask, same_weights, toy_data, toy_train
-from tombola.masks import Mask, Units
+from tombola.masks import Mask, Scores, Units, draw
 from tombola.tasks import Collate
 from tombola.training import KeepMask
 from tombola.training.optimizers import AdamaxW
@@ -217,3 +217,15 @@ def test_an_optimizer_that_mixes_entries_is_corrected(tmp_path: Path) -> None:
     plain_trainer(model, tmp_path, [KeepMask(mask)], optimizer=(Mixing, {"lr": 0.01})).train()
     for name, kept in mask.tensors(model).items():
         assert (model.bert.get_parameter(name)[~kept] == 0).all()
+
+
+def test_removed_entries_of_the_head_and_of_biases_stay_zero_too(tmp_path: Path) -> None:
+    model = tiny("bert", num_labels=2)
+    units = Units.of(model, "weight", classifier=True, biases=True, layers=[1])
+    mask = draw(Scores.magnitude(units, model), 0.5, scope="local")
+    before = model.bert.encoder.layer[0].output.dense.weight.detach().clone()
+    toy_train(model, tmp_path, mask=mask, weight_decay=0.01)
+    head, bias = model.classifier.weight, model.bert.encoder.layer[1].output.dense.bias
+    assert torch.equal(head != 0, mask["head.classifier"])
+    assert torch.equal(bias != 0, mask["encoder.layer.1.output.dense.bias"])
+    assert (model.bert.encoder.layer[0].output.dense.weight != before).all()

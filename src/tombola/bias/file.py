@@ -30,14 +30,23 @@ class FromFile:
 
 @bias_models.register
 class BiasFile(BiasModel):
-    """Log-probabilities from elsewhere: .npy in the order of the training data, or .json by example id."""
+    """Log-probabilities from elsewhere: .npy in the order of the training data, .json or .pkl by example id."""
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"path"})
     generalises: ClassVar[bool] = False
 
     method: Literal["file"] = "file"
     path: str = Field(
-        description="an .npy of shape (examples, labels), or a .json of an id's list of numbers"
+        description="an .npy of shape (examples, labels), or a .json or plain .pkl of an id's list of numbers"
+    )
+    labels: tuple[str, ...] | None = Field(
+        None,
+        description="the labels of the file's columns, in their order; else the task's, in the task's order",
+    )
+    missing: Literal["error", "drop", "uniform"] = Field(
+        "error",
+        description="examples that the file does not have: stop; leave them out of all training; or take all labels "
+        "to be equally likely",
     )
 
     @property
@@ -49,4 +58,5 @@ class BiasFile(BiasModel):
         """Read the file."""
         from tombola.bias.files import read_log_probs
 
-        return FromFile(read_log_probs(file or Path(self.path).expanduser(), split))
+        path = file or Path(self.path).expanduser()
+        return FromFile(read_log_probs(path, split, self.labels, self.missing))

@@ -1,36 +1,105 @@
 """Log-probabilities of a bias model that was made elsewhere, and where a stage keeps those made here."""
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import binomtest
 
+from tombola.bias.pickles import read_plain_pickle
 from tombola.errors import DataError
 from tombola.tasks import Split
+from tombola.tasks.labels import outputs_by_label
 from tombola.tasks.readers import read_json
+
+logger = logging.getLogger(__name__)
 
 LOG_PROBS = "bias.safetensors"
 TOLERANCE = 1e-2  # of the sum of a row's probabilities, which may come from half precision
+SURELY = 1e-4  # how likely a file that has nothing to do with the labels may be refused
+CLEARLY = 0.1  # by how much another order of columns must be better to be worth a warning
 
 
-def read_log_probs(path: Path, split: Split) -> np.ndarray:
-    """The file's log-probabilities in the split's order: an .npy has one row for each example, a .json one by id."""
+Missing = Literal["error", "drop", "uniform"]
+
+
+def read_log_probs(
+    path: Path, split: Split, labels: Sequence[str] | None = None, missing: Missing = "error"
+) -> np.ndarray:
+    """The file's log-probabilities of the task's labels, in the split's order.
+
+    Args:
+        path: An .npy with one row for each example, or a .json or .pkl with one by example id.
+        split: The training data.
+        labels: What the file's columns stand for, where that is not the task's order.
+        missing: What to do with examples that a file by id does not have. `drop` expects them to be gone already.
+    """
+    content = _read(path)
+    if isinstance(content, np.ndarray):
+        if len(content) != len(split):
+            raise DataError(
+                f"{path}: {len(content)} rows for the {len(split)} examples of {split.task.name}/{split.name}; "
+                "a part of the data needs a .json or .pkl by example id."
+            )
+        values = content
+    else:
+        values = _by_id(path, content, split, uniform=missing == "uniform")
+    values = _checked(path, values, split)
+    order = _column_order(path, split, labels)
+    check_columns(path, values, split, order)
+    return values[:, order]
+
+
+def predicted_ids(path: Path) -> set[str]:
+    """The ids of the examples that a file by id has predictions for."""
+    content = _read(path)
+    if isinstance(content, np.ndarray):
+        raise DataError(
+            f"{path}: has rows without ids, so none can be missing; use a .json or .pkl by example id."
+        )
+    return set(content)
+
+
+def _read(path: Path) -> np.ndarray | dict[str, Any]:
+    """Rows in order, or rows by id; numbers that stand for ids become text."""
     match path.suffix:
         case ".npy":
-            values = _read_npy(path)
-            if len(values) != len(split):
-                raise DataError(
-                    f"{path}: {len(values)} rows for the {len(split)} examples of {split.task.name}/{split.name}; "
-                    "a part of the data needs a .json by example id."
-                )
+            return _read_npy(path)
         case ".json":
-            values = _by_id(path, read_json(path), split)
+            content = read_json(path)
+        case ".pkl" | ".pickle":
+            content = read_plain_pickle(path)
+            if isinstance(content, list):
+                content = _array(path, content)
+            if isinstance(content, np.ndarray):
+                return content
         case ending:
-            raise DataError(f"{path}: cannot read {ending!r} files of log-probabilities; use .npy or .json.")
-    return _checked(path, values, split)
+            raise DataError(
+                f"{path}: cannot read {ending!r} files of log-probabilities; use .npy, .json or .pkl."
+            )
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: expected an object from example ids to lists of log-probabilities.")
+    by_id = {_identity(key): row for key, row in content.items()}
+    if len(by_id) < len(content):
+        raise DataError(f"{path}: some ids stand there twice, as a number and as text.")
+    return by_id
+
+
+def _identity(key: Any) -> str:
+    return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+
+
+def _array(path: Path, rows: list[Any]) -> np.ndarray:
+    try:
+        return np.stack([np.asarray(row) for row in rows])
+    except ValueError:
+        raise DataError(f"{path}: its rows are not all of one length.") from None
 
 
 def _read_npy(path: Path) -> np.ndarray:
@@ -40,22 +109,75 @@ def _read_npy(path: Path) -> np.ndarray:
         raise DataError(f"{path}: not an .npy file of numbers ({error}).") from None
 
 
-def _by_id(path: Path, content: Any, split: Split) -> np.ndarray:
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: expected a JSON object from example ids to lists of log-probabilities.")
+def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> np.ndarray:
     missing = [identity for identity in split.ids if identity not in content]
-    if missing:
+    if missing and not uniform:
+        known = next(iter(content), None)
         raise DataError(
             f"{path}: {len(missing)} of the {len(split)} examples of {split.task.name}/{split.name} are not in it, "
-            f"the first has the id {missing[0]!r}."
+            f"the first has the id {missing[0]!r} (an id in the file: {known!r}). Set bias.missing: drop to leave them "
+            "out of training, or uniform to take all labels to be equally likely."
         )
-    rows = [content[identity] for identity in split.ids]
+    count = split.task.num_labels
+    even = [-float(np.log(count))] * count
+    rows = [content.get(identity, even) for identity in split.ids]
     for identity, row in zip(split.ids, rows, strict=True):
-        if not isinstance(row, list) or len(row) != split.task.num_labels:
-            raise DataError(
-                f"{path}: {identity!r} has {row!r}, not {split.task.num_labels} numbers, one for each label."
-            )
-    return np.array(rows, dtype=object)
+        if not isinstance(row, list | tuple | np.ndarray) or len(row) != count:
+            raise DataError(f"{path}: {identity!r} has {row!r}, not {count} numbers, one for each label.")
+    if missing:
+        logger.warning(
+            "%s has no prediction for %s of %s examples: all labels are equally likely there",
+            path, len(missing), len(split),
+        )  # fmt: skip
+    return np.array([list(row) for row in rows], dtype=object)
+
+
+def _column_order(path: Path, split: Split, labels: Sequence[str] | None) -> list[int]:
+    """Of each of the task's labels, the file's column."""
+    task = split.task
+    if labels is None:
+        return list(range(task.num_labels))
+    found = outputs_by_label(labels, task)
+    if found is None or any(len(places) != 1 for places in found):
+        raise DataError(
+            f"bias.labels: {list(labels)} are not the labels of {task.name}, {task.labels}, one for each column "
+            f"of {path}."
+        )
+    return [place for (place,) in found]
+
+
+def check_columns(path: Path, values: np.ndarray, split: Split, order: Sequence[int]) -> None:
+    """Refuse a file whose predictions are worse than chance, and say which order of its columns would mend it.
+
+    Chance is what predictions of the same frequencies would get if they had nothing to do with the labels.
+    """
+    columns, truth = values.argmax(axis=1), np.asarray(split.labels)
+    count = split.task.num_labels
+    hits = np.zeros((count, count), dtype=np.int64)
+    np.add.at(hits, (columns, truth), 1)
+    column_of = np.asarray(order)
+    right = int(hits[column_of, np.arange(count)].sum())
+    chance = float((hits.sum(axis=1)[column_of] / len(truth)) @ (hits.sum(axis=0) / len(truth)))
+    best_columns, best_labels = linear_sum_assignment(hits, maximize=True)
+    best = int(hits[best_columns, best_labels].sum())
+    if right == best or best <= 0:
+        return
+    names = split.task.labels or []
+    mended = ", ".join(names[label] for label in best_labels)
+    as_it_is, as_mended = right / len(truth), best / len(truth)
+    if binomtest(right, len(truth), min(chance, 1.0), alternative="less").pvalue < SURELY:
+        raise DataError(
+            f"{path}: its predictions are right on {as_it_is:.1%} of the training examples, and chance is "
+            f"{chance:.1%}: its columns are not {', '.join(names[i] for i in np.argsort(column_of))}. "
+            f"With bias.labels: [{mended}] "
+            f"they are right on {as_mended:.1%}."
+        )
+    if as_mended - as_it_is > CLEARLY:
+        logger.warning(
+            "%s: its predictions are right on %.1f %% of the training examples, and on %.1f %% with "
+            "bias.labels: [%s]; check the order of its columns",
+            path, 100 * as_it_is, 100 * as_mended, mended,
+        )  # fmt: skip
 
 
 def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:

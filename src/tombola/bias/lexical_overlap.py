@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tombola.bias.settings import FittedBias, bias_models
 from tombola.errors import RecipeError, UnknownName
@@ -28,6 +28,11 @@ class LexicalOverlap(FittedBias):
     label: str | None = Field(
         None, description="the label that overlap speaks for; else entailment, else the first"
     )
+    feature_set: Literal["ours", "published"] = Field(
+        "ours",
+        description="both: all words inside, contiguous, share of words, mean and least similarity; ours: log length "
+        "ratio; published: second-least similarity, log length difference, and a strength of 100 unless it is set",
+    )
     balanced: bool = Field(
         True,
         description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
@@ -36,6 +41,19 @@ class LexicalOverlap(FittedBias):
     vectors: str = Field(
         "minilm", description="the model whose input embeddings tell how alike two words are"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_strong_as_published(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("feature_set") == "published":
+            return {"strength": 100.0, **raw}
+        return raw
+
+    @model_serializer(mode="wrap")
+    def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The strength is written out where it depends on the features: it may not be taken for a default."""
+        own = {"strength": self.strength} if self.feature_set == "published" else {}
+        return {"method": self.method, **own, **fields(self)}
 
     @property
     def reads_model(self) -> str | None:
@@ -48,7 +66,7 @@ class LexicalOverlap(FittedBias):
         return "balanced" if self.balanced else None
 
     def features(self, split: Split, model: Path | None) -> np.ndarray:
-        """Six numbers for each pair."""
+        """Six or seven numbers for each pair."""
         from tombola.bias.overlap import overlap_features
         from tombola.models.finding import find_model
 
@@ -56,7 +74,8 @@ class LexicalOverlap(FittedBias):
             raise RecipeError(
                 f"bias: lexical_overlap is for pairs of texts, and {split.task.name} has one text"
             )
-        return overlap_features(split.texts, model or find_model(self.vectors).folder)
+        folder = model or find_model(self.vectors).folder
+        return overlap_features(split.texts, folder, self.feature_set)
 
     def targets(self, split: Split) -> np.ndarray:
         """Whether the label is the one that overlap speaks for."""

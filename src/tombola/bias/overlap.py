@@ -1,7 +1,14 @@
-"""How much of a hypothesis stands in its premise: the six features of the lexical-overlap bias. (Clark et al. 2019)"""
+"""How much of a hypothesis stands in its premise: the features of the lexical-overlap bias. (Clark et al. 2019)
+
+`published` are the seven of the released code: the two lengths enter as log(max(premise − hypothesis, 1)), and a
+hypothesis of one word has no second-least similarity, so 0. `ours` are six: the logarithm of the ratio of lengths,
+which also tells how much longer a hypothesis is, and no second-least similarity. In both, word vectors are a model's
+input embeddings where the release has fastText's, and punctuation is no word.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,26 +20,28 @@ from tombola.models.loading import load_tokenizer
 from tombola.models.safety import open_pretrained
 from tombola.tasks.frame import token_ids
 
-FEATURES = [
-    "all words",
-    "contiguous",
-    "share of words",
-    "mean similarity",
-    "least similarity",
-    "log length ratio",
-]
+Features = Literal["ours", "published"]
+_SHARED = ["all words", "contiguous", "share of words", "mean similarity", "least similarity"]
+FEATURES: dict[Features, list[str]] = {
+    "ours": [*_SHARED, "log length ratio"],
+    "published": [*_SHARED, "second-least similarity", "log length difference"],
+}
 
 
-def overlap_features(pairs: Sequence[tuple[str, ...]], vectors: Path) -> np.ndarray:
-    """One row of `FEATURES` for each (premise, hypothesis). A text without a word overlaps with nothing."""
+def overlap_features(
+    pairs: Sequence[tuple[str, ...]], vectors: Path, features: Features = "ours"
+) -> np.ndarray:
+    """One row of `FEATURES[features]` for each (premise, hypothesis). A text without a word overlaps with nothing."""
     split = [(words_of(premise), words_of(hypothesis)) for premise, hypothesis in pairs]
     vocabulary = {
         word: row for row, word in enumerate(sorted({w for pair in split for side in pair for w in side}))
     }
     table = word_vectors(list(vocabulary), vectors)
-    rows = np.zeros((len(split), len(FEATURES)))
+    rows = np.zeros((len(split), len(FEATURES[features])))
+    published = features == "published"
     for row, (premise, hypothesis) in zip(rows, split, strict=True):
-        row[5] = np.log((1 + len(premise)) / (1 + len(hypothesis)))
+        longer = max(len(premise) - len(hypothesis), 1)
+        row[-1] = np.log(longer if published else (1 + len(premise)) / (1 + len(hypothesis)))
         if not premise or not hypothesis:
             continue
         known = set(premise)
@@ -40,6 +49,8 @@ def overlap_features(pairs: Sequence[tuple[str, ...]], vectors: Path) -> np.ndar
         alike = table[[vocabulary[w] for w in hypothesis]] @ table[[vocabulary[w] for w in premise]].T
         nearest = alike.max(axis=1)
         row[:5] = inside.all(), contiguous(hypothesis, premise), inside.mean(), nearest.mean(), nearest.min()
+        if published and len(nearest) > 1:
+            row[5] = np.partition(nearest, 1)[1]
     return rows
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tombola.errors import MaskMismatch, TombolaError
 from tombola.families import family_of
 from tombola.masks.base import Base, geometry
+from tombola.masks.layout import POOLER, parameters_of
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None
     language model too.
     """
     theirs = geometry(model)
-    shapes = {name: tuple(parameter.shape) for name, parameter in model.base_model.named_parameters()}
+    shapes = {name: tuple(parameter.shape) for name, parameter in parameters_of(model).items()}
     poolers = {
-        name for matrix in units.layout.matrices if matrix.layer is None for name in matrix.stored_shapes
+        name for matrix in units.layout.matrices if matrix.kind == POOLER for name in matrix.stored_shapes
     }
     if units.family != family_of(model).name or units.base.geometry != theirs.geometry:
         raise MaskMismatch(
@@ -37,7 +38,8 @@ def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None
     if base is not None and base.fingerprint != units.base.fingerprint:
         raise MaskMismatch(
             f"the mask was drawn from {units.base}, but this model started from {base}: "
-            f"load the pre-trained model that the mask belongs to."
+            f"load the pre-trained model that the mask belongs to, or take the mask on other weights of the same "
+            f"geometry with search: {{method: given, base: any}}."
         )
 
 

@@ -1,5 +1,7 @@
 """Drawing a mask from scores: exactly so many units go, the lowest first, without sorting."""
 
+from collections.abc import Mapping
+from functools import reduce
 from math import floor
 from typing import get_args
 
@@ -39,6 +41,23 @@ def draw(
     for names, count in _quotas(scores, sparsity, remove, scope):
         kept |= _draw_from(scores, names, count, within, protect)
     return Mask(scores.units, kept)
+
+
+def draw_counts(scores: Scores, counts: Mapping[str, int], within: Mask | None = None) -> Mask:
+    """The mask that removes so many of the lowest units of each kind, every kind in a ranking of its own.
+
+    Args:
+        scores: A score for every unit.
+        counts: How many units of a kind go, such as `{"head": 28, "ffn": 2}`; none of a kind that is not named.
+        within: A mask that the new one stays inside of.
+    """
+    drawn = []
+    for kind in scores.units.granularity.split("+"):
+        units = scores.units.only(kind)
+        own = Scores(units, {name: scores[name] for name in units.by_name})
+        inside = Mask(units, within.bits) if within is not None else None
+        drawn.append(draw(own, remove=counts.get(kind, 0), within=inside))
+    return reduce(Mask.join, drawn)
 
 
 def _quotas(

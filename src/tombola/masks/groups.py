@@ -60,6 +60,11 @@ class Group:
         return prod(self.shape)
 
     @property
+    def elementwise(self) -> bool:
+        """Whether every unit is one entry of a tensor."""
+        return self.weights == self.count and all(part.dim is None for part in self.parts)
+
+    @property
     def unit_weights(self) -> int:
         """The number of prunable weights that each unit covers."""
         return self.weights // self.count
@@ -72,6 +77,8 @@ def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
     if granularity in ("weight", "row", "column"):
         for matrix in layout.matrices:
             yield _matrix_group(matrix, granularity)
+            if layout.biases and matrix.bias is not None:
+                yield _bias_group(matrix)
         return
     for layer, roles in layout.layers().items():
         attention = [roles[role] for role in ATTENTION if role in roles]
@@ -98,6 +105,19 @@ def _matrix_group(matrix: Matrix, granularity: str) -> Group:
         case _:
             shape, part = (matrix.inputs,), _columns(matrix, 1)
     return Group(matrix.name, matrix.layer, matrix.kind, shape, (part,), biases, matrix.size)
+
+
+def _bias_group(matrix: Matrix) -> Group:
+    """The entries of a bias, one unit each."""
+    return Group(
+        f"{matrix.name}.bias",
+        matrix.layer,
+        "bias",
+        (matrix.outputs,),
+        _all_of_bias(matrix),
+        (),
+        matrix.outputs,
+    )
 
 
 def _sliced(label: str, kind: str, layer: int, matrices: list[Matrix], count: int) -> Group:

@@ -1,11 +1,11 @@
 """What of a model may be pruned: the matrices of its layers, read through its family."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
-from tombola.errors import ModelError
+from tombola.errors import ModelError, RecipeError
 from tombola.families import Family, Location, family_of
 
 if TYPE_CHECKING:
@@ -13,12 +13,25 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Role = Literal[
-    "query", "key", "value", "output", "position_key", "position_query", "up", "gate", "down", "pooler"
+    "query",
+    "key",
+    "value",
+    "output",
+    "position_key",
+    "position_query",
+    "up",
+    "gate",
+    "down",
+    "pooler",
+    "classifier",
 ]
 
 ATTENTION: tuple[Role, ...] = ("query", "key", "value", "position_key", "position_query", "output")
 FFN: tuple[Role, ...] = ("up", "gate", "down")
 POOLER: Role = "pooler"
+CLASSIFIER: Role = "classifier"
+HEAD = "head."
+"""What the names of tensors begin with that are the task head's, not the base model's."""
 OPTIONAL: frozenset[Role] = frozenset({"position_key", "position_query", "pooler"})  # not in every model
 
 
@@ -69,7 +82,10 @@ class Matrix(BaseModel):
 
 
 class Layout(BaseModel):
-    """The prunable matrices of one model in forward order, the width of its heads, and its total size."""
+    """The prunable matrices of one model in forward order, the width of its heads, and its total size.
+
+    With `biases` the matrices' biases are prunable too.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -77,10 +93,25 @@ class Layout(BaseModel):
     matrices: tuple[Matrix, ...]
     head_dim: PositiveInt
     parameters: PositiveInt
+    biases: bool = False
 
     @classmethod
-    def of(cls, model: "PreTrainedModel") -> "Layout":
-        """The layout of a model, with or without a head; names are relative to its base model."""
+    def of(
+        cls,
+        model: "PreTrainedModel",
+        *,
+        classifier: bool = False,
+        biases: bool = False,
+        layers: Sequence[int] | None = None,
+    ) -> "Layout":
+        """The layout of a model, with or without a head; names are relative to its base model.
+
+        Args:
+            model: A model of a known family.
+            classifier: Whether the matrices of its task head are prunable too.
+            biases: Whether the biases of its matrices are prunable too.
+            layers: The layers that are prunable; else all.
+        """
         family = family_of(model)
         shapes = {name: parameter.shape for name, parameter in model.base_model.named_parameters()}
         places = [
@@ -91,17 +122,25 @@ class Layout(BaseModel):
         ]
         pooler = [(None, POOLER, Location(module=family.pooler))] if family.pooler else []
         matrices = [_matrix(family, *place, shapes) for place in (*places, *pooler)]
+        heads = _head_matrices(model) if classifier else []
+        found = [matrix for matrix in (*matrices, *heads) if matrix is not None]
+        if layers is not None:
+            _check_layers(layers, len(family.layers_of(model)))
+            found = [matrix for matrix in found if matrix.layer is None or matrix.layer in layers]
+        counted = model if classifier else model.base_model
         return cls(
             family=family.name,
-            matrices=tuple(matrix for matrix in matrices if matrix is not None),
+            matrices=tuple(found),
             head_dim=family.head_dim_in(model.config),
-            parameters=sum(parameter.numel() for parameter in model.base_model.parameters()),
+            parameters=sum(parameter.numel() for parameter in counted.parameters()),
+            biases=biases,
         )
 
     @property
     def prunable(self) -> int:
         """The number of prunable weights: what every sparsity of weights is relative to."""
-        return sum(matrix.size for matrix in self.matrices)
+        biased = [matrix for matrix in self.matrices if self.biases and matrix.bias is not None]
+        return sum(matrix.size for matrix in self.matrices) + sum(matrix.outputs for matrix in biased)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -115,6 +154,52 @@ class Layout(BaseModel):
             if matrix.layer is not None:
                 layers.setdefault(matrix.layer, {})[matrix.kind] = matrix
         return layers
+
+
+def parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
+    """The parameters that masks may name: the base model's as it names them, the head's after `HEAD`."""
+    base = dict(model.base_model.named_parameters())
+    own = {id(parameter) for parameter in base.values()}
+    head = {HEAD + name: tensor for name, tensor in model.named_parameters() if id(tensor) not in own}
+    return {**base, **head}
+
+
+def state_name(model: "PreTrainedModel", name: str) -> str:
+    """What the model's state dict calls a tensor that a mask names."""
+    if name.startswith(HEAD):
+        return name.removeprefix(HEAD)
+    return name if model is model.base_model else f"{model.base_model_prefix}.{name}"
+
+
+def _head_matrices(model: "PreTrainedModel") -> list[Matrix]:
+    """The linear maps of the task head that are not tied to the base model."""
+    import torch
+
+    known = parameters_of(model)
+    found = []
+    for path, module in model.named_modules():
+        tensor, bias = f"{HEAD}{path}.weight", f"{HEAD}{path}.bias"
+        if isinstance(module, torch.nn.Linear) and tensor in known:
+            found.append(
+                Matrix(
+                    name=f"{HEAD}{path}",
+                    kind=CLASSIFIER,
+                    tensor=tensor,
+                    bias=bias if bias in known else None,
+                    shape=(module.out_features, module.in_features),
+                )
+            )
+    if not found:
+        raise ModelError("the model has no head whose matrices could be pruned: leave out `classifier`.")
+    return found
+
+
+def _check_layers(layers: Sequence[int], count: int) -> None:
+    wrong = [layer for layer in layers if not 0 <= layer < count]
+    if wrong:
+        raise RecipeError(
+            f"search.layers: the model has the layers 0 to {count - 1}, and {wrong[0]} is none of them"
+        )
 
 
 def _in_layer(family: Family, layer: int, role: Role) -> Location | None:

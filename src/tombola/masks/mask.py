@@ -1,6 +1,7 @@
 """A mask: one bit per prunable unit, 1 = kept, with its algebra and its effect on a model."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,7 @@ from tombola.masks.base import Base
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_groups, check_model, check_same
 from tombola.masks.groups import Group
+from tombola.masks.layout import parameters_of
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
@@ -112,6 +114,10 @@ class Mask(Mapping[str, Tensor]):
         units = self.units.without(kind)
         return Mask(units, {group.name: self.bits[group.name] for group in units.groups})
 
+    def on(self, base: Base) -> "Mask":
+        """The same mask on other weights, which `check` must find to be of the same geometry."""
+        return Mask(replace(self.units, base=base), self.bits, self.metadata)
+
     # Numbers
 
     @property
@@ -180,7 +186,7 @@ class Mask(Mapping[str, Tensor]):
         one, two = self, other
         if self.units.granularity != other.units.granularity:
             one, two = self.expand(), other.expand()
-        check_same(one.units.without("pooler"), two.units.without("pooler"))
+        check_same(*(mask.units.without("pooler").without("classifier") for mask in (one, two)))
         return ((one.bits[name], two.bits[name]) for name in one.bits if name in two.bits)
 
     def _removed_in(self, group: Group) -> int:
@@ -211,7 +217,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, expanded)
 
     def tensors(self, model: "PreTrainedModel") -> dict[str, Tensor]:
-        """What is kept of each tensor that loses something, biases too, by name below the base model."""
+        """What is kept of each tensor that loses something, biases too, by name below the base model or `head.`."""
         return {name: kept.to(parameter.device) for name, kept, parameter in self._on(model)}
 
     @torch.no_grad()
@@ -226,7 +232,7 @@ class Mask(Mapping[str, Tensor]):
 
     def _on(self, model: "PreTrainedModel") -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
         self.check(model)
-        parameters = dict(model.base_model.named_parameters())
+        parameters = parameters_of(model)
         return (
             (name, kept, parameters[name])
             for name, kept in self.units.spread(self)

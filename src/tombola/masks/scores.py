@@ -69,7 +69,7 @@ class Scores(Mapping[str, Tensor]):
 
 def _total(group: Group, values: Mapping[str, Tensor]) -> Tensor:
     regions = [(part, part.region(values[part.tensor], group.count)) for part in group.parts]
-    if len(group.shape) == 2:
+    if group.elementwise:
         return regions[0][1]
     sums = [
         region.sum().reshape(1)

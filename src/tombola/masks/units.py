@@ -1,6 +1,6 @@
 """The prunable units of a model at one granularity, as named groups of slices of its tensors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from tombola.errors import MaskMismatch
+from tombola.errors import MaskMismatch, TombolaError
 from tombola.masks.base import Base, fingerprint
 from tombola.masks.groups import Group, Part, groups_of
-from tombola.masks.layout import Layout
+from tombola.masks.layout import Layout, parameters_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,9 +27,32 @@ class Units:
     base: Base
 
     @classmethod
-    def of(cls, model: "PreTrainedModel", granularity: str, base: Base | None = None) -> "Units":
-        """The units of any model of a known family. `base` spares hashing a model whose base is known."""
-        return cls.from_layout(Layout.of(model), granularity, base or fingerprint(model))
+    def of(
+        cls,
+        model: "PreTrainedModel",
+        granularity: str,
+        base: Base | None = None,
+        *,
+        classifier: bool = False,
+        biases: bool = False,
+        layers: Sequence[int] | None = None,
+    ) -> "Units":
+        """The units of any model of a known family. `base` spares hashing a model whose base is known.
+
+        Args:
+            model: The model.
+            granularity: What a unit is: `weight`, `head`, `head+ffn` …
+            base: The identity of the pre-trained model, where it is known.
+            classifier: Whether the matrices of the task head are prunable too.
+            biases: Whether the matrices' biases are prunable too, entry by entry; for single weights.
+            layers: The layers that are prunable; else all.
+        """
+        if biases and granularity != "weight":
+            raise TombolaError(
+                f"biases are pruned entry by entry, beside single weights, not beside {granularity}."
+            )
+        layout = Layout.of(model, classifier=classifier, biases=biases, layers=layers)
+        return cls.from_layout(layout, granularity, base or fingerprint(model))
 
     @classmethod
     def from_layout(cls, layout: Layout, granularity: str, base: Base) -> "Units":
@@ -92,8 +115,8 @@ class Units:
 
     def same_as(self, other: "Units") -> bool:
         """Whether masks over both can be combined bit by bit: the same units of equally shaped matrices."""
-        mine = (self.granularity, self.family, self.layout.matrices)
-        return mine == (other.granularity, other.family, other.layout.matrices)
+        mine = (self.granularity, self.family, self.layout.matrices, self.layout.biases)
+        return mine == (other.granularity, other.family, other.layout.matrices, other.layout.biases)
 
     def without(self, kind: str) -> "Units":
         """The units without those of one kind of matrix, as `without("pooler")`."""
@@ -101,13 +124,17 @@ class Units:
         layout = self.layout.model_copy(update={"matrices": matrices})
         return Units.from_layout(layout, self.granularity, self.base)
 
+    def only(self, granularity: str) -> "Units":
+        """The units of one kind among several, as the heads of `head+ffn`."""
+        return Units.from_layout(self.layout, granularity, self.base)
+
     def at_weights(self) -> "Units":
         """The same model's units at weight granularity."""
         return Units.from_layout(self.layout, "weight", self.base)
 
     def matrices(self, model: "PreTrainedModel") -> dict[str, torch.nn.Parameter]:
-        """The prunable matrices that the units cover, by tensor name below the base model."""
-        parameters = dict(model.base_model.named_parameters())
+        """The tensors whose entries the units cover, by name; the head's after `head.`."""
+        parameters = parameters_of(model)
         names = dict.fromkeys(part.tensor for group in self.groups for part in group.parts)
         return {name: parameters[name] for name in names}
 

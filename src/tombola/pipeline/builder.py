@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
@@ -16,13 +17,13 @@ from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
-from tombola.pipeline.stages.given import Combine, Given, find_mask
+from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.teacher import Teacher
-from tombola.pipeline.stages.train import Train
+from tombola.pipeline.stages.train import Train, whole_schedule
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
@@ -42,11 +43,19 @@ class StageBuilder:
         self.recipe = recipe
         self.precision = precision
         self.model = ModelSource.find(recipe.model, recipe.pooler)
-        self.data = self.split("train", recipe.data.train, recipe.data.mix)
+        self.data = self._training_data(recipe.data.mix)
 
-    def split(self, on: str, limit: int | None, mix: Sequence[Mixed] = ()) -> DataSource:
+    def split(
+        self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
+    ) -> DataSource:
         """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
-        return find_data(self.recipe.data, self.recipe.task, on, limit, mix)
+        return find_data(self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
+
+    def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
+        """The training data, without what the bias model's file leaves out."""
+        bias = self.recipe.bias
+        only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
+        return self.split("train", self.recipe.data.train, mix, predicted_in=only)
 
     def train(
         self,
@@ -54,17 +63,23 @@ class StageBuilder:
         start: ModelStage[Any] | None = None,
         head: ModelStage[Any] | None = None,
         stop_at: float | None = None,
-        fresh_head: bool = False,
+        fresh_head: int = 0,
         settings: TrainSettings | None = None,
+        length: float = 1.0,
         control: Control | None = None,
         keep_epochs: bool = False,
     ) -> Train:
         """A training on the recipe's task."""
-        settings = settings or self.recipe.train
+        settings = _shortened((settings or self.recipe.train).training_part(), length)
+        if stop_at is not None and stop_at > (whole := whole_schedule(settings, self.data)) > 0:
+            raise RecipeError(
+                f"step {stop_at:g} of a training is asked for (search.rewind_step or search.start_step), and it ends "
+                f"after {whole} steps: name an earlier step, or train longer"
+            )
         return Train(
             model=self.model,
             data=self.data,
-            train=settings.training_part(),
+            train=settings,
             seed=self.recipe.seed,
             precision=self.precision,
             mask=mask,
@@ -72,7 +87,7 @@ class StageBuilder:
             head=head,
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
-            fresh_head=fresh_head and start is not None,
+            fresh_head=fresh_head,
             stop_at=stop_at,
             control=control,
             keep_epochs=keep_epochs,
@@ -106,7 +121,7 @@ class StageBuilder:
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
-        data = self.split("train", self.recipe.data.train, settings.mix) if settings.mix else self.data
+        data = self._training_data(settings.mix) if settings.mix else self.data
         return Search(
             model=self.model,
             data=data,
@@ -140,11 +155,14 @@ class StageBuilder:
         scores: ScoreStage | None = None,
     ) -> Draw:
         """A mask drawn from the scores of a model, or from given ones."""
+        drawn = self.recipe.draw
         return Draw(
             model=self.model,
             data=self.data,
             search=_own_task(scorer),
-            sparsity=sparsity,
+            sparsity=sparsity if drawn.counts is None else None,
+            heads=drawn.heads,
+            ffns=drawn.ffns,
             scope=self.recipe.draw.scope,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
@@ -156,10 +174,10 @@ class StageBuilder:
     def _scored_length(self, scorer: SearchSettings) -> int | None:
         return self.recipe.train.max_length if scorer.reads_data else None
 
-    def given(self, masks: Sequence[str], combine: Combine) -> Given:
-        """Masks from files, combined."""
+    def given(self, masks: Sequence[str], combine: Combine, base: Base) -> Given:
+        """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
         files = tuple(find_mask(mask) for mask in masks)
-        return Given(model=self.model, data=self.data, masks=files, combine=combine)
+        return Given(model=self.model, data=self.data, masks=files, combine=combine, base=base)
 
     def perturb(self, mask: MaskStage, share: float) -> Perturb:
         """The mask with a share of its units swapped."""
@@ -227,6 +245,15 @@ class StageBuilder:
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
             max_length=self.recipe.train.max_length,
         )
+
+
+def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
+    """The same training for a share of its epochs or steps, of which at least one is left."""
+    if length == 1:
+        return settings
+    if settings.steps is not None:
+        return settings.model_copy(update={"steps": max(1, round(settings.steps * length))})
+    return settings.model_copy(update={"epochs": settings.epochs * length})
 
 
 def _own_task(settings: Any) -> Any:

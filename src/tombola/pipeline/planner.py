@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from tombola.foundations.hardware import Precision, resolve_precision
+from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.attack import Attack
@@ -110,12 +111,13 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     """What the search leads to: on the recipe's own task, or on another whose mask is transferred."""
     recipe = cell.recipe
     assert recipe.search is not None
+    check_draw(recipe, builder.model)
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
     found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
     mask = builder.perturb(found.mask, recipe.draw.perturb) if recipe.draw.perturb else found.mask
     if cell.source is not None:  # only the mask is transferred: weights and head are those of another task
         return Found(mask)
-    return Found(mask, found.start, found.head, found.trained)
+    return replace(found, mask=mask)
 
 
 def _retrain(
@@ -128,17 +130,18 @@ def _retrain(
         if isinstance(found.trained, Train):
             return replace(found.trained, keep_epochs=keep_epochs)
         return found.trained or builder.train(stop_at=search.starts_at, keep_epochs=keep_epochs)
-    start, head = found.start, found.head
+    start, head, fresh_head = found.start, found.head, found.fresh_head
     if settings.start == "pretrained":
         start = head = None
     elif settings.start == "finetuned":
-        start, head = builder.train(), None
+        start, head, fresh_head = builder.train(), None, 0
     elif settings.start == "last_round":
-        start, head = found.trained or builder.train(), None
+        start, head, fresh_head = found.trained or builder.train(), None, 0
     return builder.train(
         mask=found.mask,
         start=start,
         head=head,
+        fresh_head=fresh_head,
         settings=settings,
         control=settings.control,
         keep_epochs=keep_epochs,

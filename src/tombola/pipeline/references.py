@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from tombola.tasks.targets import all_targets, find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
 
 Pooler = Literal["own", "new"]
 
@@ -74,6 +77,8 @@ class DataSource(Reference):
     mix: tuple[Mixed, ...] = ()
     task_settings: tuple[tuple[str, Any], ...] = ()
     """Settings of the task's kind that the recipe changes; the fingerprint covers them."""
+    predicted_in: str | None = None
+    """A file of a bias model's predictions: examples that it does not have are left out."""
     fingerprint: str = ""
 
     @classmethod
@@ -88,10 +93,22 @@ class DataSource(Reference):
         synthetic_bias: SyntheticBias | None = None,
         mix: tuple[Mixed, ...] = (),
         task_settings: Mapping[str, Any] | None = None,
+        predicted_in: str | None = None,
     ) -> DataSource:
         """Find the data and fingerprint it."""
-        settings = tuple(sorted((task_settings or {}).items()))
-        place = cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix, settings)
+        given = tuple(sorted((task_settings or {}).items()))
+        place = cls(
+            task,
+            split,
+            folder,
+            limit,
+            seed,
+            holdout,
+            synthetic_bias,
+            mix,
+            task_settings=given,
+            predicted_in=predicted_in,
+        )
         return _fingerprinted(place)
 
     def load(self) -> Split:
@@ -126,7 +143,12 @@ class FileSource(Reference):
 
 
 def find_data(
-    settings: DataSettings, task: str, on: str, limit: int | None, mix: Sequence[Mixed] = ()
+    settings: DataSettings,
+    task: str,
+    on: str,
+    limit: int | None,
+    mix: Sequence[Mixed] = (),
+    predicted_in: str | None = None,
 ) -> DataSource:
     """The data that `on` means to a recipe: a split of its task, or `task` or `task/split` of another.
 
@@ -136,6 +158,7 @@ def find_data(
         on: The name of the data.
         limit: Size of a random subset.
         mix: Other data to mix in.
+        predicted_in: A file of a bias model's predictions: examples that it does not have are left out.
     """
     name, split = find_target(on, task)
     own = name == task
@@ -149,6 +172,7 @@ def find_data(
         synthetic_bias=settings.synthetic_bias if own else None,
         mix=tuple(mix),
         task_settings=settings.task_settings,
+        predicted_in=predicted_in,
     )
 
 
@@ -200,8 +224,31 @@ def _load_split(place: DataSource) -> Split:
         split = biased(split, place.synthetic_bias, form)
     elif form:
         raise RecipeError(f"the split {place.split!r} exists only with data.synthetic_bias: set it")
+    if place.predicted_in is not None:
+        split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
         other = Task.named(source).load(part, folder=folder, limit=mixed.limit, seed=place.seed)
         split = mix_in(split, other, mixed.times)
     return split
+
+
+def _predicted(split: Split, path: Path) -> Split:
+    """The examples that a bias model's file has predictions for."""
+    from tombola.bias.files import predicted_ids
+
+    if not path.is_file():
+        raise DataError(f"bias.path: there is no file {path}")
+    known = predicted_ids(path)
+    kept = [place for place, identity in enumerate(split.ids) if identity in known]
+    if not kept:
+        raise DataError(
+            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; "
+            f"one of their ids is {split.ids[0]!r}, one of the file's {next(iter(known), None)!r}."
+        )
+    if len(kept) < len(split):
+        logger.warning(
+            "bias.missing: drop leaves out %s of the %s training examples, for which %s has no prediction",
+            len(split) - len(kept), len(split), path,
+        )  # fmt: skip
+    return split.select(kept)

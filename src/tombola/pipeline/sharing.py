@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.builder import StageBuilder
@@ -38,6 +39,10 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
     )
     search = cells[0].recipe.search
     assert search is not None, "a recipe for sharing always has a search"
+    if search.classifier:
+        raise RecipeError(
+            "search.classifier: every task has a head of its own, so none is shared; leave it out"
+        )
     without = _train(recipe, seed, precision, builders, (), None)
     shared = _train(recipe, seed, precision, builders, masks, search.units)
     return [

@@ -217,15 +217,15 @@ def _inherit(raw: Raw) -> Raw:
         return raw
     if isinstance(retrain, dict):
         raw = {**raw, "retrain": {**train, **retrain}}
-    if isinstance(search, dict) and _trains(search) and isinstance(search.get("train") or {}, dict):
-        shared = {name: value for name, value in train.items() if name not in OWN_TO_SEARCH}
-        raw = {**raw, "search": {**search, "train": {**shared, **(search.get("train") or {})}}}
-    return raw
-
-
-def _trains(search: Raw) -> bool:
-    settings = SearchSettings.meant_by(search)
-    return settings is not None and "train" in settings.model_fields
+    settings = SearchSettings.meant_by(search) if isinstance(search, dict) else None
+    if not isinstance(search, dict) or settings is None or "train" not in settings.model_fields:
+        return raw
+    as_in_train = issubclass(settings, SearchSettings) and settings.trains_weights
+    changes = search.get("train")
+    if not isinstance(changes or {}, dict) or (as_in_train and changes is None):
+        return raw
+    shared = {name: value for name, value in train.items() if as_in_train or name not in OWN_TO_SEARCH}
+    return {**raw, "search": {**search, "train": {**shared, **(changes or {})}}}
 
 
 def _axes(raw: Raw, kind: type[Any], path: Path) -> list[tuple[Path, list[Any]]]:

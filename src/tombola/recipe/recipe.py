@@ -17,7 +17,7 @@ from tombola.recipe.sections import (
     RetrainSettings,
     WantedPrecision,
 )
-from tombola.search import SearchSettings
+from tombola.search import SearchSettings, searches
 from tombola.training.settings import TrainSettings
 
 
@@ -48,6 +48,20 @@ class Recipe(Settings):
     evaluate: EvaluateSettings = EvaluateSettings()
     attack: AttackSettings | None = None
     measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
+
+    @model_validator(mode="after")
+    def _counts_of_units(self) -> Self:
+        counts = self.draw.counts
+        if counts is None or self.search is None:
+            return self
+        if searches[self.search.method].scorer is None:
+            raise ValueError(
+                f"draw.heads, draw.ffns: {self.search.method} draws more than once; give a sparsity"
+            )
+        for kind in counts:
+            if kind not in self.search.units.split("+"):
+                raise ValueError(f"draw.{kind}s: needs search.units with {kind}, not {self.search.units}")
+        return self
 
     @model_validator(mode="after")
     def _debiased_by_something(self) -> Self:

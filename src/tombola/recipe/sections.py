@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from tombola.attacks.base import Attack
 from tombola.attacks.textfooler import TextFooler
@@ -45,9 +45,25 @@ class DrawSettings(Settings):
     scope: Literal["global", "local"] = Field(
         "global", description="one ranking over all, or one in each matrix"
     )
+    heads: int | None = Field(None, ge=0, description="number of heads removed, in place of sparsity")
+    ffns: int | None = Field(None, ge=0, description="number of FFNs removed, in place of sparsity")
     perturb: float = Field(
         0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
     )
+
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """How many units of each kind go, where that is given in place of a sparsity."""
+        given = {"head": self.heads, "ffn": self.ffns}
+        return {kind: count for kind, count in given.items() if count is not None} or None
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Self:
+        if self.counts and "sparsity" in self.model_fields_set:
+            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
+        if self.counts and self.scope == "local":
+            raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
+        return self
 
 
 class RetrainSettings(TrainSettings):

@@ -10,7 +10,7 @@ from tombola.errors import RecipeError, TombolaError, UnknownName
 from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings, complaints
 from tombola.recipe.grid import Cell, expand
-from tombola.recipe.reading import Raw
+from tombola.recipe.reading import Raw, merge
 from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
 from tombola.tasks import Task
 from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
@@ -26,6 +26,7 @@ class OneTask(Settings):
     sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
     data: DataSettings = DataSettings()
     single: TrainSettings = TrainSettings()
+    search: dict[str, Any] = Field({}, description="how its ticket is found, where that differs")
 
 
 class ShareRecipe(Settings):
@@ -109,7 +110,7 @@ class ShareRecipe(Settings):
             "precision": self.precision,
             "data": {**_said(self.data), **_said(own.data)},
             "train": {**_said(self.single), **_said(own.single)},
-            "search": self.search,
+            "search": merge(self.search, own.search),
             "draw": {"sparsity": self.sparsity_of(task)},
             "evaluate": _said(self.evaluate),
             "retrain": None,

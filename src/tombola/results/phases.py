@@ -189,9 +189,12 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     recipe = summary.cells[0].recipe
     search: Importance = checked(Importance, recipe["search"], "search")
     drawn: DrawSettings = checked(DrawSettings, recipe.get("draw", {}), "draw")
-    settings = search.model_copy(update={"order": "winning"}).canonical()
+    of_random = {"mask_number": 0, "preserve_layer_ratio": False}
+    settings = search.model_copy(update={"order": "winning", **of_random}).canonical()
     own = {f"search.{name}": value for name, value in settings.items() if name != "method"}
-    return _Row(search.order, drawn.sparsity, axes | own, summary)
+    mask = summary.cells[0].mask
+    share = mask.sparsity if mask is not None and drawn.counts else drawn.sparsity
+    return _Row(search.order, share, axes | own, summary)
 
 
 def _damaged(cell: CellResult) -> bool:

@@ -6,7 +6,7 @@ There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tombola.masks import Base, Mask, Scope, Scores, Units
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.search.learned import Learned
+    from tombola.training.settings import TrainSettings
 
 searches: Registry[Search] = Registry(
     "search method",
@@ -38,6 +39,8 @@ class SearchSettings(Choice):
     choices: ClassVar = searches
     tag: ClassVar[str] = "method"
 
+    trains_weights: ClassVar[bool] = False
+    """Whether its `train` is the recipe's own, less what it changes, and not a training of another kind."""
     reads_data: ClassVar[bool] = False
     """Whether the scores depend on training data, and so on how it is cut to length."""
 
@@ -46,14 +49,37 @@ class SearchSettings(Choice):
     pooler: bool = Field(
         True, description="whether the pooler may lose weights; one that was never trained loses all of them"
     )
+    classifier: bool = Field(
+        False, description="whether the task head's matrices may lose weights too; for units: weight"
+    )
+    biases: bool = Field(False, description="whether biases may lose entries too; for units: weight")
+    layers: tuple[int, ...] | None = Field(
+        None, min_length=1, description="the layers that may lose units, from 0; else all"
+    )
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
 
     def units_of(self, model: PreTrainedModel, base: Base | None = None) -> Units:
         """The units of a model that may go."""
         from tombola.masks import Units
 
-        units = Units.of(model, self.units, base)
+        units = Units.of(
+            model, self.units, base, classifier=self.classifier, biases=self.biases, layers=self.layers
+        )
         return units if self.pooler else units.without("pooler")
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """The settings that say which units there are, for another search over the same ones."""
+        return {name: getattr(self, name) for name in ("units", "pooler", "classifier", "biases", "layers")}
+
+    @model_validator(mode="after")
+    def _of_single_weights(self) -> Self:
+        for name in ("classifier", "biases"):
+            if getattr(self, name) and self.units != "weight":
+                raise ValueError(f"{name}: is for units: weight, not for {self.units}")
+        if self.classifier and self.task is not None:
+            raise ValueError("classifier: the head belongs to one task, so its mask cannot be transferred")
+        return self
 
     @property
     def starts_at(self) -> float | None:
@@ -64,27 +90,40 @@ class SearchSettings(Choice):
 class ScorerSettings(SearchSettings):
     """What every scorer has besides: the model whose units it scores."""
 
-    start: Literal["pretrained", "finetuned"] = "pretrained"
+    start: Literal["pretrained", "finetuned", "random"] = Field(
+        "pretrained", description="the weights that are scored; random: the model initialised anew"
+    )
     start_step: int | None = Field(
         None,
         gt=0,
         description="with start: finetuned, the fine-tuning as it is after this step (early pruning)",
     )
+    start_share: float | None = Field(
+        None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps"
+    )
 
     @model_validator(mode="after")
     def _step_of_a_training(self) -> Self:
-        if self.start_step is not None and self.start != "finetuned":
-            raise ValueError("start_step: needs start: finetuned, whose step it names")
+        check_start(self.start, self.start_step, self.start_share)
         return self
 
     @property
     def starts_at(self) -> float | None:
         """The step of the fine-tuning whose weights are scored."""
-        return self.start_step
+        return self.start_step or self.start_share
 
     def scored(self) -> Self | None:
         """What the scores depend on, where many tickets share them; None has them made anew for each draw."""
         return None
+
+
+def check_start(start: str, step: int | None, share: float | None) -> None:
+    """Refuse a step of a training that the search does not start from, or two names for it."""
+    named = [name for name, value in (("start_step", step), ("start_share", share)) if value is not None]
+    if named and start != "finetuned":
+        raise ValueError(f"{named[0]}: needs start: finetuned, whose step it names")
+    if len(named) == 2:
+        raise ValueError("start_share: names the same thing as start_step: say one of them")
 
 
 @dataclass(frozen=True)
@@ -106,12 +145,14 @@ class Found:
         head: The model that retraining takes its head from, where that is another than `start`.
         trained: The weights that the mask was found on: the ticket's own where nothing is retrained. None stands
             for the plain fine-tuning.
+        fresh_head: The number of the new head that retraining starts with; 0 for the one that `start` brings.
     """
 
     mask: MaskStage
     start: ModelStage[Any] | None = None
     head: ModelStage[Any] | None = None
     trained: ModelStage[Any] | None = None
+    fresh_head: int = 0
 
 
 class StageBuilder(Protocol):
@@ -123,11 +164,15 @@ class StageBuilder(Protocol):
         start: ModelStage[Any] | None = None,
         head: ModelStage[Any] | None = None,
         stop_at: float | None = None,
-        fresh_head: bool = False,
+        fresh_head: int = 0,
+        settings: TrainSettings | None = None,
+        length: float = 1.0,
     ) -> ModelStage[Any]:
         """Train under `mask`, from the pre-trained weights unless `start` is given.
 
-        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps.
+        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps. Trained as the recipe's
+        `train` says, or other `settings`, for a share (`length`) of their epochs. With a `fresh_head` the head is
+        drawn anew, another one for every number.
         """
         ...
 
@@ -152,21 +197,27 @@ class StageBuilder(Protocol):
         """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
         ...
 
-    def given(self, masks: Sequence[str], combine: Literal["union", "intersection"]) -> MaskStage:
-        """Masks from files, combined."""
+    def given(
+        self, masks: Sequence[str], combine: Literal["union", "intersection"], base: Literal["same", "any"]
+    ) -> MaskStage:
+        """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
         ...
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
-Choose = Callable[[Any, "Scores", float, "Scope", "Mask | None"], "Mask"]
+Amount = float | Mapping[str, int]
+"""How much goes: a share of the units, or so many units of each kind, as `{"head": 28, "ffn": 2}`."""
+Choose = Callable[[Any, "Scores", Amount, "Scope", "Mask | None"], "Mask"]
 Plan = Callable[[Any, StageBuilder, float], Found]
 
 
-def lowest(settings: Any, scores: Scores, sparsity: float, scope: Scope, within: Mask | None) -> Mask:
+def lowest(settings: Any, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
     """The usual choice: the lowest scores go."""
-    from tombola.masks import draw
+    from tombola.masks.drawing import draw, draw_counts
 
-    return draw(scores, sparsity=sparsity, scope=scope, within=within)
+    if isinstance(amount, Mapping):
+        return draw_counts(scores, amount, within)
+    return draw(scores, sparsity=amount, scope=scope, within=within)
 
 
 @dataclass(frozen=True)

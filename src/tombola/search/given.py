@@ -1,8 +1,8 @@
 """A mask that exists already: one from a file, or the union or intersection of several. (BERT-Tickets, section 4)"""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.search import Found, SearchSettings, StageBuilder, plan
 
@@ -13,9 +13,19 @@ class Given(SearchSettings):
     method: Literal["given"] = "given"
     masks: tuple[str, ...] = Field(min_length=1, description="ticket folders or mask files")
     combine: Literal["union", "intersection"] = Field("union", description="how several become one")
+    base: Literal["same", "any"] = Field(
+        "same",
+        description="the weights that a mask may have been drawn from: the recipe's model's, or any of its geometry",
+    )
+
+    @model_validator(mode="after")
+    def _has_its_own_units(self) -> Self:
+        if extra := sorted(self.model_fields_set & set(self.coverage)):
+            raise ValueError(f"{extra[0]}: is for masks that are searched for; a given mask has its own")
+        return self
 
 
 @plan(Given)
 def given(settings: Given, builder: StageBuilder, sparsity: float) -> Found:
     """Take masks from files: a colleague's ticket, or what several tickets have in common."""
-    return Found(builder.given(settings.masks, settings.combine))
+    return Found(builder.given(settings.masks, settings.combine, settings.base))

@@ -8,14 +8,15 @@ from functools import reduce
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tombola.errors import RecipeError
 from tombola.foundations.lazy import lazy_module
+from tombola.foundations.seeds import numbered_seed
 from tombola.masks.names import Scope, UnitsName
 from tombola.objectives import Batch
 from tombola.objectives.cross_entropy import CrossEntropy
-from tombola.search import Evidence, ScorerSettings, scorer
+from tombola.search import Amount, Evidence, ScorerSettings, scorer
 from tombola.search.random import Random, random
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ class Importance(ScorerSettings):
         5 / 6, gt=0, le=1, description="with heads: share of FFNs or neurons that go, per share of heads"
     )
     batches: int | None = Field(None, gt=0, description="training batches; else the whole training set once")
+    mask_number: int = Field(0, ge=0, description="order: random: which of the run's random masks")
+    preserve_layer_ratio: bool = Field(
+        False,
+        description="order: random: remove as many heads or neurons of each layer as the winning ticket does",
+    )
+
+    @model_validator(mode="after")
+    def _of_random_masks(self) -> Self:
+        for name in ("mask_number", "preserve_layer_ratio"):
+            if getattr(self, name) and self.order != "random":
+                raise ValueError(f"{name}: is for order: random")
+        return self
 
     def scored(self) -> Self:
         """Winning and losing tickets of all sizes come from one pass over the data."""
@@ -63,11 +76,12 @@ class Importance(ScorerSettings):
         return self.model_copy(update={**chosen_by, "order": order})
 
 
-def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, within: Mask | None) -> Mask:
+def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
     """One shot over the whole model, heads and FFNs each in their own ranking; masks of one order are nested.
 
-    ⌊share · units⌋ go, as published. A random order protects its heads by the same rule as the others, so that it
-    differs in nothing but the ranking: one unit after the other goes, uniformly among those that may.
+    ⌊share · units⌋ go, as published, but never a head that `min_heads` protects; or exactly the given counts. A random
+    order protects its heads by the same rule as the others, so that it differs in nothing but the ranking: one unit
+    after the other goes, uniformly among those that may.
     """
     if scope != "global":
         raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
@@ -78,11 +92,15 @@ def choose(settings: Importance, scores: Scores, sparsity: float, scope: Scope, 
         units = masks.Units.from_layout(scores.units.layout, kind, scores.units.base)
         ranked = masks.Scores(units, {name: sign * scores[name] for name in units.by_name})
         protected = _protected(ranked, settings.min_heads if kind == "head" else 0)
-        share = sparsity if kind == "head" or len(kinds) == 1 else sparsity * settings.ffn_ratio
+        if isinstance(amount, Mapping):
+            remove = amount.get(kind, 0)
+        else:
+            share = amount if kind == "head" or len(kinds) == 1 else amount * settings.ffn_ratio
+            remove = min(whole_units(share, units.count), protected.removed)
         drawn.append(
             masks.draw(
                 ranked,
-                remove=min(whole_units(share, units.count), protected.removed),
+                remove=remove,
                 within=masks.Mask(units, within.bits) if within is not None else None,
                 protect=protected,
             )
@@ -99,8 +117,8 @@ def importance(settings: Importance, model: PreTrainedModel, units: Units, evide
     The released code adds up gradients over batches and counts padding; here each batch stands alone, and only
     real tokens count.
     """
-    if settings.order == "random":
-        return random(Random(units=settings.units), model, units, evidence)
+    if settings.order == "random" and not settings.preserve_layer_ratio:
+        return random(Random(units=settings.units, mask_number=settings.mask_number), model, units, evidence)
     totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
     count = 0
     model.eval()
@@ -109,7 +127,25 @@ def importance(settings: Importance, model: PreTrainedModel, units: Units, evide
             count += 1
             for name, total in _of_batch(model, batch, units, contributions).items():
                 totals[name] += total.cpu()
-    return normalised(units, {name: total / count for name, total in totals.items()})
+    scores = normalised(units, {name: total / count for name, total in totals.items()})
+    return _shuffled(scores, evidence.seed, settings.mask_number) if settings.order == "random" else scores
+
+
+def _shuffled(scores: Scores, seed: int, number: int) -> Scores:
+    """The same scores at random places: of heads and neurons within their layer, of FFNs over all layers.
+
+    Any number of the lowest then takes as many of each layer as before, so that only which they are is random.
+    """
+    generator = torch.Generator().manual_seed(numbered_seed(seed, number))
+    placed = {
+        group.name: scores[group.name][torch.randperm(group.count, generator=generator)]
+        for group in scores.units.groups
+    }
+    ffns = [group.name for group in scores.units.groups if group.kind == "ffn"]
+    order = torch.randperm(len(ffns), generator=generator).tolist()
+    return masks.Scores(
+        scores.units, {**placed, **{name: scores[ffns[i]] for name, i in zip(ffns, order, strict=True)}}
+    )
 
 
 def whole_units(share: float, count: int) -> int:

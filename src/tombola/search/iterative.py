@@ -1,11 +1,13 @@
 """Iterative magnitude pruning with rewinding. (BERT-Tickets, algorithm 1; SRNets with local scope)"""
 
-from typing import TYPE_CHECKING, Any, Literal
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.search.magnitude import Magnitude
+from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from tombola.pipeline.stages.base import MaskStage, ModelStage
@@ -15,6 +17,8 @@ Schedule = Literal["linear", "geometric"]
 
 class Iterative(SearchSettings):
     """Settings of iterative magnitude pruning (IMP)."""
+
+    trains_weights: ClassVar[bool] = True
 
     method: Literal["iterative"] = "iterative"
     step: float = Field(0.1, gt=0, lt=1, description="share removed in each round")
@@ -27,8 +31,40 @@ class Iterative(SearchSettings):
     rewind_step: int = Field(0, ge=0, description="late rewinding: the training step that rounds go back to")
     head: Literal["rewound", "fresh", "carried"] = Field(
         "rewound",
-        description="the task head at the start of a round: as it was there, new, or as last trained",
+        description="the task head at the start of a round: as it was there, another new one each time, or as last "
+        "trained",
     )
+    start: Literal["pretrained", "finetuned"] = Field(
+        "pretrained",
+        description="where the first round starts, and the others too if they rewind; finetuned: at the model that "
+        "`train` gives, which is pruned first",
+    )
+    train: TrainSettings | None = Field(
+        None,
+        description="how rounds are trained, where that differs from `train`; what is not set is as there",
+    )
+    epochs: Literal["per_round", "in_all"] = Field(
+        "per_round",
+        description="whether the epochs or steps of the training are those of each round, or of all rounds together "
+        "up to a sparsity of 1, as SRNets counts them",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.start == "finetuned" and self.rewind_step:
+            raise ValueError(
+                "rewind_step: rounds that start from the fine-tuned model rewind to it; leave it out"
+            )
+        if self.epochs == "in_all" and self.schedule == "geometric":
+            raise ValueError("epochs: in_all needs schedule: linear, whose number of rounds is known")
+        if self.train is not None and self.train.epochs == 0 and self.train.steps is None:
+            raise ValueError("train.epochs: takes more than 0: rounds that are not trained change nothing")
+        return self
+
+    @property
+    def length(self) -> float:
+        """The share of a training's epochs that one round has."""
+        return 1.0 if self.epochs == "per_round" else 1 / ceil(1 / self.step - 1e-9)
 
 
 def rounds(sparsity: float, step: float, schedule: Schedule) -> list[float]:
@@ -52,25 +88,33 @@ def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Fo
     """Train, remove the smallest trained weights, rewind, and again (IMP).
 
     Retraining starts where every round starts: at the rewind point, or with `rewind: false` at the weights that the
-    last round left.
+    last round left. A fine-tuned model that rounds start from is pruned before it is trained again.
     """
-    rewind_point = builder.train(stop_at=settings.rewind_step) if settings.rewind_step else None
-    scorer = Magnitude(units=settings.units, pooler=settings.pooler)
-    trained = builder.train(start=rewind_point)
+    how: dict[str, Any] = {"settings": settings.train, "length": settings.length}
+    rewind_point: ModelStage[Any] | None = None
+    if settings.start == "finetuned":
+        trained = rewind_point = builder.train()
+    else:
+        if settings.rewind_step:
+            rewind_point = builder.train(stop_at=settings.rewind_step, **how)
+        trained = builder.train(start=rewind_point, **how)
+    scorer = Magnitude(**settings.coverage)
     mask: MaskStage | None = None
-    for target in rounds(sparsity, settings.step, settings.schedule):
+    targets = rounds(sparsity, settings.step, settings.schedule)
+    for drawn, target in enumerate(targets):
         if mask is not None:
-            start, head = _start(settings, rewind_point, trained)
-            trained = builder.train(mask=mask, start=start, head=head, fresh_head=settings.head == "fresh")
+            trained = builder.train(mask=mask, **_start(settings, rewind_point, trained, drawn), **how)
         mask = builder.draw(scorer, target, of=trained, within=mask)
     assert mask is not None
-    start, head = _start(settings, rewind_point, trained)
-    return Found(mask, start, head, trained)
+    return Found(mask, **_start(settings, rewind_point, trained, len(targets)), trained=trained)
 
 
 def _start(
-    settings: Iterative, rewind_point: "ModelStage[Any] | None", trained: "ModelStage[Any]"
-) -> "tuple[ModelStage[Any] | None, ModelStage[Any] | None]":
-    """The weights and the head that the next training starts from."""
-    start = rewind_point if settings.rewind else trained
-    return start, trained if settings.head == "carried" else None
+    settings: Iterative, rewind_point: "ModelStage[Any] | None", trained: "ModelStage[Any]", drawn: int
+) -> dict[str, Any]:
+    """The weights and the head that the next training starts from, after so many draws."""
+    return {
+        "start": rewind_point if settings.rewind else trained,
+        "head": trained if settings.head == "carried" else None,
+        "fresh_head": drawn if settings.head == "fresh" else 0,
+    }

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tombola.gates import Budget, Gate, HardConcrete
-from tombola.search import Found, SearchSettings, StageBuilder, plan
+from tombola.search import Found, SearchSettings, StageBuilder, check_start, plan
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
 
@@ -52,11 +52,7 @@ class Learned(SearchSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        steps = [name for name in ("start_step", "start_share") if getattr(self, name) is not None]
-        if steps and self.start != "finetuned":
-            raise ValueError(f"{steps[0]}: needs start: finetuned, whose step it names")
-        if len(steps) == 2:
-            raise ValueError("start_share: names the same thing as start_step: say one of them")
+        check_start(self.start, self.start_step, self.start_share)
         if self.train.epochs == 0 and self.train.steps is None:
             raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
         if self.train.select is not None:

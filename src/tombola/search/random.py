@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
+from tombola.foundations.seeds import numbered_seed
 from tombola.search import Evidence, ScorerSettings, scorer
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ class Random(ScorerSettings):
     """Settings of the uniform random mask."""
 
     method: Literal["random"] = "random"
+    mask_number: int = Field(0, ge=0, description="which of the run's random masks")
 
 
 @scorer(Random)
@@ -25,5 +29,5 @@ def random(settings: Random, model: PreTrainedModel, units: Units, evidence: Evi
 
     from tombola.masks import Scores
 
-    generator = torch.Generator().manual_seed(evidence.seed)
+    generator = torch.Generator().manual_seed(numbered_seed(evidence.seed, settings.mask_number))
     return Scores(units, {group.name: torch.rand(group.shape, generator=generator) for group in units.groups})

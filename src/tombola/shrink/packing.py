@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, bits
+from tombola.masks.layout import state_name
 from tombola.models.loading import model_class
 from tombola.shrink.folders import config_from
 
@@ -39,8 +40,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
 
     A tensor of which too little is removed to pay for its bitmap is written as it is.
     """
-    prefix = "" if model is model.base_model else f"{model.base_model_prefix}."
-    kept = {prefix + name: bools for name, bools in mask.tensors(model).items()}
+    kept = {state_name(model, name): bools for name, bools in mask.tensors(model).items()}
     stored: dict[str, Tensor] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     for name, tensor in model.state_dict().items():

@@ -9,6 +9,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from tombola.masks import Mask
+from tombola.masks.layout import parameters_of
 
 
 class KeepMask(TrainerCallback):
@@ -30,8 +31,9 @@ class KeepMask(TrainerCallback):
         self.release()
         bare: PreTrainedModel = extract_model_from_parallel(model)
         self.mask.apply(bare)
+        parameters = parameters_of(bare)
         for name, kept in self.mask.tensors(bare).items():
-            weight = bare.base_model.get_parameter(name)
+            weight = parameters[name]
             self._weights.append(weight)
             self._kept.append(kept.to(weight.device))
             if weight.requires_grad:

@@ -12,7 +12,7 @@ import torch
 import yaml
 from pydantic import TypeAdapter
 
-from tests.pipeline.running import execute
+from tests.pipeline.running import execute, plans
 from tests.world import World
 from tombola.bias import BiasModel, read
 from tombola.errors import DataError, RecipeError
@@ -201,3 +201,30 @@ def test_targets_by_form_and_companion(world: World) -> None:
     ]
     with pytest.raises(RecipeError, match=r"'validation\+anti' exists only with data\.synthetic_bias"):
         data(world, "validation+anti")
+
+
+def test_examples_without_a_prediction_are_left_out_of_all_training(
+    world: World, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    split = data(world).load()
+    known = {
+        identity: np.log([0.9, 0.1] if label == 0 else [0.1, 0.9]).tolist()
+        for identity, label in list(zip(split.ids, split.labels, strict=True))[:150]
+    }
+    path = tmp_path / "bias.json"
+    path.write_text(json.dumps(known))
+    bias = {"method": "file", "path": str(path)}
+    poe = {"epochs": 1, "batch_size": 16, "max_length": 16, "loss": {"kind": "poe"}}
+    (whole,) = plans(world, bias={**bias, "missing": "uniform"}, train=poe)
+    (part,) = plans(world, bias={**bias, "missing": "drop"}, train=poe)
+    (plain,) = plans(
+        world, bias={**bias, "missing": "drop"}, train={**poe, "loss": {"kind": "cross_entropy"}}
+    )
+    assert "leaves out 42 of the 192 training examples" in caplog.text
+    assert isinstance(part.model, Train)
+    assert isinstance(plain.model, Train)
+    assert plain.model.data == part.model.data  # cross-entropy sees the same examples
+    assert (whole.model.training_steps(), part.model.training_steps()) == (12, 10)
+    execute(part.ends(), store)
+    assert store.read(part.model).log.steps == 10
+    assert read(store.open(part.model.bias), part.model.data.load()).shape == (150, 2)

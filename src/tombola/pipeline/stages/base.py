@@ -76,7 +76,8 @@ def emptied(mask: Mask) -> list[str]:
     """Matrices of which a mask of single weights leaves nothing. Structured masks may remove a whole layer."""
     if mask.units.granularity != "weight":
         return []
-    return [group.name for group in mask.units.groups if not mask.bits[group.name].any()]
+    matrices = [group for group in mask.units.groups if group.kind != "bias"]
+    return [group.name for group in matrices if not mask.bits[group.name].any()]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

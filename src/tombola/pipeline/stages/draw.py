@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, emptied
 from tombola.pipeline.stages.score import score_units
-from tombola.search import SearchSettings, searches
+from tombola.search import Amount, SearchSettings, searches
 from tombola.store.stage import Workspace
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Draw(MaskStage):
     model: ModelSource
     data: DataSource
     search: SearchSettings
-    sparsity: float
+    sparsity: float | None
+    """The share of units that goes; None where `heads` and `ffns` say how many."""
     scope: Scope
     seed: int
     max_length: int | None = None
@@ -39,11 +40,22 @@ class Draw(MaskStage):
     """A mask that the new one stays inside of: what it removed stays removed."""
     scores: ScoreStage | None = None
     """Scores that are there already."""
+    heads: int | None = None
+    ffns: int | None = None
+
+    @property
+    def amount(self) -> Amount:
+        """How much is removed: a share of the units, or counts by kind."""
+        if self.sparsity is not None:
+            return self.sparsity
+        return {"head": self.heads or 0, "ffn": self.ffns or 0}
 
     @property
     def label(self) -> str:
         """How much is removed."""
-        return f"draw {self.sparsity:.0%}"
+        if self.sparsity is not None:
+            return f"draw {self.sparsity:.0%}"
+        return f"draw {self.heads or 0} heads and {self.ffns or 0} FFNs"
 
     def plugged(self) -> list[Any]:
         """The model's family, which a plugin may describe."""
@@ -55,7 +67,7 @@ class Draw(MaskStage):
         origin = self.model.load(self.data.definition, self.seed)
         parameters = origin.num_parameters()
         scores = space.read(self.scores) if self.scores else score_units(self, space, origin)
-        mask = searches[self.search.method].choose(self.search, scores, self.sparsity, self.scope, within)
+        mask = searches[self.search.method].choose(self.search, scores, self.amount, self.scope, within)
         for name in emptied(mask):
             logger.warning(
                 "the mask removes every weight of %s, so no signal passes through it: draw fewer, rank inside each "

@@ -14,6 +14,7 @@ from tombola.pipeline.stages.base import MaskStage
 from tombola.store.stage import Workspace
 
 Combine = Literal["union", "intersection"]
+Base = Literal["same", "any"]
 
 
 def find_mask(source: str) -> FileSource:
@@ -38,6 +39,8 @@ class Given(MaskStage):
     data: DataSource
     masks: tuple[FileSource, ...]
     combine: Combine
+    base: Base = "same"
+    """Whether a mask may have been drawn from other weights of the same geometry."""
 
     @property
     def label(self) -> str:
@@ -50,11 +53,14 @@ class Given(MaskStage):
 
     def run(self, space: Workspace) -> None:
         """Load, check, combine and describe the masks."""
-        from tombola.masks import Mask
+        from tombola.masks import Mask, fingerprint
 
         origin = self.model.load(self.data.definition, seed=0)
+        base = fingerprint(origin)
         masks = [Mask.load(Path(file.path)) for file in self.masks]
+        if self.base == "any":
+            masks = [mask.on(base) for mask in masks]
         for mask in masks:
-            mask.check(origin)
+            mask.check(origin, base)
         combined = reduce(and_ if self.combine == "intersection" else or_, masks)
         self.save(space, combined, origin.num_parameters())

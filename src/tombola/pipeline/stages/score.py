@@ -53,12 +53,15 @@ class Score(ScoreStage):
 
 def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
     """What the search's scorer makes of each unit of the model that it starts from."""
+    from tombola.models.controls import Reinitialise, apply_control
     from tombola.tasks import collate_of, encode, fitting_length
     from tombola.training.batches import ordered_batches
 
     task = stage.data.definition
     units = stage.search.units_of(origin)
     model = stage.of.load(space, task) if stage.of else origin
+    if getattr(stage.search, "start", None) == "random":
+        apply_control(Reinitialise(kind="reinitialise"), model, stage.seed)
 
     def batches(count: int | None) -> Iterator[dict[str, Any]]:
         tokenizer = stage.model.tokenizer()

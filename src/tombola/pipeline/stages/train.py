@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
+from tombola.foundations.seeds import numbered_seed
 from tombola.models.controls import Control
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult
@@ -63,8 +64,8 @@ class Train(ModelStage[Trained]):
     """The model whose head it starts from, where that is another."""
     bias: Bias | None = None
     teacher: Teacher | None = None
-    fresh_head: bool = False
-    """Draw the head anew, whatever `start` brings."""
+    fresh_head: int = 0
+    """Draw the head anew, whatever `start` brings: another one for every number. 0 keeps it."""
     stop_at: float | None = None
     """End after so many steps of the whole schedule, or after a share of them if below 1."""
     control: Control | None = None
@@ -144,7 +145,7 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
     """
     from tombola.masks import fingerprint
     from tombola.models.controls import apply_control
-    from tombola.models.heads import copy_base, copy_head
+    from tombola.models.heads import copy_base, copy_head, renew_head
 
     task = stage.data.definition
     model = stage.model.load(task, stage.seed)
@@ -154,6 +155,8 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
         copy_base(start, model)
         if not stage.fresh_head:
             copy_head(start, model)
+    if stage.fresh_head:
+        renew_head(model, numbered_seed(stage.seed, stage.fresh_head))
     if stage.head is not None:
         copy_head(stage.head.load(space, task), model)
     if stage.control is not None:

@@ -1,0 +1,129 @@
+"""Masks that other programs made, as ours: a tensor for each matrix, with exact counts."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tombola.errors import DataError
+from tombola.masks.base import Base, fingerprint
+from tombola.masks.groups import Group
+from tombola.masks.layout import HEAD, POOLER, Layout, parameters_of
+from tombola.masks.mask import Mask
+from tombola.masks.units import Units
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_MARKED = re.compile(r"^(?P<tensor>.+?)[._]mask(?:_scores|_real)?$")
+
+
+def mask_from_tensors(
+    model: "PreTrainedModel",
+    tensors: Mapping[str, Tensor],
+    *,
+    threshold: float | None = None,
+    keep_head: bool = True,
+    base: Base | None = None,
+) -> Mask:
+    """The mask of single weights that tensors of bits or scores describe.
+
+    Args:
+        model: The model that the mask belongs to, with its task head if that is masked too.
+        tensors: By the name of the weight, as `bert.encoder.layer.0.attention.self.query.weight_mask`.
+        threshold: Scores above it are kept. Without it the tensors must hold bits.
+        keep_head: Whether masks of the task head are part of the mask; else they are left out.
+        base: The identity of the model, where it is known.
+    """
+    found = _by_parameter(model, tensors)
+    if not keep_head:
+        found = {name: value for name, value in found.items() if not name.startswith(HEAD)}
+    units = _covered(model, found, base or fingerprint(model))
+    kept = {group.name: _bits(group, found, threshold) for group in units.groups}
+    if threshold is not None and all(_is_bits(value) for value in found.values()):
+        raise DataError("the tensors hold bits, not scores: leave out the threshold.")
+    return Mask.from_bools(units, kept)
+
+
+def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors by the parameter that each of them masks; in a whole checkpoint only its masks count."""
+    marked = {match["tensor"]: value for name, value in tensors.items() if (match := _MARKED.match(name))}
+    known = parameters_of(model)
+    found: dict[str, Tensor] = {}
+    unknown = []
+    for name, value in (marked or dict(tensors)).items():
+        parameter = _parameter(name, known)
+        if parameter is None:
+            unknown.append(name)
+        elif parameter in found:
+            raise DataError(f"two tensors mask {parameter}.")
+        else:
+            found[parameter] = value
+    if unknown:
+        heads = ", or leave the head out" if any(not re.search(r"\d", name) for name in unknown) else ""
+        raise DataError(
+            f"{len(unknown)} of the {len(unknown) + len(found)} masked tensors are not in this model, the first is "
+            f"{unknown[0]!r}: take the model that the mask was made for, with the head of its task{heads}."
+        )
+    return found
+
+
+def _parameter(name: str, known: Mapping[str, object]) -> str | None:
+    """What we call the parameter that another program calls so."""
+    name = name.removeprefix("module.")
+    name = name if name.endswith((".weight", ".bias")) else f"{name}.weight"
+    below = name.partition(".")[2]
+    return next((one for one in (name, below, f"{HEAD}{name}") if one in known), None)
+
+
+def _covered(model: "PreTrainedModel", found: Mapping[str, Tensor], base: Base) -> Units:
+    """The units that exactly the given tensors cover."""
+    whole = Layout.of(model)
+    present = [matrix for matrix in whole.matrices if matrix.tensor in found]
+    layers = sorted({matrix.layer for matrix in present if matrix.layer is not None})
+    units = Units.of(
+        model,
+        "weight",
+        base,
+        classifier=any(name.startswith(HEAD) for name in found),
+        biases=any(name.endswith(".bias") for name in found),
+        layers=layers if len(layers) < len(whole.layers()) else None,
+    )
+    if not any(matrix.kind == POOLER for matrix in present):
+        units = units.without(POOLER)
+    wanted = dict.fromkeys(part.tensor for group in units.groups for part in group.parts)
+    if missing := [name for name in wanted if name not in found]:
+        raise DataError(
+            f"{len(missing)} of the model's {len(wanted)} prunable tensors have no mask, as {missing[0]}."
+        )
+    if extra := [name for name in found if name not in wanted]:
+        raise DataError(f"{extra[0]} is masked, and it is none of the matrices that can be pruned.")
+    return units
+
+
+def _bits(group: Group, found: Mapping[str, Tensor], threshold: float | None) -> Tensor:
+    (part,) = group.parts
+    value = found[part.tensor]
+    try:
+        region = part.region(value, group.count)
+    except (RuntimeError, IndexError):
+        region = value
+    if tuple(region.shape) != group.shape:
+        raise DataError(f"the mask of {part.tensor} has shape {tuple(value.shape)}, not {group.shape}.")
+    if _is_bits(value):
+        return (region != 0).clone()
+    if torch.isnan(value).any():
+        raise DataError(f"the scores of {part.tensor} are NaN in places.")
+    if threshold is None:
+        low, high = value.min().item(), value.max().item()
+        raise DataError(
+            f"{part.tensor} has scores from {low:.3g} to {high:.3g}, not bits: give the threshold above which they are "
+            "kept (0.01 for SRNets' hard initialisation)."
+        )
+    return (region > threshold).clone()
+
+
+def _is_bits(value: Tensor) -> bool:
+    return value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())

@@ -1,0 +1,95 @@
+"""Files of tensors that other programs saved with `torch.save`, read without running anything in them."""
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tombola.errors import DataError
+
+LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""The first bytes of files that torch wrote before 1.6."""
+
+
+def read_tensors(source: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name, or of a folder of files, each with one tensor.
+
+    Only PyTorch's own readers of plain tensors are used (`weights_only=True`), and only on files that look like its
+    own. A file that holds anything else is refused.
+    """
+    if not source.is_dir():
+        found = _load(source)
+        return found if isinstance(found, dict) else {source.stem: found}
+    if (source / "mask.pt").is_file():
+        return read_tensors(source / "mask.pt")
+    files = sorted(path for path in source.iterdir() if path.suffix in (".pt", ".bin", ".pth"))
+    if not files:
+        raise DataError(f"{source}: has neither a mask.pt nor files of tensors (.pt, .pth, .bin).")
+    tensors: dict[str, Tensor] = {}
+    for file in files:
+        found = _load(file)
+        tensors |= found if isinstance(found, dict) else {file.stem: found}
+    return tensors
+
+
+def _load(path: Path) -> Tensor | dict[str, Tensor]:
+    _require_tensors(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise DataError(
+            f"{path}: holds more than tensors, and is not opened, since a pickle can run any code ({_reason(error)}). "
+            "Save the tensors alone: torch.save({name: mask for name, mask in ...}, 'mask.pt')"
+        ) from None
+    except (RuntimeError, OSError, EOFError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: is damaged ({_reason(error)}): get it again.") from None
+    if isinstance(content, Tensor):
+        return _plain(path, path.stem, content)
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: holds a {type(content).__name__}, where tensors by name are expected.")
+    return {str(name): _plain(path, str(name), value) for name, value in content.items()}
+
+
+def _require_tensors(path: Path) -> None:
+    try:
+        with open(path, "rb") as file:
+            first = file.read(32)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
+    if first.startswith(LEGACY):
+        return
+    if first.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if any(name.endswith("data.pkl") for name in archive.namelist()):
+                return
+        raise DataError(f"{path}: is a zip archive, but not one of tensors that torch.save wrote.")
+    raise DataError(f"{path}: is not a file of tensors that torch.save wrote; it is {_kind(first)}.")
+
+
+def _kind(first: bytes) -> str:
+    if not first:
+        return "empty"
+    if first[:1] == b"\x80" or first[:2] in (b"(d", b"(l", b"cp"):
+        return "a plain pickle, which can run any code and is not opened"
+    if first[8:9] == b"{":
+        return "a safetensors file"
+    if first.lstrip()[:1] in (b"{", b"["):
+        return "JSON"
+    return "something else"
+
+
+def _plain(path: Path, name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise DataError(f"{path}: {name!r} is a {type(value).__name__}, where a tensor is expected.")
+    if value.layout != torch.strided or value.is_quantized or value.is_complex():
+        raise DataError(f"{path}: {name!r} is not an ordinary tensor ({value.layout}, {value.dtype}).")
+    return value.detach()
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "GLOBAL" in line or "Unsupported" in line]
+    return (named or lines or [type(error).__name__])[0][:200].rstrip(".")

@@ -1,0 +1,76 @@
+"""Refuse draws that would leave nothing of a model, before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tombola.errors import RecipeError
+from tombola.foundations.caching import cached_in_run
+from tombola.pipeline.references import ModelSource
+from tombola.recipe.recipe import Recipe
+from tombola.search import SearchSettings
+from tombola.search.importance import Importance
+
+if TYPE_CHECKING:
+    from tombola.masks import Units
+
+NEVER_ALL = 0.75
+"""A global sparsity below which no number of units is rounded up to all of them."""
+
+
+def check_draw(recipe: Recipe, model: ModelSource) -> None:
+    """Refuse a draw of more units than may go, with both numbers, and layers that the model does not have."""
+    search, draw = recipe.search, recipe.draw
+    assert search is not None
+    structured = search.units != "weight" and (draw.scope == "local" or draw.sparsity >= NEVER_ALL)
+    if draw.counts is None and search.layers is None and not structured:
+        return
+    units = _units(model.folder, search.model_copy(update={"classifier": False, "biases": False}))
+    if draw.counts is not None:
+        for kind, count in draw.counts.items():
+            _check_count(kind, count, units, search)
+    elif structured and not isinstance(search, Importance):
+        _check_share(draw.sparsity, draw.scope == "local", units)
+
+
+def _check_count(kind: str, count: int, units: Units, search: SearchSettings) -> None:
+    groups = [group for group in units.groups if group.kind == kind]
+    total, layers = sum(group.count for group in groups), len(groups)
+    if kind == "head" and isinstance(search, Importance) and search.min_heads:
+        most = sum(max(group.count - search.min_heads, 0) for group in groups)
+        reason = f"each of its {layers} layers keeps search.min_heads: {search.min_heads}"
+    elif kind == "head":
+        most, reason = total - 1, "one must be left"
+    else:
+        most, reason = total, "it has no more"
+    if count > most:
+        raise RecipeError(
+            f"draw.{kind}s: {count} of the model's {total} {kind}s are to go, and {reason}: take at most {most}"
+        )
+
+
+def _check_share(sparsity: float, local: bool, units: Units) -> None:
+    from tombola.masks import removals
+
+    for group in units.groups if local else ():
+        if removals(sparsity, group.count) == group.count:
+            raise RecipeError(
+                f"draw.sparsity: {sparsity} of the {group.count} {group.kind}s of {group.name} is all of them, and so "
+                "in every such place: take less, or draw.scope: global"
+            )
+    if removals(sparsity, units.count) == units.count:
+        raise RecipeError(
+            f"draw.sparsity: {sparsity} of {units.count} units ({units.granularity}) is all of them"
+        )
+
+
+@cached_in_run
+def _units(folder: str, search: SearchSettings) -> Units:
+    """The units of a model by its sizes alone: its weights are not read."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(Path(folder), trust_remote_code=False, local_files_only=True)
+    with torch.device("meta"):
+        return search.units_of(AutoModel.from_config(config))
