@@ -11,7 +11,6 @@ import pytest
 
 import tombola
 from tests.pipeline.running import plans
-from tests.plugins.conftest import _forget_plugins  # noqa: F401
 from tests.world import World
 from tombola.errors import PluginError
 from tombola.foundations import plugins
