@@ -212,9 +212,8 @@ def test_code_that_is_in_no_file_is_refused(world: World, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "interactive_session", module)
     exec(SOURCE.format(name="Typed", method="typed", about="x"), module.__dict__)
     try:
-        (plan,) = plans(world, **{**SEARCH, "search": {"method": "typed"}})
         with pytest.raises(PluginError, match="whose code is in no file"):
-            plan.mask.identity()
+            plans(world, **{**SEARCH, "search": {"method": "typed"}})
     finally:
         plugins.Registry.forget("interactive_session")
 
