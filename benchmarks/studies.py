@@ -12,19 +12,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import yaml
 from rich.console import Console
 from rich.table import Table
-from tombola.pipeline.studying import Study, plan_study, study
 
-from tombola.foundations.caching import run_cache
-from tombola.pipeline.costs import steps
-from tombola.pipeline.engines import Local, Outcome, Watcher
+from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.pool import Pool
 from tombola.pipeline.engines.schedule import Schedule
-from tombola.pipeline.stages import Job, Kind, kinds, stage
-from tombola.store.store import Stage, Store
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.runner import run_plan
+from tombola.pipeline.stages.draw import Draw
+from tombola.pipeline.stages.evaluate import Evaluate
+from tombola.pipeline.stages.train import Train
+from tombola.pipeline.study import plan_study, read_study
+from tombola.pipeline.watching import Outcome, Watcher
+from tombola.store.stage import Stage
+from tombola.store.store import Store
 
 METHODS = {
     "imp": {"search": {"method": "iterative", "step": 0.1}},
@@ -33,12 +36,6 @@ METHODS = {
 }
 SPARSITIES = [round(0.1 * tenths, 1) for tenths in range(1, 10)]
 SECONDS, STAGES, WORKERS = 10.0, 6, 2
-
-if __name__ != "__main__" and "sleep" not in kinds:
-
-    @stage("sleep", version=1)
-    def sleep(job: Job) -> None:
-        time.sleep(job.settings["seconds"])
 
 
 def recipe(folder: Path, seeds: int) -> dict:
@@ -66,22 +63,27 @@ def recipe(folder: Path, seeds: int) -> dict:
     }
 
 
+def planned(raw: dict) -> Plan:
+    return plan_study(read_study(raw))
+
+
 def trained_share(raw: dict) -> tuple[int, int]:
-    with run_cache():
-        planned = plan_study(raw)
-        shared = sum(steps(stage) for stage in planned.stages)
-        alone = sum(steps(stage) for one in planned.plans for stage in one.stages())
+    plan = planned(raw)
+    shared = sum(stage.training_steps() for stage in plan.stages)
+    alone = sum(stage.training_steps() for cell in plan.cells for stage in cell.stages())
     return shared, alone
 
 
 def planning(raw: dict) -> tuple[int, float, float]:
     started, working = time.perf_counter(), time.process_time()
-    planned = plan_study(raw)
-    return len(planned.plans), time.perf_counter() - started, time.process_time() - working
+    plan = planned(raw)
+    return len(plan.cells), time.perf_counter() - started, time.process_time() - working
 
 
 def sleeping(seconds: float, count: int) -> list[Stage]:
-    return [Stage("sleep", 1, {"seconds": seconds, "number": number}) for number in range(count)]
+    from sleeping import Sleep  # only now: a kind of stage from outside makes planning look for plugins
+
+    return [Sleep(seconds=seconds, number=number) for number in range(count)]
 
 
 def overhead(run: Callable[[list[Stage]], Outcome]) -> float:
@@ -100,7 +102,7 @@ def processes(folder: Path) -> float:
 
         def run(stages: list[Stage]) -> Outcome:
             schedule = Schedule(stages, store, Watcher())
-            pool.run(schedule, retries=0)
+            pool.run(schedule, retries=0, keep_going=False)
             return schedule.outcome
 
         return overhead(run)
@@ -113,41 +115,24 @@ def cluster(folder: Path) -> float:
 
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
-        return overhead(lambda stages: Ray().run(stages, Store(folder / "ray"), Watcher()))
+        return overhead(lambda stages: Ray().run(stages, Store(folder / "ray"), Watcher(), keep_going=False))
     finally:
         ray.shutdown()
 
 
-def quick(job: Job) -> None:
-    """Stands in for any stage: writes at once what results are read from."""
-    drawn = {
-        "weight_sparsity": 0.5,
-        "parameters": 100,
-        "total_sparsity": 0.4,
-        "granularity": "weight",
-        "base": "",
-    }
-    accuracy = {
-        "value": float(np.random.default_rng(0).random()),
-        "stderr": 0.01,
-        "n": 100,
-        "method": "binomial",
-    }
-    job.write_json("draw.json", drawn)
-    job.write_json("scores.json", {"scores": {"accuracy": accuracy}})
-
-
 def finished(raw: dict, folder: Path) -> tuple[int, float, float]:
-    for name in ("train", "draw", "evaluate"):
-        kinds._entries[name] = Kind(name, kinds[name].version, quick)
+    """Go through a study of which every stage is there; their content is never looked at."""
+    for kind in (Train, Draw, Evaluate):
+        kind.run = lambda stage, space: None
 
-    def run() -> Study:
-        return study(raw, engine=Local(), store=folder / "store", output=folder / "out")
+    def run() -> int:
+        plan = planned(raw)
+        run_plan(plan, Store(folder / "store"), folder / "results.json", engine=Local())
+        return len(plan.stages)
 
     run()
     started, working = time.perf_counter(), time.process_time()
-    found = run()
-    return found.content["stages"]["all"], time.perf_counter() - started, time.process_time() - working
+    return run(), time.perf_counter() - started, time.process_time() - working
 
 
 def main() -> None:
@@ -157,7 +142,9 @@ def main() -> None:
         shared, alone = trained_share(recipe(folder, seeds=3))
         table.add_row("training steps ÷ a script per cell", f"{shared / alone:.0%}", "≤ 40 %")
         cells, seconds, working = planning(recipe(folder, seeds=371))
-        table.add_row(f"planning {cells:,} cells", f"{seconds:.1f} s ({working:.1f} s of CPU)", "≤ 5 s")
+        table.add_row(
+            f"planning {cells:,} cells", f"{seconds:.1f} s ({working:.1f} s of CPU)", "≤ 3 s of CPU"
+        )
         stages, seconds, working = finished(recipe(folder, seeds=13), folder)
         table.add_row(
             f"nothing to do for {stages:,} stages", f"{seconds:.1f} s ({working:.1f} s of CPU)", "≤ 2 s"
@@ -168,6 +155,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from studies import main  # so that workers find the sleeping stage in a module of that name
-
     main()

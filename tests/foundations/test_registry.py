@@ -1,5 +1,6 @@
 """Registries: the only list of their kind, filled by their own modules and by other people's."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -64,3 +65,12 @@ def test_it_knows_who_registered_what() -> None:
     Registry.forget(__name__)
     assert "mine" not in functions
     assert Registry.home_of(mine) is None
+
+
+def test_the_package_alone_extends_nothing() -> None:
+    """In a process of its own: what other tests register would count."""
+    code = "import tombola.pipeline.planner as _\nfrom tombola.foundations.registry import Registry\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print(Registry.is_extended())"], capture_output=True, text=True
+    )
+    assert done.stdout == "False\n", done.stderr

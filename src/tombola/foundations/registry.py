@@ -33,6 +33,8 @@ class Registry(Generic[T]):
     _all: ClassVar[weakref.WeakSet[Registry[Any]]] = weakref.WeakSet()
     _homes: ClassVar[dict[int, str]] = {}
     """The module that registered an entry, or the settings class of an entry, by the object's id."""
+    _outside: ClassVar[set[int]] = set()
+    """The ids of those that come from outside the package."""
 
     def __init__(self, kind: str, modules: Sequence[str] = ()) -> None:
         self.kind = kind
@@ -55,6 +57,8 @@ class Registry(Generic[T]):
             self._modules[name] = home
             for thing in _identities(entry):
                 Registry._homes[id(thing)] = home
+                if not is_builtin(home):
+                    Registry._outside.add(id(thing))
             return entry
 
         return register
@@ -100,7 +104,7 @@ class Registry(Generic[T]):
     @classmethod
     def is_extended(cls) -> bool:
         """Whether anything from outside the package is registered."""
-        return any(not is_builtin(home) for home in cls._homes.values())
+        return bool(cls._outside)
 
     @classmethod
     def forget(cls, module: str) -> None:
@@ -109,6 +113,7 @@ class Registry(Generic[T]):
             for name in [name for name, home in registry._modules.items() if home == module]:
                 for thing in _identities(registry._entries[name]):
                     cls._homes.pop(id(thing), None)
+                    cls._outside.discard(id(thing))
                 del registry._entries[name], registry._modules[name]
 
 
@@ -125,6 +130,9 @@ def _registering_module() -> str:
     frame = sys._getframe(1)
     while True:
         module = str(frame.f_globals.get("__name__", ""))
-        if not is_builtin(module) or frame.f_code.co_name == "<module>" or frame.f_back is None:
+        ours = is_builtin(module) and frame.f_code.co_name != "<module>"
+        if frame.f_back is None or not (
+            ours or module == "abc"
+        ):  # abc makes the classes that register themselves
             return module
         frame = frame.f_back

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from tombola.foundations.caching import cached_in_run
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import StageBuilder
@@ -21,7 +22,7 @@ from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import Cell
-from tombola.recipe.sections import RetrainSettings
+from tombola.recipe.sections import RetrainSettings, WantedPrecision
 from tombola.search import Found, searches
 from tombola.store.stage import Stage, topological_order
 from tombola.tasks.targets import all_targets
@@ -61,7 +62,7 @@ class CellPlan:
 def plan_cell(cell: Cell) -> CellPlan:
     """The stages of one cell: search, draw, retrain, evaluate, attack; a dense model where there is no search."""
     recipe = cell.recipe
-    precision = resolve_precision(recipe.precision)
+    precision = _precision(recipe.precision)
     builder = StageBuilder(recipe, precision)
     curve = recipe.attack is not None and recipe.attack.every_epoch
     found: Found | None = None
@@ -95,6 +96,11 @@ def plan_cell(cell: Cell) -> CellPlan:
         },
         measured=builder.measure(model, mask) if recipe.measure else None,
     )
+
+
+@cached_in_run
+def _precision(wanted: WantedPrecision) -> Precision:
+    return resolve_precision(wanted)
 
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:

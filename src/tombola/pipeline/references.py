@@ -122,7 +122,7 @@ class DataSource(Reference):
     @property
     def definition(self) -> Task:
         """The task that the data belongs to, with the recipe's settings."""
-        return Task.named(self.task).with_settings(dict(self.task_settings))
+        return _definition(self.task, self.task_settings)
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,11 @@ def _find_model(name: str, pooler: Pooler) -> ModelSource:
 def _model_type(folder: str) -> str:
     path = Path(folder) / "config.json"
     return str(json.loads(path.read_text(encoding="utf-8")).get("model_type")) if path.is_file() else ""
+
+
+@cached_in_run
+def _definition(task: str, settings: tuple[tuple[str, Any], ...]) -> Task:
+    return Task.named(task).with_settings(dict(settings))
 
 
 @cached_in_run

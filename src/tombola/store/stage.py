@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -90,19 +90,19 @@ class Stage(ABC, Generic[T]):
     @cached_property
     def inputs(self) -> dict[str, Stage[Any]]:
         """The stages whose results this one reads, by field."""
-        return {name: value for name, value in self._values() if isinstance(value, Stage)}
+        return self._parts[0]
 
     @cached_property
     def references(self) -> dict[str, Reference]:
         """What this stage reads from outside the store, by field."""
-        return {name: value for name, value in self._values() if isinstance(value, Reference)}
+        return self._parts[1]
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides what the stage produces."""
         identity = {
             "kind": self.kind,
             "version": self.version,
-            "settings": self._settings(),
+            "settings": self._parts[2],
             "inputs": {name: stage.key for name, stage in self.inputs.items()},
             "refs": {name: reference.fingerprint for name, reference in self.references.items()},
         }
@@ -123,22 +123,29 @@ class Stage(ABC, Generic[T]):
         """This stage and all that it needs, each once, in an order in which they can run."""
         return topological_order([self])
 
-    def _values(self) -> Iterator[tuple[str, Any]]:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, tuple):
-                yield from ((f"{field.name}.{index}", item) for index, item in enumerate(value))
-            else:
-                yield field.name, value
-
-    def _settings(self) -> dict[str, Any]:
-        found = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if _is_link(value) or (field.default is not MISSING and value == field.default):
-                continue
-            found[field.name] = _plain(value)
-        return found
+    @cached_property
+    def _parts(self) -> tuple[dict[str, Stage[Any]], dict[str, Reference], dict[str, Any]]:
+        """The inputs, the references and the settings, in one pass over the fields: plans have many stages."""
+        inputs: dict[str, Stage[Any]] = {}
+        references: dict[str, Reference] = {}
+        settings: dict[str, Any] = {}
+        for field in _fields_of(type(self)):
+            name, value = field.name, getattr(self, field.name)
+            items = (
+                {f"{name}.{n}": item for n, item in enumerate(value)}
+                if type(value) is tuple
+                else {name: value}
+            )
+            linked = False
+            for key, item in items.items():
+                role = _role_of(type(item))  # type: ignore[arg-type]  # types are hashable
+                if role == "input":
+                    inputs[key], linked = item, True
+                elif role == "reference":
+                    references[key], linked = item, True
+            if not linked and (field.default is MISSING or value != field.default):
+                settings[name] = _plain(value)
+        return inputs, references, settings
 
 
 @dataclass(frozen=True)
@@ -185,11 +192,17 @@ def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
     return list(seen.values())
 
 
-def _is_link(value: object) -> bool:
-    """Whether a field holds inputs or references and no setting."""
-    if isinstance(value, tuple) and value:
-        return any(isinstance(item, Stage | Reference) for item in value)
-    return isinstance(value, Stage | Reference)
+@lru_cache
+def _fields_of(kind: type[Stage[Any]]) -> tuple[Field[Any], ...]:
+    return fields(kind)
+
+
+@lru_cache
+def _role_of(kind: type) -> Literal["input", "reference", "setting"]:
+    """What a value of a type is to a stage."""
+    if issubclass(kind, Stage):
+        return "input"
+    return "reference" if issubclass(kind, Reference) else "setting"
 
 
 def _plain(value: Any) -> Any:
