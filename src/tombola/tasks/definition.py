@@ -65,6 +65,7 @@ class Layout(Definition):
     skip_labels: list[
         str
     ] = []  # rows with these labels are no examples: SNLI's `-` where annotators disagree
+    skip_empty: bool = False  # rows with an empty text or label are no examples
     drop_malformed: bool = False  # leave rows out that do not parse, count them, and warn
 
 
@@ -85,10 +86,15 @@ class Source(Layout):
 
 
 class Holdout(Definition):
-    """A split cut out of another one, for releases without it: a fixed share, chosen by a hash of the text."""
+    """A split cut out of another one, for releases without it: a fixed share, chosen by a hash of the text.
+
+    So equal texts are never on both sides. `stratified` takes the share of every class, the first in the order of
+    the hashes, and not of all examples together.
+    """
 
     of: str
     share: float = Field(gt=0, lt=1)
+    stratified: bool = False
 
 
 class Companions(Definition):

@@ -1,4 +1,4 @@
-"""Rows out of the file formats in which data sets are published: tsv, csv, json lines, json, label folders."""
+"""Rows out of the file formats in which data sets are published: tsv, csv, json lines, json, Parquet, label folders."""
 
 import csv
 import json
@@ -45,9 +45,11 @@ def open_table(path: Path, layout: Layout) -> Table:
     ending = ending_of(path)
     if path.is_dir():
         return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
+    if ending == ".parquet":
+        return _parquet_table(path)
     if ending not in (".tsv", ".txt", ".csv", ".json", ".jsonl"):
         raise DataError(
-            f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz)."
+            f"{path}: cannot read {ending!r} files; use .tsv, .csv, .jsonl or .json (also with .gz), or .parquet."
         )
     if ending == ".jsonl":
         return json_table(path, _json_lines(path, layout.encoding))
@@ -166,6 +168,23 @@ def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
                 yield number, [record.get(name) for name in columns]
 
     return Table(columns, rows(), lambda line: f"{path}:{place}{line}")
+
+
+def _parquet_table(path: Path) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f"{path}: Parquet files need pyarrow: pip install 'tombola[frames]'.") from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(
+            f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})."
+        ) from None
+    columns = table.column_names
+    rows = enumerate(zip(*(table[name].to_pylist() for name in columns), strict=True), start=1)
+    return Table(columns, ((number, list(row)) for number, row in rows), lambda row: f"{path}:row {row}")
 
 
 def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:

@@ -51,6 +51,8 @@ class Columns:
             value = read(values)
             if self.allow_empty and (value is None or value == ""):
                 return ""
+            if self.layout.skip_empty and (value is None or (isinstance(value, str) and not value.strip())):
+                raise SkippedRow
             if value is None:
                 raise BadRow(f"no text in column {column!r}")
             if not isinstance(value, str):
@@ -58,7 +60,7 @@ class Columns:
             if not value.strip() and not self.allow_empty:
                 raise BadRow(
                     f"empty text in column {column!r}: fill it in or remove the row, or leave such rows out with "
-                    "`drop_malformed: true` in the task file"
+                    "`source.skip_empty: true` in the task file"
                 )
             return value
 

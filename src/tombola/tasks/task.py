@@ -1,7 +1,6 @@
 """A task: columns, labels, metrics and where its data is. One YAML file each; a new task is a new file."""
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
+from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
 from tombola.tasks.metrics import metrics, metrics_for
 from tombola.tasks.places import find_examples, open_unlabelled
@@ -214,11 +214,9 @@ class Task(Definition):
             examples.columns,
             examples.dropped,
         )
-        parts = {name: part.share for name, part in self.holdout.items() if part.of == whole}
+        parts = {name: part for name, part in self.holdout.items() if part.of == whole}
         if parts:
-            loaded = loaded.select(
-                [i for i, text in enumerate(loaded.texts) if _part(text, parts, whole) == split]
-            )
+            loaded = loaded.select(members_of(split, loaded, parts))
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
 
 
@@ -263,13 +261,3 @@ def register_task(path: str | Path) -> Task:
         raise PluginError(f"task {task.name!r} exists already: choose another name")
     _registered(task.name)(path)
     return task
-
-
-def _part(text: tuple[str, ...], parts: dict[str, float], whole: str) -> str:
-    """Which part of a split an example belongs to, by a hash of its text so that duplicates stay together."""
-    point = int.from_bytes(blake2b("\n".join(text).encode(), digest_size=8).digest()) / 2**64
-    for name, share in parts.items():
-        if point < share:
-            return name
-        point -= share
-    return whole

@@ -33,6 +33,8 @@ class Classification(TaskKind):
                 raise SkippedRow
             if name in numbers:
                 return numbers[name]
+            if not name and layout.skip_empty:
+                raise SkippedRow
             if not name:
                 raise BadRow(f"no label; expected one of {expected}: fill it in or remove the row")
             if name == "-1":

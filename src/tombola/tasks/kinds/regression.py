@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.tasks.kinds import TaskKind, task_kinds
 from tombola.tasks.readers import BadRow
-from tombola.tasks.rows import Columns
+from tombola.tasks.rows import Columns, SkippedRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,8 +24,15 @@ class Regression(TaskKind):
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], float]:
         """The number in the column `label`."""
-        value = columns.value("label")
-        return lambda values, _: _number(value(values))
+        value, skipping = columns.value("label"), columns.layout.skip_empty
+
+        def read(values: list[Any], _: tuple[str, ...]) -> float:
+            raw = value(values)
+            if skipping and (raw is None or not str(raw).strip()):
+                raise SkippedRow
+            return _number(raw)
+
+        return read
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> float:
         """Zero."""

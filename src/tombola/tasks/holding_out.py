@@ -1,0 +1,60 @@
+"""Splits that are cut out of another one, by a hash of the text."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from tombola.tasks.definition import Holdout
+from tombola.tasks.split import Split
+
+
+def members_of(name: str, whole: Split, parts: Mapping[str, Holdout]) -> list[int]:
+    """The examples of a split that belong to one of its parts, or to none of them under the split's own name.
+
+    Where a part is stratified, the texts of every class are ordered by their hash and the first ones go to the parts,
+    so many as each part's share. A text that occurs under several labels counts as one of the first of them.
+
+    Args:
+        name: The part, or the name of the split that the parts are cut out of.
+        whole: All examples.
+        parts: What is cut out.
+    """
+    points = [_point(text) for text in whole.texts]
+    if any(part.stratified for part in parts.values()) and whole.task.single_label:
+        points = _ranked(points, whole.labels)
+    shares = {part: holdout.share for part, holdout in parts.items()}
+    return [
+        place
+        for place, point in enumerate(points)
+        if _part(point, shares) == (name if name in parts else None)
+    ]
+
+
+def _point(text: tuple[str, ...]) -> float:
+    """A number from 0 to 1 that depends on the text alone."""
+    digest = blake2b("\n".join(text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64
+
+
+def _ranked(points: list[float], labels: list[int]) -> list[float]:
+    """Every point by its rank among those of its class, as a share of them; equal points stay equal."""
+    home: dict[float, int] = {}
+    for point, label in zip(points, labels, strict=True):
+        home.setdefault(point, label)
+    classes: defaultdict[int, set[float]] = defaultdict(set)
+    for point, label in home.items():
+        classes[label].add(point)
+    ranks = {
+        point: (rank + 0.5) / len(members)
+        for members in classes.values()
+        for rank, point in enumerate(sorted(members))
+    }
+    return [ranks[point] for point in points]
+
+
+def _part(point: float, shares: Mapping[str, float]) -> str | None:
+    for name, share in shares.items():
+        if point < share:
+            return name
+        point -= share
+    return None

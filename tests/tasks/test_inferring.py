@@ -1,0 +1,163 @@
+"""Tasks from nothing but a data file."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tombola.errors import DataError
+from tombola.tasks import Task
+from tombola.tasks.inferring import infer_task, task_file_of
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def sentence(number: int) -> str:
+    return f"{WORDS[number % 10]} is a “quoted”, word; and {number} é 漢 a number"
+
+
+def csv_of(path: Path, rows: list[tuple[str, ...]], header: str) -> Path:
+    lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    rows = [(str(n), sentence(n), "good" if n % 4 else "bad") for n in range(400)]
+    rows += [("400", "", "good"), ("401", sentence(401), " ")]
+    return csv_of(tmp_path / "reviews.csv", rows, "id,review,sentiment")
+
+
+def test_columns_labels_and_missing_cells(reviews: Path) -> None:
+    found = infer_task(reviews)
+    assert found.task.text == ["text"]
+    assert found.task.labels == ["bad", "good"]
+    assert found.task.source.map == {"text": ["review"], "label": ["sentiment"]}
+    assert found.notes == (
+        "text: review",
+        "label: sentiment",
+        "2 labels: bad, good; the commonest, good, in 75%",
+        "400 examples; 2 rows without text or label are left out",
+        "split: 70% train, 10% validation, 20% test",
+    )
+    train = found.task.load("train")
+    assert sum(len(found.task.load(name)) for name in ("train", "validation", "test")) == 400
+    assert all("漢" in text for (text,) in train.texts)
+
+
+def test_splits_are_stratified_and_keep_equal_texts_together(tmp_path: Path) -> None:
+    rows = [(sentence(n % 150), "rare" if n % 150 < 30 else "usual") for n in range(450)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    splits = {name: task.load(name) for name in ("train", "validation", "test")}
+    texts = {name: set(split.texts) for name, split in splits.items()}
+    assert not texts["train"] & texts["test"]
+    assert not texts["train"] & texts["validation"]
+    assert not texts["validation"] & texts["test"]
+    for name, share in (("train", 0.7), ("validation", 0.1), ("test", 0.2)):
+        counts = Counter(splits[name].labels)
+        assert counts[0] == pytest.approx(share * 90, abs=3)  # three copies of 30 texts
+        assert counts[1] == pytest.approx(share * 360, abs=3)
+
+
+def test_the_task_file_is_used_when_it_is_there(reviews: Path) -> None:
+    path = infer_task(reviews).path
+    assert path == task_file_of(reviews) == reviews.with_name("reviews.task.yaml")
+    path.write_text(path.read_text().replace("- macro_f1\n", ""))
+    again = infer_task(reviews)
+    assert not again.new
+    assert again.task.metrics == ["accuracy"]
+    assert infer_task(reviews, label="sentiment").new
+    assert Task.from_file(path).metrics == ["accuracy", "macro_f1"]
+
+
+def test_pairs_and_numbers(tmp_path: Path) -> None:
+    rows = [
+        {"premise": sentence(n), "hypothesis": sentence(n + 1), "score": n / 7, "split": "x"}
+        for n in range(60)
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = infer_task(path).task
+    assert (task.kind, task.text, task.metrics) == (
+        "regression",
+        ["first", "second"],
+        ["pearson", "spearman"],
+    )
+    assert len(task.load("test").texts[0]) == 2
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    rows = {"text": [sentence(n) for n in range(50)] + [None], "label": [n % 3 for n in range(51)]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "d.parquet")
+    task = infer_task(tmp_path / "d.parquet").task
+    assert task.labels == ["0", "1", "2"]
+    assert sum(len(task.load(name)) for name in task.split_names()) == 50
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match=r"bad.parquet: not a Parquet file that can be read"):
+        infer_task(tmp_path / "bad.parquet")
+
+
+def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
+    rows = [(sentence(n), ["Yes", "yes", "no"][n % 3]) for n in range(60)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert [label.casefold() for label in task.labels] == ["no", "yes"]
+    assert set(task.load("train").labels) == {0, 1}
+
+
+def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
+    rows = [(sentence(n), ["1", "2", "5"][n % 3]) for n in range(60)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,stars")).task
+    assert task.labels == ["1", "2", "5"]
+    train = task.load("train")
+    assert all(
+        int(text.split(" and ")[1].split()[0]) % 3 == label
+        for (text,), label in zip(train.texts, train.labels)
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        (
+            "a,b,c",
+            {},
+            r"which column is the text\? There are a, b, c; b look like text|which column is the label",
+        ),
+        (
+            "a,text,c",
+            {},
+            r"which column is the label\? There are a, text, c; none repeats few values. Say it with --l",
+        ),
+        (
+            "a,text,label",
+            {"text": ("body",)},
+            r"--text body: there is no such column; there are a, text, label",
+        ),
+        ("a,text,label", {"label": "klass"}, r"--label klass: there is no such column"),
+    ],
+)
+def test_what_cannot_be_told_is_asked(tmp_path: Path, header: str, options: dict, message: str) -> None:
+    rows = [(f"id{n}", sentence(n), f"v{n}") for n in range(40)]
+    with pytest.raises(DataError, match=message):
+        infer_task(csv_of(tmp_path / "d.csv", rows, header), **options)
+
+
+def test_a_label_of_one_value_or_too_many_is_refused(tmp_path: Path) -> None:
+    path = csv_of(tmp_path / "d.csv", [(sentence(n), "same") for n in range(40)], "text,label")
+    with pytest.raises(DataError, match=r"the label column label has one value only \(same\)"):
+        infer_task(path)
+    path = csv_of(tmp_path / "e.csv", [(sentence(n), f"v{n}") for n in range(400)], "text,label")
+    with pytest.raises(DataError, match="has 400 different values, more than 200"):
+        infer_task(path)
+    with pytest.raises(DataError, match=r"cannot make a task from '.xlsx' files; use .csv, .tsv"):
+        infer_task_of(tmp_path)
+
+
+def infer_task_of(folder: Path) -> None:
+    (folder / "d.xlsx").write_bytes(b"")
+    infer_task(folder / "d.xlsx")
