@@ -71,6 +71,7 @@ class StageBuilder:
     ) -> Train:
         """A training on the recipe's task."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
+        distill_from, settings = self._distill_from(settings), _without_teacher(settings)
         if stop_at is not None and stop_at > (whole := whole_schedule(settings, self.data)) > 0:
             raise RecipeError(
                 f"step {stop_at:g} of a training is asked for (search.rewind_step or search.start_step), and it ends "
@@ -87,6 +88,7 @@ class StageBuilder:
             head=head,
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
+            distill_from=distill_from,
             fresh_head=fresh_head,
             stop_at=stop_at,
             control=control,
@@ -110,18 +112,31 @@ class StageBuilder:
         """The predictions of a plainly fine-tuned model, where the loss reads them."""
         if not settings.loss.needs_teacher:
             return None
-        plain = self.recipe.train.model_copy(
-            update={"loss": CrossEntropyLoss(), "adversary": None, "r_drop": None, "select": None}
-        )
+        plain = self._plain()
         return Teacher(
             model=self.train(settings=plain), data=data, max_length=plain.max_length, precision=self.precision
         )
+
+    def _plain(self) -> TrainSettings:
+        """The recipe's fine-tuning without anything but its loss on the labels."""
+        extras = ("adversary", "r_drop", "distill", "select")
+        return self.recipe.train.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
+
+    def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
+        """The model to distil from: the one that is named, or the recipe's own plain fine-tuning."""
+        if settings.distill is None:
+            return None
+        if settings.distill.teacher is not None:
+            return ModelSource.find(settings.distill.teacher)
+        return self.train(settings=self._plain())
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
+        distill_from = self._distill_from(settings.train)
+        settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
         return Search(
             model=self.model,
             data=data,
@@ -131,6 +146,7 @@ class StageBuilder:
             start=start,
             bias=self._bias(settings.train, data),
             teacher=self._teacher(settings.train, data),
+            distill_from=distill_from,
             sparsity=sparsity,
             scope=self.recipe.draw.scope if sparsity is not None else None,
         )
@@ -254,6 +270,13 @@ def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
     if settings.steps is not None:
         return settings.model_copy(update={"steps": max(1, round(settings.steps * length))})
     return settings.model_copy(update={"epochs": settings.epochs * length})
+
+
+def _without_teacher(settings: TrainSettings) -> TrainSettings:
+    """The settings without the teacher's name: the stage that it is for has the model itself, wherever it lies."""
+    if settings.distill is None or settings.distill.teacher is None:
+        return settings
+    return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
 
 
 def _own_task(settings: Any) -> Any:

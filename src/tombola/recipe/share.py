@@ -89,6 +89,10 @@ class ShareRecipe(Settings):
             raise ValueError(
                 f"train.loss: {self.train.loss.kind} belongs to one task, so it cannot be shared"
             )
+        if self.train.distill is not None:
+            raise ValueError(
+                "train.distill: a teacher knows one task, so it cannot be shared; set it in `single`"
+            )
         if self.train.select is not None:
             raise ValueError("train.select: is for one task; the masks say what each batch may change")
         return self

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from tombola.foundations.settings import Settings
 from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.distillation import Distill
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
@@ -45,6 +46,7 @@ class TrainSettings(Settings):
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )
+    distill: Distill | None = Field(None, description="learn from a teacher's outputs besides the labels")
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
     group_by_length: bool = Field(

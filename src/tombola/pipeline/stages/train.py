@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
@@ -64,6 +65,8 @@ class Train(ModelStage[Trained]):
     """The model whose head it starts from, where that is another."""
     bias: Bias | None = None
     teacher: Teacher | None = None
+    distill_from: ModelStage | ModelSource | None = None
+    """The model that `train.distill` learns from."""
     fresh_head: int = 0
     """Draw the head anew, whatever `start` brings: another one for every number. 0 keeps it."""
     stop_at: float | None = None
@@ -107,6 +110,7 @@ class Train(ModelStage[Trained]):
             precision=self.precision,
             folder=space.scratch,
             mask=mask,
+            teacher=distilling_teacher(self, space),
             stop_at=self.stop_at,
             progress=space.progress,
             evaluations=[_keep_epochs(space)] if self.keep_epochs else [],
@@ -183,6 +187,32 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     if stage.teacher is not None:
         data = data.with_extra("teacher", space.read(stage.teacher).numpy())
     return data
+
+
+def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:
+    """The model that the stage's `distill` learns from, if it does; one that cannot read its inputs is refused."""
+    from tombola.models.loading import load_tokenizer
+    from tombola.tasks import fitting_length
+
+    source, task = stage.distill_from, stage.data.definition
+    if source is None:
+        return None
+    if isinstance(source, ModelSource):
+        teacher, tokenizer, name = source.load_finetuned(task), source.tokenizer(), source.name
+    else:
+        teacher, tokenizer = source.load(space, task), load_tokenizer(space.open(source))
+        name = source.name
+    if tokenizer.get_vocab() != stage.model.tokenizer().get_vocab():
+        raise RecipeError(
+            f"distill.teacher: {name} has another vocabulary than {stage.model.name}; a teacher reads the same tokens "
+            "as the model: name one with the same tokenizer"
+        )
+    longest = fitting_length(stage.train.max_length, teacher.config)
+    if longest < fitting_length(stage.train.max_length, stage.model.config()):
+        raise RecipeError(
+            f"distill.teacher: {name} reads {longest} tokens at most: set max_length to {longest} or less"
+        )
+    return teacher
 
 
 def _keep_epochs(space: Workspace) -> Evaluation:

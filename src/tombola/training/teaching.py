@@ -1,0 +1,86 @@
+"""From what a recipe says about distillation to the objective of a run with its teacher."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
+from tombola.objectives import Objective
+from tombola.objectives.building import objective_of
+from tombola.objectives.distillation import HiddenStates, WithTeacher, mapped_layers
+from tombola.training.settings import TrainSettings
+
+PROJECTION = "distillation_projection"
+"""The name of the projection among the model's parts while it is trained."""
+
+
+@contextmanager
+def taught(
+    model: PreTrainedModel,
+    settings: TrainSettings,
+    teacher: PreTrainedModel | None,
+    *,
+    seed: int,
+    precision: Precision,
+    projects: bool = True,
+) -> Iterator[tuple[Objective, Callable[[Objective], Objective]]]:
+    """The objective of the settings, and what puts the teacher around it: the outermost of all.
+
+    Where hidden states of another width are learned, the model has a projection inside, so that it is optimised,
+    clipped and saved in checkpoints like the rest; it is gone afterwards.
+
+    Args:
+        model: What is trained.
+        settings: How.
+        teacher: The model to learn from, where `settings.distill` is set.
+        seed: What the projection's first weights depend on.
+        precision: The arithmetic of the teacher's passes.
+        projects: Whether the model's weights are trained, and a projection with them.
+    """
+    distill = settings.distill
+    plain = partial(objective_of, settings.loss, settings.adversary, settings.r_drop, distill)
+    if distill is None:
+        yield plain(), lambda objective: objective
+        return
+    if teacher is None:
+        raise TombolaError("distill: there is no teacher to learn from: give the model as `teacher`")
+    if not distill.hidden:
+        yield plain(), lambda objective: WithTeacher(objective, teacher, precision=precision)
+        return
+    own, theirs = mapped_layers(distill.layers, _layers(model), _layers(teacher))
+    projection = _projection(model, teacher, seed)
+    if projection is not None and not projects:
+        raise TombolaError(
+            f"distill.hidden: the teacher is {teacher.config.hidden_size} wide and the model "
+            f"{model.config.hidden_size}, and a search trains no projection: set search.train.distill.hidden to 0"
+        )
+    hidden = partial(HiddenStates, weight=distill.hidden, student_layers=own, projection=projection)
+    if projection is not None:
+        model.add_module(PROJECTION, projection)
+    try:
+        yield (
+            plain(around_pass=hidden),
+            lambda objective: WithTeacher(objective, teacher, theirs, precision),
+        )
+    finally:
+        if projection is not None:
+            delattr(model, PROJECTION)
+
+
+def _layers(model: PreTrainedModel) -> int:
+    return int(model.config.num_hidden_layers)
+
+
+def _projection(model: PreTrainedModel, teacher: PreTrainedModel, seed: int) -> nn.Linear | None:
+    """One linear map for all layers, as in TinyBERT, where the widths differ."""
+    own, theirs = int(model.config.hidden_size), int(teacher.config.hidden_size)
+    if own == theirs:
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Linear(own, theirs).to(model.device)
