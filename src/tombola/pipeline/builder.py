@@ -27,6 +27,7 @@ from tombola.pipeline.stages.train import Train, whole_schedule
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
+from tombola.tasks import kind_of
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
 
@@ -71,6 +72,7 @@ class StageBuilder:
     ) -> Train:
         """A training on the recipe's task."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
+        check_texts(settings, self.data)
         distill_from, settings = self._distill_from(settings), _without_teacher(settings)
         if stop_at is not None and stop_at > (whole := whole_schedule(settings, self.data)) > 0:
             raise RecipeError(
@@ -119,7 +121,7 @@ class StageBuilder:
 
     def _plain(self) -> TrainSettings:
         """The recipe's fine-tuning without anything but its loss on the labels."""
-        extras = ("adversary", "r_drop", "distill", "select")
+        extras = ("adversary", "r_drop", "augment", "distill", "select")
         return self.recipe.train.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
 
     def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
@@ -135,6 +137,7 @@ class StageBuilder:
     ) -> Search:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
+        check_texts(settings.train, data)
         distill_from = self._distill_from(settings.train)
         settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
         return Search(
@@ -260,6 +263,16 @@ class StageBuilder:
             measure=settings,
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
             max_length=self.recipe.train.max_length,
+        )
+
+
+def check_texts(settings: TrainSettings, data: DataSource) -> None:
+    """Refuse to change texts that labels point into."""
+    task = data.definition
+    if settings.augment is not None and not kind_of(task).reads_whole_texts:
+        raise RecipeError(
+            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
+            "must stay as they are: leave `augment` out"
         )
 
 

@@ -22,7 +22,7 @@ from tombola.training.settings import TrainSettings
 
 TRIAL_STEPS = 8
 """Steps of the short training that measures the time of a step."""
-TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop")
+TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop", "augment")
 """The settings of a training that a short trial takes over."""
 PACE = (*TRIED, "distill")
 """The settings of a training that decide how long a step takes."""

@@ -93,6 +93,8 @@ class ShareRecipe(Settings):
             raise ValueError(
                 "train.distill: a teacher knows one task, so it cannot be shared; set it in `single`"
             )
+        if self.train.augment is not None:
+            raise ValueError("train.augment: is for the training of one task; set it in `single`")
         if self.train.select is not None:
             raise ValueError("train.select: is for one task; the masks say what each batch may change")
         return self

@@ -4,6 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.augmentations import AugmentSettings
 from tombola.foundations.settings import Settings
 from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.objectives.distillation import Distill
@@ -45,6 +46,9 @@ class TrainSettings(Settings):
     adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
+    )
+    augment: AugmentSettings | None = Field(
+        None, description="change the training texts anew in every epoch, as their labels allow"
     )
     distill: Distill | None = Field(None, description="learn from a teacher's outputs besides the labels")
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")

@@ -43,7 +43,10 @@ def taught(
         projects: Whether the model's weights are trained, and a projection with them.
     """
     distill = settings.distill
-    plain = partial(objective_of, settings.loss, settings.adversary, settings.r_drop, distill)
+    consistency = settings.augment.consistency if settings.augment is not None else 0.0
+    plain = partial(
+        objective_of, settings.loss, settings.adversary, settings.r_drop, distill, consistency=consistency
+    )
     if distill is None:
         yield plain(), lambda objective: objective
         return

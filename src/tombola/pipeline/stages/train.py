@@ -174,7 +174,10 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
     """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    from tombola.augmentations import Augmenter, Resources
+    from tombola.augmentations.live import LiveTexts
     from tombola.tasks import Tagged, encode, fitting_length
+    from tombola.words.lexicon import bundled
 
     length = fitting_length(stage.train.max_length, model.config)
     data = encode(stage.data.load(), stage.model.tokenizer(), length)
@@ -182,6 +185,9 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
         logger.warning(
             "%d words of the training data lie behind token %d and are not learned", data.cut, length
         )
+    if stage.train.augment is not None:
+        augmenter = Augmenter(stage.train.augment, Resources(bundled()), stage.seed)
+        data = LiveTexts.of(data, stage.data.load(), stage.model.tokenizer(), length, augmenter)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
     if stage.teacher is not None:
