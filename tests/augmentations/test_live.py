@@ -158,14 +158,14 @@ def test_texts_that_labels_point_into_are_left_alone(tmp_path: Path) -> None:
     task = {
         "name": "words",
         "version": 1,
-        "kind": "masked_lm",
+        "kind": "masked-lm",
         "text": "text",
         "metrics": ["masked_accuracy"],
         "source": {"files": {"train": "train.txt"}},
     }
     (tmp_path / "words.yaml").write_text(yaml.safe_dump(task))
     split = Task.named(str(tmp_path / "words.yaml")).load("train")
-    with pytest.raises(DataError, match="masked_lm task cannot be changed"):
+    with pytest.raises(DataError, match="masked-lm task cannot be changed"):
         LiveTexts.of(encode(pairs(tmp_path), LETTERS, 32), split, LETTERS, 32)
 
 

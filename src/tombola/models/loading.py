@@ -21,18 +21,24 @@ logger = logging.getLogger(__name__)
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The folder's own tokenizer. One without a vocabulary would read every word as unknown: it is refused."""
+    """The folder's own tokenizer, behind the defense that lies beside it, if one does (`defense.json`).
+
+    One without a vocabulary would read every word as unknown: it is refused.
+    """
     from transformers import AutoTokenizer
+
+    from tombola.defenses.tokenizing import as_stored
 
     if not any(path for pattern in VOCABULARIES for path in folder.glob(pattern)):
         raise ModelError(
             f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)"
         )
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (ValueError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
+    return as_stored(tokenizer, folder)
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":

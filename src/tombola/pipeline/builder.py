@@ -15,6 +15,7 @@ from tombola.pipeline.references import DataSource, FileSource, ModelSource, fin
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
@@ -45,6 +46,7 @@ class StageBuilder:
         self.precision = precision
         self.model = ModelSource.find(recipe.model, recipe.pooler)
         self.data = self._training_data(recipe.data.mix)
+        self.defend = self._defend()
 
     def split(
         self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
@@ -57,6 +59,18 @@ class StageBuilder:
         bias = self.recipe.bias
         only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
         return self.split("train", self.recipe.data.train, mix, predicted_in=only)
+
+    def _defend(self) -> Defend | None:
+        """The defense of the recipe, fitted to its training texts."""
+        if not self.recipe.defend:
+            return None
+        task = self.data.definition
+        if not kind_of(task).reads_whole_texts:
+            raise RecipeError(
+                f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
+                "must stay as they are: leave `defend` out"
+            )
+        return Defend(data=self.data, defend=self.recipe.defend)
 
     def train(
         self,
@@ -91,6 +105,7 @@ class StageBuilder:
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
             distill_from=distill_from,
+            defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
             control=control,
@@ -150,6 +165,7 @@ class StageBuilder:
             bias=self._bias(settings.train, data),
             teacher=self._teacher(settings.train, data),
             distill_from=distill_from,
+            defend=self.defend,
             sparsity=sparsity,
             scope=self.recipe.draw.scope if sparsity is not None else None,
         )
@@ -162,6 +178,7 @@ class StageBuilder:
             search=_own_task(scorer),
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
+            defend=self.defend if scorer.reads_data else None,
             of=of,
         )
 
@@ -185,6 +202,7 @@ class StageBuilder:
             scope=self.recipe.draw.scope,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
+            defend=self.defend if scorer.reads_data else None,
             of=of,
             within=within,
             scores=scores,

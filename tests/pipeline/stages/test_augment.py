@@ -37,7 +37,7 @@ def test_words_with_labels_of_their_own_are_refused(world: World, tmp_path: Path
     task = {
         "name": "tags",
         "version": 1,
-        "kind": "token_classification",
+        "kind": "token-classification",
         "text": "words",
         "labels": ["O", "B-X", "I-X"],
         "metrics": ["entity_f1"],

@@ -9,6 +9,7 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.search.learned import Learned
 from tombola.store.stage import Workspace
@@ -37,6 +38,8 @@ class Search(ScoreStage):
     teacher: Teacher | None = None
     distill_from: ModelStage | ModelSource | None = None
     """The model that `search.train.distill` learns from."""
+    defend: Defend | None = None
+    """What corrects the texts first."""
     sparsity: float | None = None
     """What the budget is held to, where it knows the sparsity."""
     scope: Scope | None = None

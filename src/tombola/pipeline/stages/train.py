@@ -16,6 +16,7 @@ from tombola.models.controls import Control
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
@@ -67,6 +68,8 @@ class Train(ModelStage[Trained]):
     teacher: Teacher | None = None
     distill_from: ModelStage | ModelSource | None = None
     """The model that `train.distill` learns from."""
+    defend: Defend | None = None
+    """What corrects the texts first."""
     fresh_head: int = 0
     """Draw the head anew, whatever `start` brings: another one for every number. 0 keeps it."""
     stop_at: float | None = None
@@ -98,7 +101,7 @@ class Train(ModelStage[Trained]):
         from tombola.tasks import collate_of
         from tombola.training.run import train
 
-        task, tokenizer = self.data.definition, self.model.tokenizer()
+        task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
         model = prepare(self, space)
         mask = self.mask.load(space) if self.mask else None
         log = train(
@@ -180,14 +183,15 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     from tombola.words.lexicon import bundled
 
     length = fitting_length(stage.train.max_length, model.config)
-    data = encode(stage.data.load(), stage.model.tokenizer(), length)
+    tokenizer = tokenizer_of(stage.model, stage.defend, space)
+    data = encode(stage.data.load(), tokenizer, length)
     if isinstance(data, Tagged) and data.cut:
         logger.warning(
             "%d words of the training data lie behind token %d and are not learned", data.cut, length
         )
     if stage.train.augment is not None:
         augmenter = Augmenter(stage.train.augment, Resources(bundled()), stage.seed)
-        data = LiveTexts.of(data, stage.data.load(), stage.model.tokenizer(), length, augmenter)
+        data = LiveTexts.of(data, stage.data.load(), tokenizer, length, augmenter)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
     if stage.teacher is not None:
