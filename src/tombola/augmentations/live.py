@@ -1,6 +1,6 @@
 """Training data whose texts change from epoch to epoch: tokenised anew, batch by batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,9 +20,10 @@ Texts = tuple[str, ...]
 
 @dataclass
 class _Now:
-    """What changes: the epoch."""
+    """What changes: the epoch, and further texts of examples in it."""
 
     epoch: int = 0
+    added: dict[int, Texts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +35,11 @@ class LiveTexts(Encoded):
     Lengths are those of the unchanged texts.
 
     With `consistency`, a batch holds every example as it is, and each changed copy right after it; the column
-    `copy_of` says how many rows above the original stands, 0 where there is none.
+    `copy_of` says how many rows above the original stands, 0 where there is none. Texts that were added for the epoch
+    stand behind their example too, with its label.
     """
 
-    texts: Sequence[Texts] = ()
-    ids: Sequence[str] = ()
+    split: "Split | None" = None
     tokenizer: "PreTrainedTokenizerBase | None" = None
     max_length: int = 0
     augmenter: Augmenter | None = None
@@ -63,8 +64,7 @@ class LiveTexts(Encoded):
         kept = {one.name: getattr(data, one.name) for one in fields(Encoded)}
         return cls(
             **kept,
-            texts=split.texts,
-            ids=split.ids,
+            split=split,
             tokenizer=tokenizer,
             max_length=max_length,
             augmenter=augmenter,
@@ -74,23 +74,30 @@ class LiveTexts(Encoded):
         """Choose the epoch whose changes are made."""
         self.now.epoch = epoch
 
+    def add(self, texts: Mapping[int, Texts]) -> None:
+        """Choose the further texts of this epoch, by the number of the example that they are of."""
+        self.now.added = dict(texts)
+
     def __getitem__(self, index: int) -> dict[str, Any]:
         """An example as it is in the epoch: changed, if it is among those that are."""
-        return self.__getitems__([index])[-1]
+        inputs = dict(self._changed([index])).get(0, {})
+        return {**super().__getitem__(index), **inputs}
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         """The rows of a batch: what a PyTorch loader asks for in place of single examples."""
-        changed = dict(self._changed(indices))
+        changed, added = dict(self._changed(indices)), dict(self._added(indices))
+        plain = {COPY: 0} if self.paired else {}
         rows: list[dict[str, Any]] = []
         for place, index in enumerate(indices):
             example = super().__getitem__(index)
-            inputs = changed.get(place)
-            if not self.paired:
-                rows.append(example if inputs is None else {**example, **inputs})
-                continue
-            rows.append({**example, COPY: 0})
-            if inputs is not None:
-                rows.append({**example, **inputs, COPY: 1})
+            inputs = changed.get(place, {})
+            if self.paired:
+                rows.append({**example, **plain})
+                rows += [{**example, **inputs, COPY: 1}] if inputs else []
+            else:
+                rows.append({**example, **inputs})
+            if place in added:
+                rows.append({**example, **added[place], **plain})
         return rows
 
     @property
@@ -100,22 +107,26 @@ class LiveTexts(Encoded):
 
     def _changed(self, indices: Sequence[int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
         """The model's inputs of the examples that are changed, by their place in the batch."""
-        if self.augmenter is None:
-            return
-        found = {
-            place: texts
+        if self.augmenter is None or self.split is None:
+            return iter(())
+        texts, ids, epoch = self.split.texts, self.split.ids, self.now.epoch
+        seen = {
+            place: self.augmenter.texts(texts[index], ids[index], epoch)
             for place, index in enumerate(indices)
-            if (texts := self.augmenter.texts(self.texts[index], self.ids[index], self.now.epoch))
-            != self.texts[index]
         }
-        for place, inputs in zip(found, self._inputs(list(found.values())), strict=True):
-            if inputs["input_ids"]:  # else nothing is left of the text, and it stays as it was
-                yield place, inputs
+        return self._inputs({place: new for place, new in seen.items() if new != texts[indices[place]]})
 
-    def _inputs(self, texts: Sequence[Texts]) -> Iterator[dict[str, list[int]]]:
+    def _added(self, indices: Sequence[int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
+        """The model's inputs of the texts that were added to examples, by their place in the batch."""
+        added = self.now.added
+        return self._inputs({place: added[index] for place, index in enumerate(indices) if index in added})
+
+    def _inputs(self, texts: Mapping[int, Texts]) -> Iterator[tuple[int, dict[str, list[int]]]]:
+        """Tokenise texts; one of which nothing is left is left out."""
         if not texts:
             return
         assert self.tokenizer is not None
-        found = tokenize_texts(texts, self.tokenizer, self.max_length)
-        for row in range(len(texts)):
-            yield {name: found[name][row] for name in self.inputs}
+        found = tokenize_texts(list(texts.values()), self.tokenizer, self.max_length)
+        for row, place in enumerate(texts):
+            if found["input_ids"][row]:
+                yield place, {name: found[name][row] for name in self.inputs}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
@@ -87,6 +88,7 @@ class StageBuilder:
         """A training on the recipe's task."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
         check_texts(settings, self.data)
+        check_attacked(settings, self.data)
         distill_from, settings = self._distill_from(settings), _without_teacher(settings)
         if stop_at is not None and stop_at > (whole := whole_schedule(settings, self.data)) > 0:
             raise RecipeError(
@@ -291,6 +293,16 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
         raise RecipeError(
             f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
             "must stay as they are: leave `augment` out"
+        )
+
+
+def check_attacked(settings: TrainSettings, data: DataSource) -> None:
+    """Refuse to attack a model that gives no single label."""
+    task = data.definition
+    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
+        raise RecipeError(
+            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
+            "freelb or pgd"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.pipeline.engines.work import work
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.references import DataSource
@@ -122,7 +123,12 @@ class _Times:
 
 def _trial(stage: Training) -> Train:
     """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
-    paced = TrainSettings(**{name: getattr(stage.train, name) for name in TRIED}, steps=TRIAL_STEPS)
+    tried = {name: getattr(stage.train, name) for name in TRIED}
+    if isinstance(
+        stage.train.adversary, AttackAdversary
+    ):  # how long it takes depends on how well the model resists
+        tried["adversary"] = None
+    paced = TrainSettings(**tried, steps=TRIAL_STEPS)
     return Train(
         model=stage.model,
         data=_data(stage),

@@ -9,6 +9,8 @@ from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from tombola.attacks.in_the_loop import IN_SEARCH, AttackAdversary
+from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.gates import Gating
 from tombola.objectives import Objective
@@ -170,6 +172,8 @@ def train_gates(
         sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
         teacher: What `settings.distill` learns from.
     """
+    if isinstance(settings.adversary, AttackAdversary):
+        raise TombolaError(IN_SEARCH)
     lesson = taught(model, settings, teacher, seed=seed, precision=precision, projects=False)
     try:
         with lesson as (usual, ask_teacher):

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from tombola.foundations.hardware import Precision
 from tombola.objectives import Objective
+from tombola.training.attacked import attacking
 from tombola.training.course import Evaluation, Progress
 from tombola.training.keep_mask import KeepMask
 from tombola.training.log import TrainLog
@@ -56,6 +57,10 @@ def train(
         if settings.select is not None:
             optimizer, objective = selective(settings, model, objective, seed)
             callbacks = [*callbacks, KeepFreezing(folder / FREEZING)]
+        callbacks = [
+            *callbacks,
+            *attacking(settings, data, seed=seed, precision=precision, folder=folder),
+        ]
         keep = KeepMask(mask) if mask is not None else None
         try:
             return run_loop(

@@ -43,7 +43,9 @@ class TrainSettings(Settings):
         None, ge=0, lt=1, description="in the task head alone; else as everywhere"
     )
     loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
-    adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
+    adversary: Adversary | None = Field(
+        None, description="raise the loss: perturb the word embeddings, or attack texts"
+    )
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )

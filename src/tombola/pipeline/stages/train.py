@@ -177,6 +177,7 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
     """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    from tombola.attacks.in_the_loop import AttackAdversary
     from tombola.augmentations import Augmenter, Resources
     from tombola.augmentations.live import LiveTexts
     from tombola.tasks import Tagged, encode, fitting_length
@@ -189,8 +190,9 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
         logger.warning(
             "%d words of the training data lie behind token %d and are not learned", data.cut, length
         )
-    if stage.train.augment is not None:
-        augmenter = Augmenter(stage.train.augment, Resources(bundled()), stage.seed)
+    augment = stage.train.augment
+    if augment is not None or isinstance(stage.train.adversary, AttackAdversary):
+        augmenter = Augmenter(augment, Resources(bundled()), stage.seed) if augment is not None else None
         data = LiveTexts.of(data, stage.data.load(), tokenizer, length, augmenter)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
