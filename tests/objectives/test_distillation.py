@@ -217,3 +217,8 @@ def test_a_resumed_distillation_ends_with_equal_bytes_and_no_projection(tmp_path
 def test_without_a_teacher_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TombolaError, match="no teacher"):
         toy_train(tiny("bert", num_labels=2), tmp_path, distill=Distill())
+
+
+def test_a_teacher_without_a_padding_token_reads_batches(tmp_path: Path) -> None:
+    teacher = tiny("gpt2", num_labels=2, pad_token_id=None)
+    toy_train(tiny("gpt2", num_labels=2), tmp_path, distill=Distill(hidden=0.1), teacher=teacher, epochs=1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="PreTrainedTokenizerBase")
 
-REMEMBERED = 65_536
+REMEMBERED = 16_384
 """Texts whose corrections are kept: attacks ask for the same ones again and again."""
 
 

@@ -174,7 +174,9 @@ def train_gates(
     """
     if isinstance(settings.adversary, AttackAdversary):
         raise TombolaError(IN_SEARCH)
-    lesson = taught(model, settings, teacher, seed=seed, precision=precision, projects=False)
+    lesson = taught(
+        model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id, projects=False
+    )
     try:
         with lesson as (usual, ask_teacher):
             return run_loop(

@@ -51,7 +51,8 @@ def train(
     share of them if below 1. `teacher` is what `settings.distill` learns from. What is not said here
     is as in `run_loop`.
     """
-    with taught(model, settings, teacher, seed=seed, precision=precision) as (usual, ask_teacher):
+    lesson = taught(model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id)
+    with lesson as (usual, ask_teacher):
         objective = objective or usual
         optimizer = optimizer_of(settings)
         if settings.select is not None:

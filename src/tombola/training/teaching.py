@@ -27,6 +27,7 @@ def taught(
     *,
     seed: int,
     precision: Precision,
+    pad_id: int,
     projects: bool = True,
 ) -> Iterator[tuple[Objective, Callable[[Objective], Objective]]]:
     """The objective of the settings, and what puts the teacher around it: the outermost of all.
@@ -40,6 +41,7 @@ def taught(
         teacher: The model to learn from, where `settings.distill` is set.
         seed: What the projection's first weights depend on.
         precision: The arithmetic of the teacher's passes.
+        pad_id: The padding token of the batches, for a teacher that names none.
         projects: Whether the model's weights are trained, and a projection with them.
     """
     distill = settings.distill
@@ -52,6 +54,8 @@ def taught(
         return
     if teacher is None:
         raise TombolaError("distill: there is no teacher to learn from: give the model as `teacher`")
+    if teacher.config.pad_token_id is None:
+        teacher.config.pad_token_id = pad_id
     if not distill.hidden:
         yield plain(), lambda objective: WithTeacher(objective, teacher, precision=precision)
         return

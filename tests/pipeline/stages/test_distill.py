@@ -1,5 +1,6 @@
 """Distillation in recipes: which model teaches, what the keys say, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,16 @@ def test_by_default_the_plain_fine_tuning_teaches(world: World) -> None:
     assert self_taught.model.distill_from.key == dense.model.key
 
 
-def test_a_search_learns_from_the_same_teacher(world: World) -> None:
+def test_a_search_learns_from_the_same_teacher(world: World, tmp_path: Path) -> None:
     (dense,) = plans(world)
-    (plan,) = plans(world, search={"method": "learned", "train": {"distill": {"weight": 1}}})
+    train = {"epochs": 1, "distill": {"weight": 1, "hidden": 1}}
+    (plan,) = plans(world, search={"method": "learned", "train": train})
     (search,) = [stage for stage in plan.stages() if isinstance(stage, Search)]
     assert search.distill_from.key == dense.model.key
     assert plan.model.distill_from is None
+    store = Store(tmp_path)
+    execute([search], store)
+    assert search.key != replace(search, distill_from=None).key
 
 
 def test_a_named_teacher_is_known_by_its_content(world: World, tmp_path: Path) -> None:
