@@ -133,7 +133,7 @@ class WithTeacher(Objective):
 
     The teacher runs on the texts of this very batch, so that it answers for augmented ones too; adversaries inside
     perturb the student alone, and their further passes do not ask again. A teacher of the student's size adds one
-    forward pass without a graph: about a third of a plain training step. It never changes and is never saved.
+    forward pass without a graph: a quarter to a third of a plain step. It never changes and is never saved.
     """
 
     inner: Objective
