@@ -137,8 +137,12 @@ def test_hidden_states_are_compared_on_real_tokens_alone(r_drop: float | None) -
     loss = HiddenStates(inner, weight=3.0, student_layers=(1, 2)).loss(student, batch)
     kept = batch["attention_mask"].bool()
     states = student(batch["input_ids"], batch["attention_mask"], output_hidden_states=True).hidden_states
-    errors = [F.mse_loss(states[1 + i][kept], batch[STATES][:, i][kept]) for i in range(2)]
-    expected = inner.loss(student, batch) + 3.0 * sum(errors) / 2
+    errors = [
+        F.mse_loss(states[1 + layer][row][kept[row]], batch[STATES][row, layer][kept[row]])
+        for layer in range(2)
+        for row in range(4)
+    ]
+    expected = inner.loss(student, batch) + 3.0 * sum(errors) / 8
     assert torch.allclose(loss, expected, atol=1e-5)
     assert not student._forward_hooks
 

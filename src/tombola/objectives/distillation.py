@@ -95,14 +95,13 @@ def divergence(teacher: Tensor, student: Tensor, labels: Tensor, temperature: fl
 class HiddenStates(Objective):
     """An objective of one pass, and the mean squared error between the pass's hidden states and the teacher's.
 
-    The mean is over real tokens, numbers and layers. A pass of a batch that holds every example several times
-    (R-Drop) compares each with the same states of the teacher.
+    The mean is over layers, numbers and an example's real tokens, and then over examples. A pass of a batch that holds
+    every example several times (R-Drop) compares each with the same states of the teacher.
     """
 
     inner: Objective
     weight: float
     student_layers: tuple[int, ...]
-    projection: nn.Module | None = None
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The inner loss, and `weight` times the error."""
@@ -110,8 +109,6 @@ class HiddenStates(Objective):
             loss = self.inner.loss(model, batch)
         (seen,) = states
         own = torch.stack([seen[layer] for layer in self.student_layers], dim=1)
-        if self.projection is not None:
-            own = self.projection(own)
         return loss + self.weight * self._error(own.float(), batch)
 
     def _error(self, own: Tensor, batch: Batch) -> Tensor:
@@ -120,7 +117,7 @@ class HiddenStates(Objective):
         copies = len(own) // len(wanted)
         wanted, real = wanted.repeat(copies, 1, 1, 1), real.repeat(copies, 1).float()
         squares = (own - wanted).square().mean(dim=(1, 3))
-        return (squares * real).sum() / real.sum()
+        return ((squares * real).sum(-1) / real.sum(-1)).mean()
 
     def at(self, share: float) -> None:
         """Pass it on."""

@@ -1,8 +1,9 @@
 """From what a recipe says about distillation to the objective of a run with its teacher."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -66,17 +67,39 @@ def taught(
             f"distill.hidden: the teacher is {teacher.config.hidden_size} wide and the model "
             f"{model.config.hidden_size}, and a search trains no projection: set search.train.distill.hidden to 0"
         )
-    hidden = partial(HiddenStates, weight=distill.hidden, student_layers=own, projection=projection)
-    if projection is not None:
-        model.add_module(PROJECTION, projection)
-    try:
+    with _projected(model, projection, own):
         yield (
-            plain(around_pass=hidden),
+            plain(around_pass=partial(HiddenStates, weight=distill.hidden, student_layers=own)),
             lambda objective: WithTeacher(objective, teacher, theirs, precision),
         )
+
+
+@contextmanager
+def _projected(
+    model: PreTrainedModel, projection: nn.Linear | None, layers: Collection[int]
+) -> Iterator[None]:
+    """Inside, the projection is a part of the model, and hidden states that it is asked for come out projected.
+
+    As an output of the model, the projection takes part in what parallel processes expect of its gradients.
+    """
+    if projection is None:
+        yield
+        return
+
+    def project(module: nn.Module, arguments: Any, output: Any) -> None:
+        if output.get("hidden_states") is not None:
+            output["hidden_states"] = tuple(
+                projection(states) if layer in layers else states
+                for layer, states in enumerate(output["hidden_states"])
+            )
+
+    model.add_module(PROJECTION, projection)
+    hook = model.register_forward_hook(project)
+    try:
+        yield
     finally:
-        if projection is not None:
-            delattr(model, PROJECTION)
+        hook.remove()
+        delattr(model, PROJECTION)
 
 
 def _layers(model: PreTrainedModel) -> int:
