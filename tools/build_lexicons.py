@@ -1,7 +1,7 @@
-"""Builds the lexicon that ships inside `tombola.attacks` from WordNet's database files.
+"""Builds the lexicon that ships inside `tombola.words` from WordNet's database files.
 
     apt-get download wordnet-base && dpkg -x wordnet-base_*.deb wordnet
-    python tools/build_lexicons.py wordnet/usr/share/wordnet src/tombola/attacks/lexicon
+    python tools/build_lexicons.py wordnet/usr/share/wordnet src/tombola/words/lexicon
 
 (Any WordNet 3.x `dict` folder with `index.*`, `data.*`, `*.exc` and `cntlist.rev` serves.) Two tables are written:
 `wordnet.tsv` (lemma, part of speech, how often it was met as such in tagged text, one-word synonyms in order of how

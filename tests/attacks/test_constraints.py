@@ -13,9 +13,9 @@ from tombola.attacks.constraints import (
     levenshtein,
     satisfying,
 )
-from tombola.attacks.lexicon import Lexicon
 from tombola.attacks.requests import SIMILARITY
 from tombola.attacks.text import Text
+from tombola.words.lexicon import Lexicon
 
 
 def kept(constraints, current, candidates, oracle=None):

@@ -116,7 +116,7 @@ def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
     train = task.load("train")
     assert all(
         int(text.split(" and ")[1].split()[0]) % 3 == label
-        for (text,), label in zip(train.texts, train.labels)
+        for (text,), label in zip(train.texts, train.labels, strict=True)
     )
 
 

@@ -9,15 +9,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.training import distilled_parallel
 from tests.training.parallel import run
 
 pytestmark = pytest.mark.slow
 
 
-def launch(*arguments: object) -> int:
+def launch(*arguments: object, module: str = "tests.training.parallel") -> int:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     return subprocess.run(
-        [*command, "-m", "tests.training.parallel", *map(str, arguments)],
+        [*command, "-m", module, *map(str, arguments)],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -39,3 +40,11 @@ def test_a_killed_parallel_run_ends_bit_identical(tmp_path: Path, step: int) -> 
     assert launch(tmp_path / "killed", 0.2) == 0
     whole, resumed = (load_file(tmp_path / name / "trained.safetensors") for name in ("whole", "killed"))
     assert all(torch.equal(value, whole[name]) for name, value in resumed.items())
+
+
+def test_two_processes_distil_what_one_does(tmp_path: Path) -> None:
+    whole = distilled_parallel.run(tmp_path / "one", 8).state_dict()
+    assert launch(tmp_path / "two", module="tests.training.distilled_parallel") == 0
+    halves = load_file(tmp_path / "two" / "trained.safetensors")
+    assert set(halves) == set(whole)
+    assert all(torch.allclose(value, whole[name], atol=1e-5) for name, value in halves.items())

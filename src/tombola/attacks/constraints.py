@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import acos, pi
 from typing import Literal, Protocol
 
-from tombola.attacks.lexicon import Lexicon
 from tombola.attacks.requests import Steps, similarity
 from tombola.attacks.text import Text
+from tombola.words.lexicon import Lexicon
 
 
 class Constraint(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 from string import ascii_lowercase
 
-Edit = Callable[[str, Random], str | None]
+from tombola.words.homoglyphs import SIGNS
+from tombola.words.keyboard import ROWS
 
-LOOK_ALIKES = {"o": "0", "l": "1", "a": "@", "i": "1", "e": "3", "s": "5"}
-KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+Edit = Callable[[str, Random], str | None]
 
 
 def swap(word: str, random: Random) -> str | None:
@@ -36,7 +36,7 @@ def substitute_look_alike(word: str, random: Random) -> str | None:
         return None
     i = random.choice(places)
     letter = word[i].lower()
-    return word[:i] + (LOOK_ALIKES.get(letter) or _key_beside(letter)) + word[i + 1 :]
+    return word[:i] + (SIGNS.get(letter) or _key_beside(letter)) + word[i + 1 :]
 
 
 def delete(word: str, random: Random) -> str | None:
@@ -78,6 +78,6 @@ def _swapped(word: str, i: int) -> str:
 
 
 def _key_beside(letter: str) -> str:
-    row = next(keys for keys in KEYBOARD if letter in keys)
+    row = next(keys for keys, _ in ROWS if letter in keys)
     i = row.index(letter)
     return row[i + 1] if i + 1 < len(row) else row[i - 1]

@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tombola.attacks.lexicon import Lexicon
 from tombola.errors import TombolaError
+from tombola.words.lexicon import Lexicon, bundled
 
 if TYPE_CHECKING:
     from tombola.attacks.encoder import SentenceEncoder
@@ -37,7 +37,7 @@ class Resources:
     @cached_property
     def lexicon(self) -> Lexicon:
         """WordNet's synonyms and parts of speech, and stop words."""
-        return Lexicon()
+        return bundled()
 
     @cached_property
     def neighbours(self) -> "Neighbours":

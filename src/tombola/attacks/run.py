@@ -15,6 +15,7 @@ from tombola.attacks.report import AttackReport, Example
 from tombola.attacks.resources import Resources
 from tombola.attacks.scorer import Scorer
 from tombola.attacks.trial import attack_examples, oracles_of
+from tombola.defenses.tokenizing import defense_of
 from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
@@ -49,7 +50,8 @@ def attack(
     published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, if not those the
     task says. `lanes`: examples attacked at once. `resume`: a JSON-lines file to which finished examples go; the
     same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
-    accuracy under attack so far.
+    accuracy under attack so far. A tokenizer behind a defense corrects what it is asked: the attack edits raw texts,
+    and finds what gets past the defense.
     """
     chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
@@ -76,6 +78,8 @@ def attack(
         "precision": precision,
         "resources": resources.named(),
     }
+    if (defense := defense_of(tokenizer)) is not None:
+        settings["defense"] = defense.fingerprint
     start = perf_counter()
     with _evaluating(model), _journal(resume, settings, model) as journal:
         found = [Example.from_json(record) for record in journal.records] if journal else []

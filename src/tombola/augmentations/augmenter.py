@@ -19,6 +19,12 @@ class AugmentSettings(Settings):
     combine: Literal["one", "all"] = Field(
         "one", description="one augmentation drawn for each text, or all of them in order"
     )
+    consistency: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the symmetric KL between the outputs for a text and for its changed copy; both are "
+        "then trained on, so that a step takes 1 + share times as long. 0 trains on the changed texts alone",
+    )
     seed: int = Field(0, description="of the changes; the training's seed counts as well")
 
 

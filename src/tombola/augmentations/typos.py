@@ -19,14 +19,15 @@ from tombola.augmentations.base import (
 )
 from tombola.words.keyboard import NEIGHBOURS
 
-# How often each kind of slip happens. In the 136 million keystrokes of Dhakal et al. (CHI 2018), substitutions are
-# about twice as frequent as omissions, and these somewhat more frequent than insertions; older counts of typed text
-# (Peterson 1986; Kukich's survey, 1992) agree on single errors and give transpositions about a tenth.
+# How often each kind of slip is made. These and the numbers below are a choice, not a measurement: wrong keys are the
+# commonest slip, then missing letters, and the rest is rarer.
 WEIGHTS = {"substitute": 0.48, "omit": 0.24, "repeat": 0.09, "insert": 0.09, "swap": 0.10}
 
 NEIGHBOUR = 0.9  # of the substituted letters are the key beside; the rest is any letter
-FIRST = 0.15  # how likely the first letter is hit, compared with each other one: people see it at once
-SECOND_ERROR = 0.1  # of the mistyped words have a further error: 80 to 95 % have a single one (Damerau 1964)
+FIRST = 0.15  # how likely the first letter is hit, compared with each other one
+SECOND_ERROR = (
+    0.1  # of the mistyped words have a further error; Damerau (1964) found a single one in over 80 %
+)
 SHORT = {1: 0.0, 2: 0.15, 3: 0.4}  # how likely a word of so many letters is hit, compared with a longer one
 
 _KINDS = tuple(WEIGHTS)
@@ -35,7 +36,7 @@ _BOUNDS = tuple(accumulate(WEIGHTS.values()))
 
 @augmentations.register
 class Typos(Augmentation):
-    """Slips on a QWERTY keyboard, in proportions measured on people."""
+    """Slips on a QWERTY keyboard, most of them a key beside the right one."""
 
     kind: Literal["typos"] = "typos"
     share: float = Field(0.3, ge=0, le=1, description="of the words that are mistyped")

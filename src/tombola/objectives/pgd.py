@@ -10,7 +10,7 @@ from tombola.foundations.lazy import lazy_module
 from tombola.objectives import Batch
 from tombola.objectives.adversarial import Adversarial
 from tombola.objectives.perturbation import perturbed
-from tombola.objectives.settings import Adversary, adversary
+from tombola.objectives.settings import Ascent, adversary
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,7 @@ else:
     torch = lazy_module("torch")
 
 
-class PGDAdversary(Adversary):
+class PGDAdversary(Ascent):
     """Settings of PGD, which trains on the end of the ascent alone."""
 
     signed: ClassVar[bool] = True

@@ -38,7 +38,9 @@ class RegisteredAdversary:
 losses: Registry[RegisteredLoss] = Registry(
     "loss", [f"{HERE}.{name}" for name in ("confidence", "cross_entropy", "poe", "reweighting")]
 )
-adversaries: Registry[RegisteredAdversary] = Registry("adversary", [f"{HERE}.freelb", f"{HERE}.pgd"])
+adversaries: Registry[RegisteredAdversary] = Registry(
+    "adversary", [f"{HERE}.freelb", f"{HERE}.pgd", "tombola.attacks.in_the_loop"]
+)
 
 
 class LossSettings(Choice):
@@ -55,10 +57,16 @@ class LossSettings(Choice):
 
 
 class Adversary(Choice):
-    """How word embeddings are perturbed while training. The defaults are Robust Tickets' for SST-2."""
+    """Who makes the training harder: by perturbed word embeddings, or by attacks on the texts themselves."""
 
     choices: ClassVar = adversaries
     usual: ClassVar[str | None] = "freelb"
+
+    kind: str
+
+
+class Ascent(Adversary):
+    """How word embeddings are perturbed while training. The defaults are Robust Tickets' for SST-2."""
 
     signed: ClassVar[bool] = False
     """Whether the ascent in the linf norm goes by the signs of the gradient."""

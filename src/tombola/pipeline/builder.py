@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
@@ -15,6 +16,7 @@ from tombola.pipeline.references import DataSource, FileSource, ModelSource, fin
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
@@ -27,6 +29,7 @@ from tombola.pipeline.stages.train import Train
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
+from tombola.tasks import kind_of
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
 
@@ -44,6 +47,7 @@ class StageBuilder:
         self.precision = precision
         self.model = ModelSource.find(recipe.model, recipe.pooler)
         self.data = self._training_data(recipe.data.mix)
+        self.defend = self._defend()
 
     def split(
         self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
@@ -56,6 +60,18 @@ class StageBuilder:
         bias = self.recipe.bias
         only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
         return self.split("train", self.recipe.data.train, mix, predicted_in=only)
+
+    def _defend(self) -> Defend | None:
+        """The defense of the recipe, fitted to its training texts."""
+        if not self.recipe.defend:
+            return None
+        task = self.data.definition
+        if not kind_of(task).reads_whole_texts:
+            raise RecipeError(
+                f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
+                "must stay as they are: leave `defend` out"
+            )
+        return Defend(data=self.data, defend=self.recipe.defend)
 
     def train(
         self,
@@ -71,6 +87,9 @@ class StageBuilder:
     ) -> Train:
         """A training on the recipe's task."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
+        check_texts(settings, self.data)
+        check_attacked(settings, self.data)
+        distill_from, settings = self._distill_from(settings), _without_teacher(settings)
         return Train(
             model=self.model,
             data=self.data,
@@ -82,6 +101,8 @@ class StageBuilder:
             head=head,
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
+            distill_from=distill_from,
+            defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
             control=control,
@@ -105,18 +126,32 @@ class StageBuilder:
         """The predictions of a plainly fine-tuned model, where the loss reads them."""
         if not settings.loss.needs_teacher:
             return None
-        plain = self.recipe.train.model_copy(
-            update={"loss": CrossEntropyLoss(), "adversary": None, "r_drop": None, "select": None}
-        )
+        plain = self._plain()
         return Teacher(
             model=self.train(settings=plain), data=data, max_length=plain.max_length, precision=self.precision
         )
+
+    def _plain(self) -> TrainSettings:
+        """The recipe's fine-tuning without anything but its loss on the labels."""
+        extras = ("adversary", "r_drop", "augment", "distill", "select")
+        return self.recipe.train.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
+
+    def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
+        """The model to distil from: the one that is named, or the recipe's own plain fine-tuning."""
+        if settings.distill is None:
+            return None
+        if settings.distill.teacher is not None:
+            return ModelSource.find(settings.distill.teacher)
+        return self.train(settings=self._plain())
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
+        check_texts(settings.train, data)
+        distill_from = self._distill_from(settings.train)
+        settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
         return Search(
             model=self.model,
             data=data,
@@ -126,6 +161,8 @@ class StageBuilder:
             start=start,
             bias=self._bias(settings.train, data),
             teacher=self._teacher(settings.train, data),
+            distill_from=distill_from,
+            defend=self.defend,
             sparsity=sparsity,
             scope=self.recipe.draw.scope if sparsity is not None else None,
         )
@@ -138,6 +175,7 @@ class StageBuilder:
             search=_own_task(scorer),
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
+            defend=self.defend if scorer.reads_data else None,
             of=of,
         )
 
@@ -161,6 +199,7 @@ class StageBuilder:
             scope=self.recipe.draw.scope,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
+            defend=self.defend if scorer.reads_data else None,
             of=of,
             within=within,
             scores=scores,
@@ -242,6 +281,26 @@ class StageBuilder:
         )
 
 
+def check_texts(settings: TrainSettings, data: DataSource) -> None:
+    """Refuse to change texts that labels point into."""
+    task = data.definition
+    if settings.augment is not None and not kind_of(task).reads_whole_texts:
+        raise RecipeError(
+            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
+            "must stay as they are: leave `augment` out"
+        )
+
+
+def check_attacked(settings: TrainSettings, data: DataSource) -> None:
+    """Refuse to attack a model that gives no single label."""
+    task = data.definition
+    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
+        raise RecipeError(
+            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
+            "freelb or pgd"
+        )
+
+
 def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
     """The same training for a share of its epochs or steps, of which at least one is left."""
     if length == 1:
@@ -249,6 +308,13 @@ def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
     if settings.steps is not None:
         return settings.model_copy(update={"steps": max(1, round(settings.steps * length))})
     return settings.model_copy(update={"epochs": settings.epochs * length})
+
+
+def _without_teacher(settings: TrainSettings) -> TrainSettings:
+    """The settings without the teacher's name: the stage that it is for has the model itself, wherever it lies."""
+    if settings.distill is None or settings.distill.teacher is None:
+        return settings
+    return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
 
 
 def _own_task(settings: Any) -> Any:

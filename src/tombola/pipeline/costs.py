@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.pipeline.engines.work import work
 from tombola.pipeline.plan import Plan
+from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import LOG
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
@@ -21,8 +23,12 @@ from tombola.training.settings import TrainSettings
 
 TRIAL_STEPS = 8
 """Steps of the short training that measures the time of a step."""
-PACE = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop")
+TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop", "augment")
+"""The settings of a training that a short trial takes over."""
+PACE = (*TRIED, "distill")
 """The settings of a training that decide how long a step takes."""
+TEACHER_SHARE = 1 / 3
+"""What a teacher's forward pass adds to a step of a model of its size."""
 
 Training = Train | Search | Share
 
@@ -103,26 +109,41 @@ class _Times:
         return median(known) if known else None
 
     def _step(self, stage: Training) -> float:
+        known = self.step.get(_pace(stage.train.canonical(), stage.precision, _read_by(stage)))
+        if known:
+            return median(known)
         trial = _trial(stage)
-        identity = trial.identity()
-        pace = _pace(identity["settings"]["train"], trial.precision, identity["refs"])
+        pace = _pace(trial.train.canonical(), trial.precision, _read_by(trial))
         if pace not in self.step:
             work(trial, self.store, lambda step, total, figures: None)
             log = self.store.read(trial).log
             self.step[pace] = [log.seconds / log.steps]
-        return median(self.step[pace])
+        return median(self.step[pace]) * (1 + TEACHER_SHARE * (stage.train.distill is not None))
 
 
 def _trial(stage: Training) -> Train:
     """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
-    paced = TrainSettings(**{name: getattr(stage.train, name) for name in PACE}, steps=TRIAL_STEPS)
+    tried = {name: getattr(stage.train, name) for name in TRIED}
+    if isinstance(
+        stage.train.adversary, AttackAdversary
+    ):  # how long it takes depends on how well the model resists
+        tried["adversary"] = None
+    paced = TrainSettings(**tried, steps=TRIAL_STEPS)
     return Train(
         model=stage.model,
-        data=stage.data[0] if isinstance(stage, Share) else stage.data,
+        data=_data(stage),
         train=paced,
         seed=stage.seed,
         precision=stage.precision,
     )
+
+
+def _data(stage: Training) -> DataSource:
+    return stage.data[0] if isinstance(stage, Share) else stage.data
+
+
+def _read_by(stage: Training) -> dict[str, str]:
+    return {"model": stage.model.fingerprint, "data": _data(stage).fingerprint}
 
 
 def _finished(store: Store, kinds: set[str]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:

@@ -22,7 +22,7 @@ from tombola.tasks.synthetic import SyntheticBias, biased
 from tombola.tasks.targets import all_targets, find_target
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +52,21 @@ class ModelSource(Reference):
 
         return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
 
+    def load_finetuned(self, task: Task) -> PreTrainedModel:
+        """The model with the trained head for the task that it brings along."""
+        from tombola.models.loading import load_model
+
+        return load_model(Path(self.folder), task, seed=0, finetuned=True)
+
     def family(self) -> Family | None:
         """Where a model of this type keeps its units, if that is known."""
         return family_of_type(_model_type(self.folder))
+
+    def config(self) -> PreTrainedConfig:
+        """What the model's config.json says."""
+        from transformers import AutoConfig
+
+        return AutoConfig.from_pretrained(self.folder, trust_remote_code=False, local_files_only=True)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The model's tokenizer."""

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from tombola.bias.settings import BiasModel
+from tombola.defenses import DefenseList
 from tombola.foundations.settings import Settings
 from tombola.recipe.sections import (
     AttackSettings,
@@ -39,6 +40,11 @@ class Recipe(Settings):
     precision: WantedPrecision = "auto"
     data: DataSettings = DataSettings()
     bias: BiasModel | None = Field(None, description="a model of the data's bias, for losses that counter it")
+    defend: DefenseList = Field(
+        (),
+        description="what corrects every text before the tokenizer, in training, evaluation, attacks and the finished "
+        "ticket alike: defenses by name or with settings, in order, e.g. [unicode, spelling]",
+    )
     train: TrainSettings = TrainSettings()
     search: SearchSettings | None = Field(
         None, description="how the ticket is found; without it the model stays dense"

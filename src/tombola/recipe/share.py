@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.errors import RecipeError, TombolaError, UnknownName
 from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings, complaints
@@ -89,6 +90,14 @@ class ShareRecipe(Settings):
             raise ValueError(
                 f"train.loss: {self.train.loss.kind} belongs to one task, so it cannot be shared"
             )
+        if self.train.distill is not None:
+            raise ValueError(
+                "train.distill: a teacher knows one task, so it cannot be shared; set it in `single`"
+            )
+        if isinstance(self.train.adversary, AttackAdversary):
+            raise ValueError("train.adversary: attack is for the training of one task; set it in `single`")
+        if self.train.augment is not None:
+            raise ValueError("train.augment: is for the training of one task; set it in `single`")
         if self.train.select is not None:
             raise ValueError("train.select: is for one task; the masks say what each batch may change")
         return self

@@ -4,6 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from tombola.attacks.in_the_loop import IN_SEARCH, AttackAdversary
 from tombola.gates import Budget, Gate, HardConcrete
 from tombola.search import Found, SearchSettings, StageBuilder, check_start, plan
 from tombola.tasks.mixing import Mixed
@@ -55,6 +56,8 @@ class Learned(SearchSettings):
         check_start(self.start, self.start_step, self.start_share)
         if self.train.epochs == 0 and self.train.steps is None:
             raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
+        if isinstance(self.train.adversary, AttackAdversary):
+            raise ValueError(IN_SEARCH)
         if self.train.select is not None:
             raise ValueError("train.select: chooses weights to update, and a learned mask updates none")
         return self

@@ -13,7 +13,7 @@ from tombola.evaluation.predict import evaluating
 from tombola.foundations.hardware.machine import device_name
 from tombola.shrink.inputs import random_inputs
 from tombola.shrink.sizes import Sizes, Speedup
-from tombola.shrink.texts import Batch, RandomTokens, Texts
+from tombola.shrink.texts import Batch, RandomTokens, TextBatch, Texts
 from tombola.shrink.timing import ROUNDS, SECONDS, Rounds, Stopwatch, time_in_turns
 
 
@@ -104,7 +104,8 @@ def time_models(
     """Time models in turns at each batch size; with one thread if the machine is too busy for several.
 
     Where one of a model's threads has to wait for a processor, the others spin until it is back. On a busy machine
-    that takes longer than the work itself, however small the model, and ratios come out near one.
+    that takes longer than the work itself, however small the model, and ratios come out near one. Where texts are
+    corrected first, every model's time includes it.
 
     Args:
         open_models: Gives what to run on a batch, with the threads that torch has then.
@@ -118,7 +119,7 @@ def time_models(
     inputs = {size: batches(size) for size in batch_sizes}
 
     def timed() -> Iterator[tuple[int, Rounds]]:
-        models = open_models()
+        models = [_after_correction(model) for model in open_models()]
         for size in batch_sizes:
             yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch)
 
@@ -134,6 +135,17 @@ def time_models(
         return Session({size: replace(done, fallback=True) for size, done in timed()}, 1)
     finally:
         torch.set_num_threads(threads)
+
+
+def _after_correction(model: Callable[[Batch], object]) -> Callable[[Batch], object]:
+    """The model with the correction of the batch's texts before it, where they have one."""
+
+    def run(batch: Batch) -> None:
+        if isinstance(batch, TextBatch):
+            batch.correct()
+        model(batch)
+
+    return run
 
 
 def forward_pass(model: PreTrainedModel) -> Callable[[Batch], object]:

@@ -9,6 +9,8 @@ import numpy as np
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
+from tombola.defenses import FittedDefense
+from tombola.defenses.tokenizing import defense_of
 from tombola.shrink.inputs import longest_input, random_inputs
 from tombola.tasks import Collate, Encoded, Split, collate_of, encode, fitting_length
 
@@ -16,6 +18,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Batch = dict[str, Tensor]
+
+
+class TextBatch(Batch):
+    """A batch whose texts went through a defense, which can be done again: it is part of the time that they take."""
+
+    def __init__(self, inputs: Batch, texts: list[str], defense: FittedDefense) -> None:
+        super().__init__(inputs)
+        self.texts, self.defense = texts, defense
+
+    def correct(self) -> None:
+        """Correct the texts once more."""
+        for text in self.texts:
+            self.defense.correct(text)
+
 
 LENGTH = 128
 """Tokens of a text where no data says how long texts are."""
@@ -61,11 +77,13 @@ class TaskTexts:
         split: The texts with their labels.
         encoded: The texts as tokens.
         collate: Makes batches of them.
+        defense: What corrects them first; its time is counted whenever a batch is timed.
     """
 
     split: Split
     encoded: Encoded
     collate: Collate
+    defense: FittedDefense | None = None
 
     @classmethod
     def of(
@@ -73,7 +91,7 @@ class TaskTexts:
     ) -> TaskTexts:
         """Tokenise a split as the model reads it, cut at `max_length` or at the model's last position."""
         encoded = encode(split, tokenizer, fitting_length(max_length, config))
-        return cls(split, encoded, collate_of(split.task, tokenizer))
+        return cls(split, encoded, collate_of(split.task, tokenizer), defense_of(tokenizer))
 
     @property
     def length(self) -> int:
@@ -84,7 +102,8 @@ class TaskTexts:
     def about(self) -> str:
         """What these texts are."""
         source = f"{self.split.task.name}/{self.split.name}"
-        return f"{len(self.encoded)} texts of {source}, {self.length} tokens on average"
+        about = f"{len(self.encoded)} texts of {source}, {self.length} tokens on average"
+        return f"{about}, corrected in the time" if self.defense is not None else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
         """Random batches for the model, the same at every call. Texts come back only after all others."""
@@ -99,7 +118,11 @@ class TaskTexts:
 
     def _batch(self, model: PreTrainedModel, members: np.ndarray) -> Batch:
         batch = self.collate([self.encoded[index] for index in members.tolist()])
-        return {name: batch[name].to(model.device) for name in self.encoded.model_inputs}
+        inputs = {name: batch[name].to(model.device) for name in self.encoded.model_inputs}
+        if self.defense is None:
+            return inputs
+        texts = [text for index in members.tolist() for text in self.split.texts[index]]
+        return TextBatch(inputs, texts, self.defense)
 
     def pad_id(self, config: PretrainedConfig) -> int:
         """The token that fills up short texts."""

@@ -1,6 +1,6 @@
 """Token ids of a split in flat arrays, and the collator that pads a batch to its own longest example."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,9 @@ class Encoded:
         """Tokens of each example."""
         return np.diff(self.offsets)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of data that changes from one to the next; here nothing does."""
+
     def with_extra(self, name: str, values: np.ndarray) -> "Encoded":
         """The same data with one more value or row of values per example, such as a bias model's log-probabilities."""
         if len(values) != len(self):
@@ -76,12 +79,10 @@ class TokenEncoded(Encoded):
 
 def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Encoded:
     """Tokenise a split. Longer inputs are cut, the longer text of a pair first; nothing is padded here."""
-    limit = min(max_length, tokenizer.model_max_length)
     pieces: dict[str, list[np.ndarray]] = {}
     lengths: list[int] = []
     for start in range(0, len(split), CHUNK):
-        columns = [list(column) for column in zip(*split.texts[start : start + CHUNK], strict=True)]
-        batch = tokenizer(*columns, truncation="longest_first", max_length=limit, return_attention_mask=False)
+        batch = tokenize_texts(split.texts[start : start + CHUNK], tokenizer, max_length)
         lengths += [len(ids) for ids in batch["input_ids"]]
         for name, rows in batch.items():
             pieces.setdefault(name, []).append(np.fromiter((t for row in rows for t in row), dtype=np.int32))
@@ -94,6 +95,18 @@ def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length:
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         labels=labels,
     )
+
+
+def tokenize_texts(
+    texts: Sequence[tuple[str, ...]], tokenizer: "PreTrainedTokenizerBase", max_length: int
+) -> Mapping[str, list[list[int]]]:
+    """The model's inputs for texts of one or two columns, cut and not padded: a row of tokens for each example."""
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    limit = min(max_length, tokenizer.model_max_length)
+    found: Mapping[str, list[list[int]]] = tokenizer(
+        *columns, truncation="longest_first", max_length=limit, return_attention_mask=False
+    )
+    return found
 
 
 class Collate:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tombola.defenses import DEFENSE
 from tombola.errors import TombolaError
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
@@ -136,6 +137,19 @@ def _mask_weights(folder: Path) -> None:
         model.save_pretrained(folder)
 
 
+def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
+    """What is lost where the folder is opened without Tombola."""
+    if not defenses:
+        return ""
+    kinds = " and ".join(str(defense["kind"]) for defense in defenses)
+    return (
+        f" But its texts are to be corrected before they are tokenised ({kinds}), by what lies in `{DEFENSE}`. "
+        "`ticket.tokenizer()` does that, and so do the commands and functions of Tombola; all scores above are with "
+        "it. Plain transformers does not: it reads misspelt or disguised words as they stand, and what the correction "
+        "wins back on such texts is lost."
+    )
+
+
 def ticket_card(info: Mapping[str, Any]) -> str:
     """The model card of a ticket."""
     recipe, mask = info["recipe"], info["mask"]
@@ -161,5 +175,5 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
         after_use="The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, "
-        "and in a `pipeline`.",
+        "and in a `pipeline`." + _about_defense(recipe.get("defend", ())),
     )

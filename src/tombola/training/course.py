@@ -12,7 +12,7 @@ from tombola.training.batches import ShuffledBatches
 from tombola.training.seeding import undisturbed
 
 if TYPE_CHECKING:
-    from tombola.tasks import Collate
+    from tombola.tasks import Collate, Encoded
 
 Progress = Callable[[int, int, dict[str, float]], None]
 """Called after each step with the step, the number of steps, and the newest loss, learning rate and epoch."""
@@ -47,6 +47,7 @@ class Course(TrainerCallback):
     def __init__(
         self,
         batches: ShuffledBatches,
+        data: "Encoded",
         collate: "Collate",
         checkpoint_minutes: float,
         end: int,
@@ -54,6 +55,7 @@ class Course(TrainerCallback):
         evaluations: Sequence[Evaluation] = (),
     ) -> None:
         self.batches = batches
+        self.data = data
         self.collate = collate
         self.checkpoint_seconds = 60 * checkpoint_minutes
         self.end = end
@@ -64,8 +66,9 @@ class Course(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Tell sampler and collator the epoch: the Trainer does not reach them through a resumed, sharded loader."""
+        """Tell sampler, data and collator the epoch: the Trainer does not reach them in a resumed, sharded loader."""
         self.batches.set_epoch(int(state.epoch))
+        self.data.set_epoch(int(state.epoch))
         self.collate.set_epoch(int(state.epoch))
 
     def on_step_end(

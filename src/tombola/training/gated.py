@@ -9,15 +9,17 @@ from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from tombola.attacks.in_the_loop import IN_SEARCH, AttackAdversary
+from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.gates import Gating
 from tombola.objectives import Objective
-from tombola.objectives.building import objective_of
 from tombola.training.course import Progress
 from tombola.training.log import TrainLog
 from tombola.training.loop import run_loop
 from tombola.training.optimizers import optimizer_of
 from tombola.training.settings import TrainSettings
+from tombola.training.teaching import taught
 from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
@@ -157,6 +159,7 @@ def train_gates(
     folder: Path,
     sample: SamplePer = "pass",
     objective: Objective | None = None,
+    teacher: PreTrainedModel | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
@@ -167,24 +170,31 @@ def train_gates(
     Args:
         gating: The gates.
         sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
+        teacher: What `settings.distill` learns from.
     """
+    if isinstance(settings.adversary, AttackAdversary):
+        raise TombolaError(IN_SEARCH)
+    lesson = taught(
+        model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id, projects=False
+    )
     try:
-        return run_loop(
-            model,
-            data,
-            settings,
-            collate=collate,
-            seed=seed,
-            precision=precision,
-            folder=folder,
-            trainer=partial(GateTrainer, gating=gating, sample=sample),
-            objective=objective or objective_of(settings.loss, settings.adversary, settings.r_drop),
-            optimizer=optimizer_of(settings),
-            identity={**_gates(gating), "sample": sample},
-            log=GateLog,
-            callbacks=[_Settle(gating)],
-            progress=progress,
-        )
+        with lesson as (usual, ask_teacher):
+            return run_loop(
+                model,
+                data,
+                settings,
+                collate=collate,
+                seed=seed,
+                precision=precision,
+                folder=folder,
+                trainer=partial(GateTrainer, gating=gating, sample=sample),
+                objective=ask_teacher(objective or usual),
+                optimizer=optimizer_of(settings),
+                identity={**_gates(gating), "sample": sample},
+                log=GateLog,
+                callbacks=[_Settle(gating)],
+                progress=progress,
+            )
     finally:
         gating.release()
 

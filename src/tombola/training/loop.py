@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, TrainerCallback, TrainingArguments
 from transformers.integrations import get_available_reporting_integrations
 from transformers.trainer_callback import PrinterCallback
 
+from tombola.augmentations.live import LiveTexts
 from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
@@ -82,6 +83,8 @@ def run_loop(
     """
     if total_steps(settings, 1) == 0:
         return log.untrained(precision)
+    if settings.augment is not None and not isinstance(data, LiveTexts):
+        raise TombolaError("augment: the data holds no texts to change: give it as LiveTexts")
     run = {**_identity(settings, data), **identity, "seed": seed, "precision": precision}
     checkpoints = Checkpoints(folder / "checkpoints", run)
     resumed = checkpoints.last()
@@ -93,7 +96,7 @@ def run_loop(
         check_schedule(settings, arguments.max_steps, stop_at)
         arguments.logging_steps = logging_interval(arguments.max_steps)
         end = last_step(stop_at, arguments.max_steps)
-        course = Course(order, collate, settings.checkpoint_minutes, end, progress, evaluations)
+        course = Course(order, data, collate, settings.checkpoint_minutes, end, progress, evaluations)
         training = trainer(
             model,
             arguments,

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from tombola.foundations.hardware import Precision
 from tombola.objectives import Objective
-from tombola.objectives.building import objective_of
+from tombola.training.attacked import attacking
 from tombola.training.course import Evaluation, Progress
 from tombola.training.keep_mask import KeepMask
 from tombola.training.log import TrainLog
@@ -18,6 +18,7 @@ from tombola.training.selective.building import selective
 from tombola.training.selective.callback import KeepFreezing
 from tombola.training.selective.freezing import FREEZING
 from tombola.training.settings import TrainSettings
+from tombola.training.teaching import taught
 from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def train(
     folder: Path,
     mask: "Mask | None" = None,
     objective: Objective | None = None,
+    teacher: PreTrainedModel | None = None,
     batches: Batching | None = None,
     callbacks: Sequence[TrainerCallback] = (),
     stop_at: float | None = None,
@@ -46,34 +48,41 @@ def train(
 
     Equal arguments give bit-equal weights and curves on one machine, whether the run was killed in between or
     not. `stop_at` ends after so many optimizer steps of the full run's schedule (late rewinding), or after a
-    share of them if below 1. What is not said here is as in `run_loop`.
+    share of them if below 1. `teacher` is what `settings.distill` learns from. What is not said here
+    is as in `run_loop`.
     """
-    objective = objective or objective_of(settings.loss, settings.adversary, settings.r_drop)
-    optimizer = optimizer_of(settings)
-    if settings.select is not None:
-        optimizer, objective = selective(settings, model, objective, seed)
-        callbacks = [*callbacks, KeepFreezing(folder / FREEZING)]
-    keep = KeepMask(mask) if mask is not None else None
-    try:
-        return run_loop(
-            model,
-            data,
-            settings,
-            collate=collate,
-            seed=seed,
-            precision=precision,
-            folder=folder,
-            trainer=ObjectiveTrainer,
-            objective=objective,
-            optimizer=optimizer,
-            identity={"mask": digest_of(mask), "stop_at": stop_at},
-            log=TrainLog,
-            batches=batches,
-            callbacks=[keep, *callbacks] if keep is not None else callbacks,
-            stop_at=stop_at,
-            progress=progress,
-            evaluations=evaluations,
-        )
-    finally:
-        if keep is not None:
-            keep.release()
+    lesson = taught(model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id)
+    with lesson as (usual, ask_teacher):
+        objective = objective or usual
+        optimizer = optimizer_of(settings)
+        if settings.select is not None:
+            optimizer, objective = selective(settings, model, objective, seed)
+            callbacks = [*callbacks, KeepFreezing(folder / FREEZING)]
+        callbacks = [
+            *callbacks,
+            *attacking(settings, data, seed=seed, precision=precision, folder=folder),
+        ]
+        keep = KeepMask(mask) if mask is not None else None
+        try:
+            return run_loop(
+                model,
+                data,
+                settings,
+                collate=collate,
+                seed=seed,
+                precision=precision,
+                folder=folder,
+                trainer=ObjectiveTrainer,
+                objective=ask_teacher(objective),
+                optimizer=optimizer,
+                identity={"mask": digest_of(mask), "stop_at": stop_at},
+                log=TrainLog,
+                batches=batches,
+                callbacks=[keep, *callbacks] if keep is not None else callbacks,
+                stop_at=stop_at,
+                progress=progress,
+                evaluations=evaluations,
+            )
+        finally:
+            if keep is not None:
+                keep.release()

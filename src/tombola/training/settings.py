@@ -4,8 +4,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.augmentations import AugmentSettings
 from tombola.foundations.settings import Settings
 from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.objectives.distillation import Distill
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
@@ -41,10 +43,16 @@ class TrainSettings(Settings):
         None, ge=0, lt=1, description="in the task head alone; else as everywhere"
     )
     loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
-    adversary: Adversary | None = Field(None, description="perturb the word embeddings to raise the loss")
+    adversary: Adversary | None = Field(
+        None, description="raise the loss: perturb the word embeddings, or attack texts"
+    )
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )
+    augment: AugmentSettings | None = Field(
+        None, description="change the training texts anew in every epoch, as their labels allow"
+    )
+    distill: Distill | None = Field(None, description="learn from a teacher's outputs besides the labels")
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")
     max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
     group_by_length: bool = Field(

@@ -8,7 +8,7 @@ import torch
 from tombola.objectives import LogitLoss
 from tombola.objectives.adversarial import Adversarial
 from tombola.objectives.perturbation import perturbed
-from tombola.objectives.settings import Adversary, LossSettings, adversary, loss
+from tombola.objectives.settings import Ascent, LossSettings, adversary, loss
 
 
 class FocalLoss(LossSettings):
@@ -30,7 +30,7 @@ class Focal(LogitLoss):
         return -((1 - right.exp()) ** self.settings.gamma * right).mean()
 
 
-class FGMAdversary(Adversary):
+class FGMAdversary(Ascent):
     """Settings of the fast gradient method."""
 
     kind: Literal["fgm"] = "fgm"

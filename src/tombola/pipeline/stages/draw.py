@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, emptied
+from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.score import score_units
 from tombola.search import Amount, SearchSettings, searches
 from tombola.store.stage import Workspace
@@ -36,6 +37,8 @@ class Draw(MaskStage):
     """Where texts are cut, for scores that read data."""
     of: ModelStage | None = None
     """The model whose units are scored; else the pre-trained one."""
+    defend: Defend | None = None
+    """What corrects the texts first, for scores that read data."""
     within: MaskStage | None = None
     """A mask that the new one stays inside of: what it removed stays removed."""
     scores: ScoreStage | None = None

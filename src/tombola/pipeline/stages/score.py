@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.search import Evidence, SearchSettings, searches
 from tombola.store.stage import Workspace
 
@@ -35,6 +36,8 @@ class Score(ScoreStage):
     max_length: int | None = None
     of: ModelStage | None = None
     """The model whose units are scored; else the pre-trained one."""
+    defend: Defend | None = None
+    """What corrects the texts first, for scores that read data."""
 
     @property
     def label(self) -> str:
@@ -64,7 +67,7 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
         apply_control(Reinitialise(kind="reinitialise"), model, stage.seed)
 
     def batches(count: int | None) -> Iterator[dict[str, Any]]:
-        tokenizer = stage.model.tokenizer()
+        tokenizer = tokenizer_of(stage.model, stage.defend, space)
         length = fitting_length(stage.max_length or 128, model.config)
         data = encode(stage.data.load(), tokenizer, length)
         collate = collate_of(task, tokenizer, stage.seed)

@@ -9,6 +9,7 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.search.learned import Learned
 from tombola.store.stage import Workspace
@@ -35,6 +36,10 @@ class Search(ScoreStage):
     """The weights under the gates; else the pre-trained ones."""
     bias: Bias | None = None
     teacher: Teacher | None = None
+    distill_from: ModelStage | ModelSource | None = None
+    """The model that `search.train.distill` learns from."""
+    defend: Defend | None = None
+    """What corrects the texts first."""
     sparsity: float | None = None
     """What the budget is held to, where it knows the sparsity."""
     scope: Scope | None = None
@@ -67,7 +72,7 @@ class Search(ScoreStage):
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
-        from tombola.pipeline.stages.train import training_data
+        from tombola.pipeline.stages.train import distilling_teacher, training_data
         from tombola.tasks import collate_of
         from tombola.training.gated import train_gates
 
@@ -97,6 +102,7 @@ class Search(ScoreStage):
             precision=self.precision,
             folder=space.scratch,
             sample=self.search.sample,
+            teacher=distilling_teacher(self, space),
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)

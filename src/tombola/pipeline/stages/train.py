@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
@@ -15,6 +16,7 @@ from tombola.models.controls import Control
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
@@ -64,6 +66,10 @@ class Train(ModelStage[Trained]):
     """The model whose head it starts from, where that is another."""
     bias: Bias | None = None
     teacher: Teacher | None = None
+    distill_from: ModelStage | ModelSource | None = None
+    """The model that `train.distill` learns from."""
+    defend: Defend | None = None
+    """What corrects the texts first."""
     fresh_head: int = 0
     """Draw the head anew, whatever `start` brings: another one for every number. 0 keeps it."""
     stop_at: float | None = None
@@ -95,7 +101,7 @@ class Train(ModelStage[Trained]):
         from tombola.tasks import collate_of
         from tombola.training.run import train
 
-        task, tokenizer = self.data.definition, self.model.tokenizer()
+        task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
         model = prepare(self, space)
         mask = self.mask.load(space) if self.mask else None
         log = train(
@@ -107,6 +113,7 @@ class Train(ModelStage[Trained]):
             precision=self.precision,
             folder=space.scratch,
             mask=mask,
+            teacher=distilling_teacher(self, space),
             stop_at=self.stop_at,
             progress=space.progress,
             evaluations=[_keep_epochs(space)] if self.keep_epochs else [],
@@ -170,19 +177,54 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
     """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    from tombola.attacks.in_the_loop import AttackAdversary
+    from tombola.augmentations import Augmenter, Resources
+    from tombola.augmentations.live import LiveTexts
     from tombola.tasks import Tagged, encode, fitting_length
+    from tombola.words.lexicon import bundled
 
     length = fitting_length(stage.train.max_length, model.config)
-    data = encode(stage.data.load(), stage.model.tokenizer(), length)
+    tokenizer = tokenizer_of(stage.model, stage.defend, space)
+    data = encode(stage.data.load(), tokenizer, length)
     if isinstance(data, Tagged) and data.cut:
         logger.warning(
             "%d words of the training data lie behind token %d and are not learned", data.cut, length
         )
+    augment = stage.train.augment
+    if augment is not None or isinstance(stage.train.adversary, AttackAdversary):
+        augmenter = Augmenter(augment, Resources(bundled()), stage.seed) if augment is not None else None
+        data = LiveTexts.of(data, stage.data.load(), tokenizer, length, augmenter)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())
     if stage.teacher is not None:
         data = data.with_extra("teacher", space.read(stage.teacher).numpy())
     return data
+
+
+def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:
+    """The model that the stage's `distill` learns from, if it does; one that cannot read its inputs is refused."""
+    from tombola.models.loading import load_tokenizer
+    from tombola.tasks import fitting_length
+
+    source, task = stage.distill_from, stage.data.definition
+    if source is None:
+        return None
+    if isinstance(source, ModelSource):
+        teacher, tokenizer, name = source.load_finetuned(task), source.tokenizer(), source.name
+    else:
+        teacher, tokenizer = source.load(space, task), load_tokenizer(space.open(source))
+        name = source.name
+    if tokenizer.get_vocab() != stage.model.tokenizer().get_vocab():
+        raise RecipeError(
+            f"distill.teacher: {name} has another vocabulary than {stage.model.name}; a teacher reads the same tokens "
+            "as the model: name one with the same tokenizer"
+        )
+    longest = fitting_length(stage.train.max_length, teacher.config)
+    if longest < fitting_length(stage.train.max_length, stage.model.config()):
+        raise RecipeError(
+            f"distill.teacher: {name} reads {longest} tokens at most: set max_length to {longest} or less"
+        )
+    return teacher
 
 
 def _keep_epochs(space: Workspace) -> Evaluation:

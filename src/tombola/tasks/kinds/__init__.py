@@ -55,6 +55,11 @@ class TaskKind:
     evaluator: ClassVar[str] = "classes"
     """Who predicts and scores: an entry of `tombola.evaluation.evaluators`."""
 
+    @property
+    def reads_whole_texts(self) -> bool:
+        """Whether an example's texts may be changed freely: they are tokenised whole, and no label points into them."""
+        return type(self).encode is TaskKind.encode
+
     def check(self, task: "Task") -> None:
         """Raise a ValueError that names the field if a task file does not make sense."""
         allowed, classes = self.text_columns, task.labels or []

@@ -28,6 +28,11 @@ class Mixture:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of data that changes from one to the next."""
+        for part in self.parts:
+            part.set_epoch(epoch)
+
     def __getitem__(self, index: int) -> dict[str, Any]:
         task = int(np.searchsorted(self.starts, index, side="right")) - 1
         return self.parts[task][index - int(self.starts[task])]

@@ -5,7 +5,7 @@ parts of speech in which it is commonly met, and two words agree when the sets m
 """
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lexicon"
@@ -109,6 +109,12 @@ class Lexicon:
             for word in words.split():
                 tags.setdefault(word, set()).add(tag)
         return {word: frozenset(found) for word, found in tags.items()}
+
+
+@lru_cache(maxsize=1)
+def bundled() -> Lexicon:
+    """The lexicon that comes with the package, opened once."""
+    return Lexicon()
 
 
 def _rows(name: str) -> Iterator[list[str]]:

@@ -1,6 +1,6 @@
 import pytest
 
-from tombola.attacks.lexicon import Lexicon
+from tombola.words.lexicon import Lexicon
 
 LEXICON = Lexicon()
 

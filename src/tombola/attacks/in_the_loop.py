@@ -1,0 +1,105 @@
+"""Attack in the loop: the current model's adversarial examples join the training data, epoch by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from tombola.attacks.base import Attack
+from tombola.attacks.deepwordbug import DeepWordBug
+from tombola.foundations.seeds import numbered_seed
+from tombola.objectives import Objective
+from tombola.objectives.settings import Adversary, adversary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedModel
+
+    from tombola.augmentations.live import LiveTexts, Texts
+    from tombola.foundations.hardware import Precision
+
+
+IN_SEARCH = (
+    "train.adversary: attack is for training weights, and a search trains gates: set search.train.adversary to "
+    "null, freelb or pgd"
+)
+
+
+class AttackAdversary(Adversary):
+    """Settings of an attack in the loop."""
+
+    kind: Literal["attack"] = "attack"
+    recipe: Attack = Field(
+        DeepWordBug(),
+        description="the attack, by name or with settings",
+        json_schema_extra={"default": "deepwordbug"},
+    )
+    share: float = Field(
+        0.25, gt=0, le=1, description="of the training examples that are attacked, drawn anew each time"
+    )
+    every: int = Field(1, gt=0, description="attack at the start of every so-many-th epoch")
+    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
+
+    @field_validator("recipe")
+    @classmethod
+    def _needs_no_more(cls, recipe: Attack) -> Attack:
+        if recipe.name == "bert_attack":
+            raise ValueError(
+                "bert_attack needs a masked language model, which a training has not; take another"
+            )
+        return recipe
+
+
+@adversary(AttackAdversary)
+def attack_in_the_loop(inner: Objective, settings: AttackAdversary) -> Objective:
+    """Attack in the loop: successful adversarial texts of the current model are trained on, with their labels."""
+    return inner  # it is the data that changes
+
+
+def adversarial_texts(
+    model: PreTrainedModel,
+    data: LiveTexts,
+    settings: AttackAdversary,
+    *,
+    epoch: int,
+    seed: int,
+    precision: Precision,
+    journal: Path,
+) -> dict[int, Texts]:
+    """Attack a random share of the data, and give the texts that fool the model, by the number of the example.
+
+    Args:
+        model: The model as it is.
+        data: The training data, whose tokenizer the attack goes through.
+        settings: Which attack, on how much.
+        epoch: The epoch: another gives another sample.
+        seed: The seed of the training.
+        precision: The arithmetic of the passes.
+        journal: Where finished examples are kept, so that a killed attack goes on.
+    """
+    import numpy as np
+
+    from tombola.attacks.resources import Resources
+    from tombola.attacks.run import attack
+
+    assert data.split is not None
+    assert data.tokenizer is not None
+    drawn = numbered_seed(seed, epoch + 1)
+    count = max(1, round(settings.share * len(data.split)))
+    chosen = sorted(np.random.default_rng(drawn).permutation(len(data.split))[:count].tolist())
+    similar = "min_similarity" in type(settings.recipe).model_fields
+    report = attack(
+        model,
+        data.tokenizer,
+        data.split.select(chosen),
+        settings.recipe,
+        seed=drawn,
+        query_budget=settings.query_budget,
+        resources=Resources() if similar else Resources(encoder=None),
+        max_length=data.max_length,
+        precision=precision,
+        resume=journal,
+    )
+    return {chosen[one.index]: one.perturbed_text.columns for one in report.of("Successful")}

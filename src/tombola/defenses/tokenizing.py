@@ -1,0 +1,75 @@
+"""A tokenizer behind a defense: it corrects every text before it reads it, and saves the defense beside itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tombola.defenses.base import DEFENSE, FittedDefense, load_defense
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+T = TypeVar("T", bound="PreTrainedTokenizerBase")
+
+REMEMBERED = 16_384
+"""Texts whose corrections are kept: attacks ask for the same ones again and again."""
+
+
+class Behind:
+    """What a tokenizer behind a defense does otherwise than its own class."""
+
+    defense: FittedDefense
+
+    def __call__(self, text: Any = None, text_pair: Any = None, **options: Any) -> Any:
+        """Tokenise the corrected text or texts."""
+        if options.get("is_split_into_words"):
+            raise TombolaError(
+                "A defense corrects whole texts, and these are split into words: leave it out."
+            )
+        return super().__call__(self._corrected(text), self._corrected(text_pair), **options)  # type: ignore[misc]
+
+    def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> Any:
+        """Save the tokenizer as ever, which transformers opens, and the defense beside it."""
+        saved = super().save_pretrained(save_directory, *arguments, **options)  # type: ignore[misc]
+        self.defense.save(Path(save_directory))
+        return saved
+
+    def _corrected(self, texts: Any) -> Any:
+        if texts is None:
+            return None
+        return self._correct(texts) if isinstance(texts, str) else [self._correct(text) for text in texts]
+
+    def _correct(self, text: str) -> str:
+        raise NotImplementedError
+
+
+def defended(tokenizer: T, defense: FittedDefense) -> T:
+    """Put a defense in front of a tokenizer, in place of one that it may have had.
+
+    The tokenizer itself is changed and returned. Everything that is tokenised with it is corrected first, be it for
+    training, evaluation, an attack or serving; only its class's own lower-level methods are not.
+    """
+    own = undefended(tokenizer)
+    remembered = lru_cache(maxsize=REMEMBERED)(defense.correct)
+    parts = {"defense": defense, "_correct": staticmethod(remembered), "__module__": own.__module__}
+    tokenizer.__class__ = type(own.__name__, (Behind, own), parts)
+    return tokenizer
+
+
+def undefended(tokenizer: PreTrainedTokenizerBase) -> type[Any]:
+    """The class that a tokenizer has by itself."""
+    kind = type(tokenizer)
+    return kind.__mro__[kind.__mro__.index(Behind) + 1] if issubclass(kind, Behind) else kind
+
+
+def defense_of(tokenizer: PreTrainedTokenizerBase) -> FittedDefense | None:
+    """The defense in front of a tokenizer, if there is one."""
+    return tokenizer.defense if isinstance(tokenizer, Behind) else None
+
+
+def as_stored(tokenizer: T, folder: Path) -> T:
+    """A tokenizer of a folder, behind the defense that lies there; as it is where none does."""
+    return defended(tokenizer, load_defense(folder)) if (folder / DEFENSE).is_file() else tokenizer

@@ -1,0 +1,87 @@
+"""The callback that attacks the model at the start of epochs, and hands what it finds to the training data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from accelerate.utils import broadcast_object_list, extract_model_from_parallel
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from tombola.attacks.in_the_loop import AttackAdversary, adversarial_texts
+from tombola.augmentations.live import LiveTexts, Texts
+from tombola.errors import TombolaError
+from tombola.foundations.hardware import Precision
+from tombola.training.seeding import undisturbed
+from tombola.training.settings import TrainSettings
+
+FOLDER = "adversarial"
+
+
+class AttackEpochs(TrainerCallback):
+    """Attacks a share of the training data at the start of every `every`-th epoch.
+
+    A successful adversarial text stands in the batch right after its original, with the same label, for that epoch.
+    So batches grow, and the number of steps and their schedule are those of a training without the attack. What an
+    attack found is written down before the first step: a training that is resumed inside the epoch reads it again,
+    and one that is resumed before the epoch, or within the attack, comes to the same texts.
+    """
+
+    def __init__(
+        self,
+        settings: AttackAdversary,
+        data: LiveTexts,
+        *,
+        seed: int,
+        precision: Precision,
+        folder: Path,
+    ) -> None:
+        self.settings = settings
+        self.data = data
+        self.seed = seed
+        self.precision = precision
+        self.folder = folder / FOLDER
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Attack, or read what was found before."""
+        epoch = int(state.epoch)
+        if (epoch + 1) % self.settings.every:
+            self.data.add({})
+            return
+        found = self._found(epoch, kwargs["model"]) if state.is_world_process_zero else None
+        (found,) = broadcast_object_list([found])
+        assert found is not None
+        self.data.add(found)
+
+    def _found(self, epoch: int, model: Any) -> dict[int, Texts]:
+        file = self.folder / f"epoch-{epoch + 1}.json"
+        if file.is_file():
+            return {int(index): tuple(texts) for index, texts in json.loads(file.read_bytes()).items()}
+        journal = file.with_suffix(".journal")
+        with undisturbed():
+            found = adversarial_texts(
+                extract_model_from_parallel(model),
+                self.data,
+                self.settings,
+                epoch=epoch,
+                seed=self.seed,
+                precision=self.precision,
+                journal=journal,
+            )
+        partial = file.with_suffix(".partial")
+        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.rename(file)
+        journal.unlink()
+        return found
+
+
+def attacking(
+    settings: TrainSettings, data: Any, *, seed: int, precision: Precision, folder: Path
+) -> list[TrainerCallback]:
+    """The callback that a training with an attack in its loop needs; none for others."""
+    if not isinstance(settings.adversary, AttackAdversary):
+        return []
+    if not isinstance(data, LiveTexts):
+        raise TombolaError("adversary: the data holds no texts to attack: give it as LiveTexts")
+    return [AttackEpochs(settings.adversary, data, seed=seed, precision=precision, folder=folder)]

@@ -1,0 +1,89 @@
+"""Distillation in recipes: which model teaches, what the keys say, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.running import execute, plans, workspace
+from tests.tiny import tiny
+from tests.words import word_tokenizer
+from tests.world import World
+from tombola.errors import ModelError, RecipeError
+from tombola.pipeline.references import ModelSource
+from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.train import Train
+from tombola.recipe.grid import expand
+from tombola.store.store import Store
+
+IMPORTANCE = {"method": "importance"}
+
+
+def retrained(world: World, **distill: object) -> Train:
+    (plan,) = plans(world, search=IMPORTANCE, retrain={"distill": distill})
+    assert isinstance(plan.model, Train)
+    return plan.model
+
+
+def test_by_default_the_plain_fine_tuning_teaches(world: World) -> None:
+    train = {**world.recipe()["train"], "r_drop": 1.0}
+    (dense,) = plans(world)
+    (plan,) = plans(world, train=train, search=IMPORTANCE, retrain={"distill": {"hidden": 1.0}})
+    assert isinstance(plan.model, Train)
+    assert plan.model.distill_from.key == dense.model.key
+    assert plan.model.train.r_drop == 1.0
+    (self_taught,) = plans(world, train={**world.recipe()["train"], "distill": {}})
+    assert self_taught.model.distill_from.key == dense.model.key
+
+
+def test_a_search_learns_from_the_same_teacher(world: World, tmp_path: Path) -> None:
+    (dense,) = plans(world)
+    train = {"epochs": 1, "distill": {"weight": 1, "hidden": 1}}
+    (plan,) = plans(world, search={"method": "learned", "train": train})
+    (search,) = [stage for stage in plan.stages() if isinstance(stage, Search)]
+    assert search.distill_from.key == dense.model.key
+    assert plan.model.distill_from is None
+    store = Store(tmp_path)
+    execute([search], store)
+    assert search.key != replace(search, distill_from=None).key
+
+
+def test_a_named_teacher_is_known_by_its_content(world: World, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    (dense,) = plans(world)
+    execute(dense.ends(), store)
+    folder = store.open(dense.model)
+    copied = tmp_path / "copy"
+    copied.mkdir()
+    for file in folder.iterdir():
+        if file.is_file() and file.name != "stage.json":
+            (copied / file.name).write_bytes(file.read_bytes())
+    one, other = retrained(world, teacher=str(folder)), retrained(world, teacher=str(copied))
+    assert isinstance(one.distill_from, ModelSource)
+    assert one.key == other.key != retrained(world).key
+    execute([one], store)
+    assert store.read(one).log.steps > 0
+
+
+def test_a_teacher_without_a_head_or_with_other_tokens_is_refused(world: World, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    with pytest.raises(ModelError, match="no trained head for tiny"):
+        retrained(world, teacher=str(world.model)).distill_from.load_finetuned(
+            retrained(world).data.definition
+        )
+    other = tmp_path / "other"
+    tokenizer = word_tokenizer(["other words than those of the model"])
+    names = {"id2label": {0: "negative", 1: "positive"}, "label2id": {"negative": 0, "positive": 1}}
+    tiny("bert", vocab_size=len(tokenizer), **names).save_pretrained(other)
+    tokenizer.save_pretrained(other)
+    from tombola.pipeline.stages.train import distilling_teacher
+
+    with pytest.raises(RecipeError, match="another vocabulary"):
+        distilling_teacher(retrained(world, teacher=str(other)), workspace(store))
+
+
+def test_layers_are_one_setting_and_no_grid(world: World) -> None:
+    (cell,) = expand(world.recipe(train={"distill": {"layers": [1, 2]}}))
+    assert cell.recipe.train.distill.layers == (1, 2)
+    with pytest.raises(RecipeError, match=r"distill.weight"):
+        expand(world.recipe(train={"distill": {"weight": 2}}))
