@@ -10,9 +10,8 @@ from tombola.errors import TombolaError
 from tombola.masks import Layout, Mask
 from tombola.shrink.cutting import Cut, cut, head_count
 from tombola.shrink.quantizer import ShrunkConfig
-from tombola.shrink.shape import METHOD, LayerShape, ModelShape
+from tombola.shrink.shape import METHOD, STRUCTURED, LayerShape, ModelShape
 
-STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
 MULTIPLE = 8
 
 

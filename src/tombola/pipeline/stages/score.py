@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage
+from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage, cut_of
 from tombola.search import Evidence, SearchSettings, searches
 from tombola.store.stage import Workspace
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from tombola.augmentations import AugmentSettings
     from tombola.masks import Scores
     from tombola.pipeline.stages.draw import Draw
+    from tombola.tasks import Split
 
 BATCH = 32
 """Examples in a batch of the data that scorers read."""
+WHOLE_TEXTS = ("classification", "regression", "multi-label")
+"""Kinds of task whose labels belong to texts as a whole."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,15 +64,15 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
     from tombola.training.batches import ordered_batches
 
     task = stage.data.definition
-    units = stage.search.units_of(origin)
     model = stage.of.load(space, task) if stage.of else origin
+    units = stage.search.units_of(model if cut_of(stage.of) else origin)
     if getattr(stage.search, "start", None) == "random":
         apply_control(Reinitialise(kind="reinitialise"), model, stage.seed)
 
-    def batches(count: int | None) -> Iterator[dict[str, Any]]:
+    def batches(count: int | None, split: Split | None = None) -> Iterator[dict[str, Any]]:
         tokenizer = stage.model.tokenizer()
         length = fitting_length(stage.max_length or 128, model.config)
-        data = encode(stage.data.load(), tokenizer, length)
+        data = encode(split or stage.data.load(), tokenizer, length)
         collate = collate_of(task, tokenizer, stage.seed)
         if model.config.pad_token_id is None:
             model.config.pad_token_id = collate.pad_id
@@ -74,4 +80,27 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
 
     scorer = searches[stage.search.method].scorer
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
-    return scorer(stage.search, model, units, Evidence(stage.seed, batches))
+
+    def augmented(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
+        return partial(batches, split=augmented_copy(stage.data.load(), augment, stage.seed))
+
+    return scorer(stage.search, model, units, Evidence(stage.seed, batches, augmented))
+
+
+def augmented_copy(split: Split, augment: AugmentSettings, seed: int) -> Split:
+    """The examples with all of their texts changed, whatever share of them a training would change."""
+    from tombola.attacks.lexicon import Lexicon
+    from tombola.augmentations import Augmenter, Resources
+
+    if split.task.kind not in WHOLE_TEXTS:
+        raise RecipeError(
+            f"search.inputs: {split.task.name} is a {split.task.kind} task, whose texts must stay as they are: "
+            "take clean"
+        )
+    every = augment.model_copy(update={"share": 1.0})
+    augmenter = Augmenter(every, Resources(Lexicon()), seed)
+    texts = [
+        augmenter.texts(texts, identity, step=0)
+        for texts, identity in zip(split.texts, split.ids, strict=True)
+    ]
+    return replace(split, texts=texts)
