@@ -60,7 +60,7 @@ def test_fixed_layers_stay():
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
-def test_free_is_nearly_the_best_of_all(seed, share):
+def test_free_is_the_best_of_all(seed, share):
     ranking = Ranking(scores_of(layers=2, seed=seed))
     cost = cost_of(share * 21.0 + 2.0, constant=2.0)
     chosen = fit_freely(ranking, [cost])
@@ -70,7 +70,7 @@ def test_free_is_nearly_the_best_of_all(seed, share):
         for both in product(*(layer.options for layer in ranking.layers))
         if cost.of(both) <= 1
     )
-    assert worth(ranking, chosen) >= 0.97 * best
+    assert worth(ranking, chosen) >= 0.999 * best
 
 
 def test_every_cost_stays_within_its_budget():

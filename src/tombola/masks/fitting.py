@@ -19,6 +19,10 @@ from tombola.masks.scores import Scores
 
 TIGHT = 0.96
 """A choice that takes less of the budget than this counts only where nothing comes nearer."""
+STEPS = 5000
+"""Parts that a budget is divided into, to fill it layer by layer."""
+SHRINKING = 12
+"""Times that the budget of several costs is halved towards what fits all of them."""
 
 
 @dataclass(frozen=True)
@@ -173,57 +177,87 @@ def fit_uniform(
 
 
 def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
-    """Each layer's heads and neurons, chosen by a Lagrangian: the most importance within the costs.
+    """Each layer's heads and neurons: the most importance within the costs, a knapsack over layers.
 
-    A price on the cost makes every layer choose for itself; the lowest price at which all costs stay within 1 is found
-    by bisection. What is left of the budget goes to the changes that bring the most importance for their cost.
+    The knapsack is filled by the mean of the costs, in steps of a few ten-thousandths. Where the largest of them is
+    then above 1, it is filled again with less.
 
     Args:
         ranking: The units by importance.
         costs: All of them have to stay within 1.
     """
-    options = [one.options for one in ranking.layers]
-    worth = [np.array([one.importance(kept) for kept in one.options]) for one in ranking.layers]
-    prices = [np.array([[cost.layer(k.heads, k.neurons) for cost in costs] for k in own]) for own in options]
+    own = [_useful(layer, costs) for layer in ranking.layers]
     constant = np.array([cost.constant for cost in costs])
-
-    def choose(price: float) -> list[int]:
-        return [
-            int(np.argmax(own - price * cost.mean(axis=1))) for own, cost in zip(worth, prices, strict=True)
-        ]
-
-    def total(chosen: list[int]) -> np.ndarray:
-        return constant + sum(cost[index] for cost, index in zip(prices, chosen, strict=True))
-
-    low, high = 0.0, 1.0
-    if total(choose(0.0)).max() > 1:
-        while total(choose(high)).max() > 1:
-            high *= 4
-            if high > 1e30:
-                raise _too_small(float(total([int(cost.mean(axis=1).argmin()) for cost in prices]).max()))
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (low, middle) if total(choose(middle)).max() <= 1 else (middle, high)
-        chosen = choose(high)
-    else:
-        chosen = choose(0.0)
-    while (better := _upgrade(worth, prices, chosen, 1 - total(chosen))) is not None:
-        chosen[better[0]] = better[1]
-    return [own[index] for own, index in zip(options, chosen, strict=True)]
+    least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in own)
+    low, high = 0.0, 1.0 - constant.mean()
+    best: list[int] | None = None
+    for _ in range(SHRINKING if len(costs) > 1 else 1):
+        room = high if best is None and low == 0.0 else (low + high) / 2
+        chosen = _knapsack(own, room)
+        fits = chosen is not None and _total(own, chosen, constant).max() <= 1
+        if fits:
+            best, low = chosen, room
+        else:
+            high = room
+        if fits and room >= 1.0 - constant.mean():
+            break
+        if not fits and low == 0.0:
+            low = max(0.0, float(least.mean() - constant.mean()))
+    if best is None:
+        raise _too_small(float(least.max()))
+    return [layer.options[index] for layer, index in zip(own, best, strict=True)]
 
 
-def _upgrade(
-    worth: list[np.ndarray], prices: list[np.ndarray], chosen: list[int], left: np.ndarray
-) -> tuple[int, int] | None:
-    """The one change of a layer that brings the most importance for its cost and still fits."""
-    best, found = 0.0, None
-    for layer, (own, cost) in enumerate(zip(worth, prices, strict=True)):
-        gain, more = own - own[chosen[layer]], cost - cost[chosen[layer]]
-        fits = (more <= left).all(axis=1) & (gain > 0)
-        rate = np.where(fits, gain / np.maximum(more.mean(axis=1), 1e-12), 0.0)
-        if rate.max() > best:
-            best, found = float(rate.max()), (layer, int(rate.argmax()))
-    return found
+@dataclass(frozen=True)
+class _Useful:
+    """What a layer may keep, without what costs more than something that is worth more; the cheapest first."""
+
+    options: list[Kept]
+    worth: np.ndarray
+    costs: np.ndarray
+
+
+def _useful(layer: LayerRanking, costs: Sequence[Cost]) -> _Useful:
+    worth = np.array([layer.importance(kept) for kept in layer.options])
+    price = np.array([[cost.layer(kept.heads, kept.neurons) for cost in costs] for kept in layer.options])
+    order = np.lexsort((-worth, price.mean(axis=1)))
+    best = np.maximum.accumulate(worth[order])
+    rising = np.concatenate([[True], best[1:] > best[:-1]])
+    left = order[rising]
+    return _Useful([layer.options[index] for index in left], worth[left], price[left])
+
+
+def _total(own: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.ndarray:
+    return np.asarray(constant + sum(layer.costs[index] for layer, index in zip(own, chosen, strict=True)))
+
+
+def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
+    """The option of each layer that together are worth most within a mean cost; None if nothing fits."""
+    if room <= 0:
+        return None
+    values = np.full(STEPS + 1, -np.inf)
+    values[0] = 0.0
+    taken = []
+    for layer in own:
+        steps = np.ceil(layer.costs.mean(axis=1) / room * STEPS - 1e-9).astype(int)
+        new, pick = np.full(STEPS + 1, -np.inf), np.zeros(STEPS + 1, dtype=np.int32)
+        for index, step in enumerate(steps):
+            if step > STEPS:
+                break
+            step = max(int(step), 0)
+            reached = values[: STEPS + 1 - step] + layer.worth[index]
+            better = reached > new[step:]
+            new[step:][better] = reached[better]
+            pick[step:][better] = index
+        values = new
+        taken.append((pick, steps))
+    if not np.isfinite(values).any():
+        return None
+    place, chosen = int(np.argmax(values)), []
+    for pick, steps in reversed(taken):
+        chosen.append(int(pick[place]))
+        place -= max(int(steps[chosen[-1]]), 0)
+    return chosen[::-1]
 
 
 def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:

@@ -211,6 +211,9 @@ class StageBuilder:
         from tombola.foundations.hardware.machine import default_device, device_name, processor
 
         drawn, on_cpu = self.recipe.draw, default_device() == "cpu"
+        kinds = set(self.recipe.search.units.split("+")) if self.recipe.search else set()
+        family = self.model.family()
+        free_heads = family is not None and family.config is not None and family.config.free_heads
         texts = None
         if drawn.length is None:
             texts = find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on)
@@ -225,6 +228,8 @@ class StageBuilder:
             model=self.model,
             data=texts,
             task=self.data,
+            fewer_heads="head" in kinds and (drawn.layout == "free" or free_heads),
+            fewer_neurons=bool({"neuron", "ffn"} & kinds),
         )
 
     def shrink(

@@ -7,7 +7,7 @@ head) is constant. All times are shares of the dense model's time, which a busy 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 
@@ -27,7 +27,7 @@ from tombola.shrink.texts import Texts
 from tombola.shrink.timing import Stopwatch
 
 ROUNDS = 9
-SECONDS = 30.0
+SECONDS = 20.0
 TOGETHER = 4
 """Geometries that take turns with the dense model at once."""
 
@@ -77,6 +77,8 @@ def measure_latency(
     threads: int,
     multiple: int = 8,
     fewer_heads: bool = True,
+    fewer_neurons: bool = True,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> LatencyTable:
     """Time a few geometries of a model in turns with the whole one.
 
@@ -87,11 +89,13 @@ def measure_latency(
         threads: Threads of a forward pass.
         multiple: Of the numbers of neurons.
         fewer_heads: Whether layers with fewer heads are timed too.
+        fewer_neurons: Whether layers with fewer neurons are timed too.
+        progress: Called with the geometries done, and all of them.
     """
     layout = Layout.of(model)
     count, whole = len(layout.layers()), Kept(head_count(layout, 0), layout.layers()[0]["up"].outputs)
     some_heads = _spread(whole.heads, 1, 2) if fewer_heads else []
-    some_neurons = _spread(whole.neurons, multiple, 4)
+    some_neurons = _spread(whole.neurons, multiple, 4) if fewer_neurons else []
     shapes: list[Kept | int] = [
         count // 2,  # so many layers
         *(Kept(heads, whole.neurons) for heads in some_heads),
@@ -101,6 +105,7 @@ def measure_latency(
     dense: dict[int, list[float]] = {size: [] for size in batch_sizes}
     for start in range(0, len(shapes), TOGETHER):
         part = shapes[start : start + TOGETHER]
+        progress(start, len(shapes))
         for size, (seconds, found) in time_shares(
             model, [_of_shape(model, shape) for shape in part], texts, batch_sizes, threads
         ).items():
@@ -110,6 +115,7 @@ def measure_latency(
     for size, share in shares.items():
         layer = max(1.0 - share[count // 2], 1e-6) / (count - count // 2)
         constant = max(0.0, 1.0 - count * layer)
+        layer = (1.0 - constant) / count
         by_heads = {heads: (share[Kept(heads, whole.neurons)] - constant) / count for heads in some_heads}
         by_neurons = {n: (share[Kept(whole.heads, n)] - constant) / count for n in some_neurons}
         sizes[size] = SizeLatency(

@@ -27,7 +27,10 @@ logger = logging.getLogger(__name__)
 FIT = "fit.json"
 NEAR = 0.02
 """How far the measured time may be from the target before the choice is corrected."""
-CORRECTIONS = 4
+TOLERANCE = 0.05
+"""How far it may be in the end, before a faster choice is preferred to a slower one."""
+CORRECTIONS = 3
+"""Times that the choice is corrected at most."""
 
 
 class Fitted(StageResult):
@@ -124,7 +127,8 @@ class Fit(MaskStage):
         assert self.latency is not None
         texts = self.latency.texts(choice.origin.config)
         tried: dict[tuple[Kept | None, ...], dict[int, tuple[float, float]]] = {}
-        for _ in range(CORRECTIONS + 1):
+        for number in range(CORRECTIONS + 1):
+            space.progress(number, CORRECTIONS + 1, {})
             small = choice.model(kept)
             found = time_shares(
                 choice.origin, [small], texts, self.latency.batch_sizes, self.latency.threads, rounds=15
@@ -135,12 +139,17 @@ class Fit(MaskStage):
             kept = choice.make(costs.corrected(kept, tried[tuple(kept)]))
             if tuple(kept) in tried:
                 break
-        best = min(tried, key=lambda one: abs(costs.excess(tried[one])))
+        best = min(tried, key=lambda one: _distance(costs.excess(tried[one])))
         return list(best), costs.measured(tried[best])
 
     def fitted(self, folder: Path) -> Fitted:
         """What was asked for, and what came out."""
         return Fitted.load(folder / FIT)
+
+
+def _distance(excess: float) -> tuple[bool, bool, float]:
+    """How good a choice is: near the target before all others, else faster than asked before slower."""
+    return abs(excess) > TOLERANCE, abs(excess) > TOLERANCE and excess > 0, abs(excess)
 
 
 class _Choice:

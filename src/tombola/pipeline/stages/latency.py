@@ -42,6 +42,9 @@ class Latency(Stage["LatencyTable"]):
     task: DataSource
     """Data of the task whose head the model gets."""
     fewer_heads: bool = True
+    """Whether the draw may leave layers fewer heads."""
+    fewer_neurons: bool = True
+    """Whether the draw may leave layers fewer neurons."""
 
     @property
     def label(self) -> str:
@@ -70,6 +73,8 @@ class Latency(Stage["LatencyTable"]):
             self.threads,
             self.multiple,
             fewer_heads=self.fewer_heads,
+            fewer_neurons=self.fewer_neurons,
+            progress=lambda done, whole: space.progress(done, whole, {}),
         )
         space.write_json(LATENCY, table)
 
