@@ -294,8 +294,12 @@ def test_what_a_recipe_may_say():
     assert searches["importance"].choose is choose
     (cell,) = expand({"model": "m", "task": "rte", "search": {"method": "importance"}})
     assert cell.recipe.search == Importance(units="head+ffn", start="finetuned")
-    for units in ("weight", "layer", "head+layer"):
-        with pytest.raises(RecipeError, match=r"search\.units"):
+    for units, message in (
+        ("weight", r"search\.units"),
+        ("head+layer", r"search\.units"),
+        ("layer", "super_tickets is not defined for layers"),
+    ):
+        with pytest.raises(RecipeError, match=message):
             expand({"model": "m", "task": "rte", "search": {"method": "importance", "units": units}})
     with pytest.raises(RecipeError, match="global"):
         choose(Importance(), random_scores(Units.of(tiny("bert"), "head+ffn")), 0.5, "local", None)

@@ -2,6 +2,7 @@
 
 from tombola.families.family import (
     Attention,
+    ConfigKeys,
     Family,
     FeedForward,
     Location,
@@ -13,6 +14,7 @@ from tombola.families.family import (
 
 __all__ = [
     "Attention",
+    "ConfigKeys",
     "Family",
     "FeedForward",
     "Location",

@@ -63,6 +63,26 @@ class FeedForward(_Data):
     gate: Location | None = None
 
 
+class ConfigKeys(_Data):
+    """How a config says the sizes of a model whose layers are all alike.
+
+    Args:
+        layers: The key of the number of layers.
+        neurons: The key of the FFN's width.
+        free_heads: Whether the heads together may be narrower than the hidden size.
+        per_layer: Keys of lists with one entry for each layer.
+        layer_number_settings: Keys that, where true, make a layer compute by its number, so that none can be left out.
+        keeps_first: Whether the first layer is built unlike the others, so that it cannot be left out.
+    """
+
+    layers: str
+    neurons: str
+    free_heads: bool = False
+    per_layer: tuple[str, ...] = ()
+    layer_number_settings: tuple[str, ...] = ()
+    keeps_first: bool = False
+
+
 class Family(_Data):
     """One architecture: paths of its matrices, and the names under which its config keeps head counts."""
 
@@ -77,6 +97,7 @@ class Family(_Data):
     head_dim: str | None = None
     transposed: bool = False
     norm: Literal["post", "pre"]
+    config: ConfigKeys | None = None
 
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
         """The model's transformer layers, first to last."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from tombola.errors import TombolaError
 from tombola.masks import storage
 from tombola.masks.check import check_groups
-from tombola.masks.groups import Group
+from tombola.masks.groups import Group, Part
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Scores(Mapping[str, Tensor]):
     @classmethod
     def total(cls, units: Units, values: Mapping[str, Tensor]) -> "Scores":
         """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …"""
-        return cls(units, {group.name: _total(group, values) for group in units.groups})
+        return cls(units, {group.name: _total(group, values, group.parts) for group in units.groups})
 
     @classmethod
     def magnitude(cls, units: Units, model: "PreTrainedModel") -> "Scores":
@@ -67,14 +67,24 @@ class Scores(Mapping[str, Tensor]):
         return cls(units, {name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
 
 
-def _total(group: Group, values: Mapping[str, Tensor]) -> Tensor:
-    regions = [(part, part.region(values[part.tensor], group.count)) for part in group.parts]
+def totals(units: Units, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Each unit's sum of a value per weight and bias that goes with it, by group."""
+    return {group.name: _total(group, values, (*group.parts, *group.biases)) for group in units.groups}
+
+
+def _total(group: Group, values: Mapping[str, Tensor], parts: tuple[Part, ...]) -> Tensor:
+    regions = [(part, part.region(values[part.tensor], group.count)) for part in parts]
     if group.elementwise:
         return regions[0][1]
     sums = [
         region.sum().reshape(1)
         if part.dim is None
-        else region.sum(dim=1 - part.dim).reshape(group.count, part.width).sum(dim=1)
+        else _along(region, part.dim).reshape(group.count, part.width).sum(dim=1)
         for part, region in regions
     ]
     return torch.stack(sums).sum(dim=0)
+
+
+def _along(region: Tensor, dim: int) -> Tensor:
+    """The sum over all other dimensions, of which a bias has none."""
+    return region if region.dim() == 1 else region.sum(dim=1 - dim)

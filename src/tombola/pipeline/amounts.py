@@ -23,6 +23,8 @@ def check_draw(recipe: Recipe, model: ModelSource) -> None:
     """Refuse a draw of more units than may go, with both numbers, and layers that the model does not have."""
     search, draw = recipe.search, recipe.draw
     assert search is not None
+    if draw.target is not None:
+        return
     structured = search.units != "weight" and (draw.scope == "local" or draw.sparsity >= NEVER_ALL)
     if draw.counts is None and search.layers is None and not structured:
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.in_the_loop import AttackAdversary
+from tombola.augmentations import AugmentSettings
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
@@ -14,18 +15,22 @@ from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_data, find_texts
 from tombola.pipeline.stages.attack import Attack
-from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
+from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
+from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
+from tombola.pipeline.stages.latency import Latency
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.pipeline.stages.train import Train
+from tombola.recipe.drawing import TIMED
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
@@ -155,7 +160,7 @@ class StageBuilder:
         return Search(
             model=self.model,
             data=data,
-            search=_own_task(settings),
+            search=self._own(settings),
             seed=self.recipe.seed,
             precision=self.precision,
             start=start,
@@ -172,7 +177,7 @@ class StageBuilder:
         return Score(
             model=self.model,
             data=self.data,
-            search=_own_task(scorer),
+            search=self._own(scorer),
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
             defend=self.defend if scorer.reads_data else None,
@@ -186,13 +191,16 @@ class StageBuilder:
         of: ModelStage[Any] | None = None,
         within: MaskStage | None = None,
         scores: ScoreStage | None = None,
-    ) -> Draw:
+        progress: float = 1.0,
+    ) -> Draw | Fit:
         """A mask drawn from the scores of a model, or from given ones."""
         drawn = self.recipe.draw
+        if drawn.target is not None:
+            return self._fit(scorer, scores or self.score(scorer, of), within, progress)
         return Draw(
             model=self.model,
             data=self.data,
-            search=_own_task(scorer),
+            search=self._own(scorer),
             sparsity=sparsity if drawn.counts is None else None,
             heads=drawn.heads,
             ffns=drawn.ffns,
@@ -204,6 +212,80 @@ class StageBuilder:
             within=within,
             scores=scores,
         )
+
+    @property
+    def rounds(self) -> int:
+        """In how many steps units are removed."""
+        return self.recipe.draw.rounds
+
+    def _fit(
+        self, scorer: SearchSettings, scores: ScoreStage, within: MaskStage | None, progress: float
+    ) -> Fit:
+        """A mask that meets the draw's target."""
+        drawn, target = self.recipe.draw, self.recipe.draw.target
+        assert target is not None
+        return Fit(
+            model=self.model,
+            data=self.data,
+            search=self._own(scorer),
+            scores=scores,
+            quantity=target.quantity,
+            value=target.value,
+            layout=drawn.layout,
+            multiple=drawn.multiple,
+            seed=self.recipe.seed,
+            latency=self._latency() if target.quantity in TIMED else None,
+            within=within,
+            progress=progress,
+        )
+
+    def _latency(self) -> Latency:
+        """The latency table of the model's geometry on this machine."""
+        import torch
+
+        from tombola.foundations.hardware.machine import default_device, device_name, processor
+
+        drawn, on_cpu = self.recipe.draw, default_device() == "cpu"
+        kinds = set(self.recipe.search.units.split("+")) if self.recipe.search else set()
+        family = self.model.family()
+        free_heads = family is not None and family.config is not None and family.config.free_heads
+        texts = None
+        if drawn.length is None:
+            texts = find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on)
+        return Latency(
+            geometry=self.model.geometry(),
+            processor=processor().model if on_cpu else device_name(),
+            batch_sizes=drawn.batch_size,
+            threads=drawn.threads or torch.get_num_threads(),
+            multiple=drawn.multiple,
+            length=drawn.length,
+            max_length=None if texts is None else self.recipe.train.max_length,
+            model=self.model,
+            data=texts,
+            task=self.data,
+            fewer_heads="head" in kinds and (drawn.layout == "free" or free_heads),
+            fewer_neurons=bool({"neuron", "ffn"} & kinds),
+        )
+
+    def shrink(
+        self, mask: MaskStage, of: ModelStage[Any] | None = None, within: MaskStage | None = None
+    ) -> Shrink:
+        """The small model that a mask cuts out of a model."""
+        drawn, search = self.recipe.draw, self.recipe.search
+        whole_layers = search is not None and search.units == "layer"
+        return Shrink(
+            model=self.model,
+            data=self.data,
+            mask=mask,
+            layout="uniform" if whole_layers else drawn.layout,
+            seed=self.recipe.seed,
+            of=of,
+            within=within,
+            multiple=drawn.multiple,
+        )
+
+    def _own(self, settings: Any) -> Any:
+        return _own(settings, self.recipe.train.augment)
 
     def _scored_length(self, scorer: SearchSettings) -> int | None:
         return self.recipe.train.max_length if scorer.reads_data else None
@@ -270,11 +352,16 @@ class StageBuilder:
         """Size and speed of the model, shrunk by its mask."""
         settings = self.recipe.measure
         assert settings is not None
+        cut = cut_of(model)
+        assert cut is None or isinstance(cut, Shrink)
+        if cut is not None:
+            mask = None
         if settings.length is not None:
-            return Measure(model=model, mask=mask, measure=settings)
+            return Measure(model=model, mask=mask, measure=settings, cut=cut)
         return Measure(
             model=model,
             mask=mask,
+            cut=cut,
             measure=settings,
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
             max_length=self.recipe.train.max_length,
@@ -317,6 +404,15 @@ def _without_teacher(settings: TrainSettings) -> TrainSettings:
     return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
 
 
-def _own_task(settings: Any) -> Any:
-    """The search's settings without the task that it is transferred from: the data says which that is."""
-    return settings.model_copy(update={"task": None}) if settings.task is not None else settings
+def _own(settings: Any, augment: AugmentSettings | None) -> Any:
+    """The search's settings as a stage needs them.
+
+    Without what other stages say (the task it is transferred from, how rounds are trained), and with how its texts are
+    augmented, where that is as in the training.
+    """
+    changes: dict[str, Any] = {"task": None} if settings.task is not None else {}
+    if not isinstance(settings, Learned) and getattr(settings, "train", None) is not None:
+        changes["train"] = None
+    if getattr(settings, "inputs", "clean") != "clean" and settings.augment is None and augment is not None:
+        changes["augment"] = augment.model_copy(update={"consistency": 0.0})
+    return settings.model_copy(update=changes) if changes else settings

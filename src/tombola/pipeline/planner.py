@@ -137,6 +137,11 @@ def _retrain(
             return replace(found.trained, keep_epochs=keep_epochs)
         return found.trained or builder.train(stop_at=search.starts_at, keep_epochs=keep_epochs)
     start, head, fresh_head = found.start, found.head, found.fresh_head
+    if found.cut_by is not None:
+        small = builder.shrink(found.mask, of=found.trained, within=found.cut_by)
+        return builder.train(
+            start=small, settings=settings, control=settings.control, keep_epochs=keep_epochs
+        )
     if settings.start == "pretrained":
         start = head = None
     elif settings.start == "finetuned":
@@ -144,8 +149,8 @@ def _retrain(
     elif settings.start == "last_round":
         start, head, fresh_head = found.trained or builder.train(), None, 0
     return builder.train(
-        mask=found.mask,
-        start=start,
+        mask=None if settings.shrink else found.mask,
+        start=builder.shrink(found.mask, of=start) if settings.shrink else start,
         head=head,
         fresh_head=fresh_head,
         settings=settings,

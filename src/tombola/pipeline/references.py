@@ -28,6 +28,12 @@ logger = logging.getLogger(__name__)
 
 Pooler = Literal["own", "new"]
 
+NO_SIZES = {
+    *("architectures", "id2label", "label2id", "transformers_version", "problem_type", "finetuning_task"),
+    *("dtype", "torch_dtype", "initializer_range", "gradient_checkpointing"),
+}
+"""What configs say besides the sizes of a model."""
+
 TEXTS = 512
 """Texts that models are timed on, at most."""
 
@@ -57,6 +63,10 @@ class ModelSource(Reference):
         from tombola.models.loading import load_model
 
         return load_model(Path(self.folder), task, seed=0, finetuned=True)
+
+    def geometry(self) -> str:
+        """What decides how fast a model of this config is: its type, and all of its sizes and switches."""
+        return _geometry(self.folder)
 
     def family(self) -> Family | None:
         """Where a model of this type keeps its units, if that is known."""
@@ -205,6 +215,16 @@ def _find_model(name: str, pooler: Pooler) -> ModelSource:
     found = find_model(name)
     suffix = "" if pooler == "own" else f"+{pooler} pooler"
     return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+
+
+@cached_in_run
+def _geometry(folder: str) -> str:
+    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    sizes = {
+        name: value for name, value in config.items() if not name.startswith("_") and name not in NO_SIZES
+    }
+    digest = hashlib.blake2b(json.dumps(sizes, sort_keys=True).encode(), digest_size=8)
+    return f"{config.get('model_type')} {digest.hexdigest()}"
 
 
 @cached_in_run

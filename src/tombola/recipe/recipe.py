@@ -19,6 +19,7 @@ from tombola.recipe.sections import (
     WantedPrecision,
 )
 from tombola.search import SearchSettings, searches
+from tombola.shrink.shape import STRUCTURED
 from tombola.training.settings import TrainSettings
 
 
@@ -67,6 +68,61 @@ class Recipe(Settings):
         for kind in counts:
             if kind not in self.search.units.split("+"):
                 raise ValueError(f"draw.{kind}s: needs search.units with {kind}, not {self.search.units}")
+        return self
+
+    @model_validator(mode="after")
+    def _cut_out(self) -> Self:
+        if self.search is None:
+            return self
+        method, structured = self.search.method, set(self.search.units.split("+")) <= STRUCTURED
+        if self.retrain is not None and self.retrain.shrink and not structured and method != "given":
+            raise ValueError(
+                "retrain.shrink: single weights cannot be cut out; take search.units of "
+                f"{', '.join(sorted(STRUCTURED))}"
+            )
+        target = self.draw.target
+        if target is None:
+            return self
+        if not structured:
+            raise ValueError(f"draw.{self._target_key}: needs search.units such as head+neuron or layer")
+        if searches[method].scorer is None and method != "learned":
+            raise ValueError(
+                f"draw.{self._target_key}: {method} does not draw once from scores; take importance"
+            )
+        budget = getattr(self.search, "effective_budget", None)
+        if budget is not None and budget.knows_sparsity and target.quantity != "sparsity":
+            raise ValueError(
+                f"draw.{target.quantity}: the budget {budget.kind} needs a sparsity; take search.budget: {{kind: l0}}"
+            )
+        if self.draw.rounds > 1:
+            self._gradual()
+        return self
+
+    @property
+    def _target_key(self) -> str:
+        target = self.draw.target
+        assert target is not None
+        return "layout" if target.quantity == "sparsity" else target.quantity
+
+    def _gradual(self) -> None:
+        assert self.search is not None
+        if self.retrain is None or not self.retrain.shrink:
+            raise ValueError("draw.rounds: trains a small model between its steps; set retrain.shrink: true")
+        if self.search.method == "learned" or self.search.task is not None:
+            raise ValueError("draw.rounds: is for searches that score the units of the recipe's own task")
+        if self.retrain.start not in ("rewind", "last_round"):
+            raise ValueError(
+                "retrain.start: after draw.rounds the small model goes on where the last round left it; leave it out"
+            )
+
+    @model_validator(mode="after")
+    def _augmented_by_something(self) -> Self:
+        inputs = getattr(self.search, "inputs", "clean")
+        given = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
+        if inputs != "clean" and given is None:
+            raise ValueError(
+                f"search.inputs: {inputs} needs augmentations: add some, e.g. search.augment: {{of: [typos]}}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from tombola.attacks.base import Attack
 from tombola.attacks.textfooler import TextFooler
 from tombola.foundations.settings import Settings
 from tombola.models.controls import Control
+from tombola.recipe.drawing import DrawSettings
 from tombola.tasks.mixing import Mixed
 from tombola.tasks.synthetic import SyntheticBias
 from tombola.training.settings import TrainSettings
+
+__all__ = [
+    "AttackSettings",
+    "DataSettings",
+    "DrawSettings",
+    "EvaluateSettings",
+    "MeasureSettings",
+    "RetrainSettings",
+    "WantedPrecision",
+]
 
 WantedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 
@@ -38,34 +49,6 @@ class DataSettings(Settings):
     )
 
 
-class DrawSettings(Settings):
-    """How many units go, and how they are ranked against each other."""
-
-    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
-    scope: Literal["global", "local"] = Field(
-        "global", description="one ranking over all, or one in each matrix"
-    )
-    heads: int | None = Field(None, ge=0, description="number of heads removed, in place of sparsity")
-    ffns: int | None = Field(None, ge=0, description="number of FFNs removed, in place of sparsity")
-    perturb: float = Field(
-        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
-    )
-
-    @property
-    def counts(self) -> dict[str, int] | None:
-        """How many units of each kind go, where that is given in place of a sparsity."""
-        given = {"head": self.heads, "ffn": self.ffns}
-        return {kind: count for kind, count in given.items() if count is not None} or None
-
-    @model_validator(mode="after")
-    def _one_amount(self) -> Self:
-        if self.counts and "sparsity" in self.model_fields_set:
-            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
-        if self.counts and self.scope == "local":
-            raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
-        return self
-
-
 class RetrainSettings(TrainSettings):
     """The training of the drawn ticket. What is not said here is as in `train`."""
 
@@ -75,6 +58,11 @@ class RetrainSettings(TrainSettings):
         "otherwise), the pre-trained or the fine-tuned ones, or those that the mask was found on",
     )
     control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
+    shrink: bool = Field(
+        False,
+        description="cut the ticket out of its starting weights first, and train the small model itself; else all "
+        "weights stay, and the removed ones are held at zero",
+    )
 
 
 class EvaluateSettings(Settings):

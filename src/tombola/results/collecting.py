@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import describe_machine
@@ -13,8 +14,10 @@ from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.stages.attack import Attacked
-from tombola.pipeline.stages.base import Drawn
+from tombola.pipeline.stages.base import Drawn, cut_of
+from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.share import Share
+from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Outcome
 from tombola.results.record import (
@@ -75,6 +78,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         attacks=attacks,
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
+        fitted=plan.mask.fitted(store.open(plan.mask)) if isinstance(plan.mask, Fit) else None,
         frozen=store.read(plan.model).frozen if isinstance(plan.model, Train) else None,
         measured=store.read(plan.measured) if plan.measured else None,
         stages=CellStages(
@@ -140,7 +144,7 @@ def _write_tickets(
 def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
     assert plan.mask is not None
     assert cell.mask is not None
-    info = {
+    info: dict[str, Any] = {
         "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
         "metrics": _metrics(cell),
@@ -148,6 +152,9 @@ def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> 
         "recipe": cell.recipe,
         "provenance": {stage.key: stage.identity() for stage in plan.model.with_inputs()},
     }
+    cut = cut_of(plan.model)
+    if isinstance(cut, Shrink):
+        info["cut"] = store.read(cut).model_dump(mode="json")
     write_ticket(folder, store.open(plan.model), store.open(plan.mask), info)
 
 

@@ -193,7 +193,7 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     settings = search.model_copy(update={"order": "winning", **of_random}).canonical()
     own = {f"search.{name}": value for name, value in settings.items() if name != "method"}
     mask = summary.cells[0].mask
-    share = mask.sparsity if mask is not None and drawn.counts else drawn.sparsity
+    share = mask.sparsity if mask is not None and (drawn.counts or drawn.target) else drawn.sparsity
     return _Row(search.order, share, axes | own, summary)
 
 

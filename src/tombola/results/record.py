@@ -10,6 +10,7 @@ from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
+from tombola.pipeline.stages.fit import Fitted
 from tombola.pipeline.stages.measure import Measured
 from tombola.pipeline.stages.train import Frozen
 from tombola.shrink.sizes import Speedup
@@ -49,6 +50,7 @@ class CellResult(Record):
             learned something.
         curves: For each attack, its figures on the model of every epoch.
         mask: The mask in numbers; None for a dense model.
+        fitted: What the draw's target asked for, and what the mask comes to, where the draw has a target.
         ticket: Where its ticket lies, below the result's folder.
         notes: Remarks of its evaluations, such as doubts about the order of labels.
         seconds: Time of all of its stages, shared ones included.
@@ -65,6 +67,7 @@ class CellResult(Record):
     attacks: dict[str, Attacked] = {}
     curves: dict[str, list[Attacked]] = {}
     mask: Drawn | None = None
+    fitted: Fitted | None = None
     frozen: Frozen | None = None
     measured: Measured | None = None
     stages: CellStages

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
+from tombola.errors import TombolaError
 from tombola.foundations.choices import Choice, tag_of
 from tombola.foundations.registry import Registry
 from tombola.masks.names import UnitsName
@@ -19,6 +20,7 @@ from tombola.masks.names import UnitsName
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from tombola.augmentations import AugmentSettings
     from tombola.masks import Base, Mask, Scope, Scores, Units
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.search.learned import Learned
@@ -28,7 +30,7 @@ searches: Registry[Search] = Registry(
     "search method",
     [
         f"tombola.search.{name}"
-        for name in ("given", "grasp", "importance", "iterative", "learned", "magnitude", "random")
+        for name in ("given", "grasp", "importance", "iterative", "layers", "learned", "magnitude", "random")
     ],
 )
 
@@ -126,6 +128,10 @@ def check_start(start: str, step: int | None, share: float | None) -> None:
         raise ValueError("start_share: names the same thing as start_step: say one of them")
 
 
+def _no_copies(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
+    raise TombolaError("there are no augmented copies of these batches")
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What a scorer may look at besides the model: the seed, and batches of training data if it asks."""
@@ -133,6 +139,8 @@ class Evidence:
     seed: int
     batches: Callable[[int | None], Iterator[dict[str, Any]]]
     """So many batches of training data, or with None all of it once."""
+    augmented: Callable[[AugmentSettings], Callable[[int | None], Iterator[dict[str, Any]]]] = _no_copies
+    """The same of augmented copies of the training data."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,7 @@ class Found:
         trained: The weights that the mask was found on: the ticket's own where nothing is retrained. None stands
             for the plain fine-tuning.
         fresh_head: The number of the new head that retraining starts with; 0 for the one that `start` brings.
+        cut_by: The mask that `trained` was cut out by, where it is a small model already.
     """
 
     mask: MaskStage
@@ -153,10 +162,16 @@ class Found:
     head: ModelStage[Any] | None = None
     trained: ModelStage[Any] | None = None
     fresh_head: int = 0
+    cut_by: MaskStage | None = None
 
 
 class StageBuilder(Protocol):
     """What a search may plan. Each call gives a stage; equal calls give equal stages, of which one runs."""
+
+    @property
+    def rounds(self) -> int:
+        """In how many steps units are removed, with a training of the small model in between."""
+        ...
 
     def train(
         self,
@@ -193,8 +208,18 @@ class StageBuilder(Protocol):
         of: ModelStage[Any] | None = None,
         within: MaskStage | None = None,
         scores: ScoreStage | None = None,
+        progress: float = 1.0,
     ) -> MaskStage:
-        """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest."""
+        """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest.
+
+        Where the recipe's draw has a target, what meets it is drawn, or with `progress` a part of the way there.
+        """
+        ...
+
+    def shrink(
+        self, mask: MaskStage, of: ModelStage[Any] | None = None, within: MaskStage | None = None
+    ) -> ModelStage[Any]:
+        """Cut what a mask keeps out of a model (`of`, or the pre-trained one), which `within` was cut out by."""
         ...
 
     def given(
@@ -257,9 +282,27 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
     of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     shared = settings.scored()
+    if builder.rounds > 1:
+        return _draw_gradually(settings, builder, sparsity, of)
     if shared is None:
         return Found(builder.draw(settings, sparsity, of=of), trained=of)
     return Found(builder.draw(settings, sparsity, scores=builder.score(shared, of)), trained=of)
+
+
+def _draw_gradually(
+    settings: Any, builder: StageBuilder, sparsity: float, of: ModelStage[Any] | None
+) -> Found:
+    """Remove units in several steps; after each but the last, train the small model that is left."""
+    before: MaskStage | None = None
+    mask: MaskStage | None = None
+    for step in range(1, builder.rounds + 1):
+        if mask is not None:
+            small = builder.shrink(mask, of=of, within=before)
+            of, before = builder.train(start=small, settings=getattr(settings, "train", None)), mask
+        scores = builder.score(settings.scored() or settings, of)
+        mask = builder.draw(settings, sparsity, within=before, scores=scores, progress=step / builder.rounds)
+    assert mask is not None
+    return Found(mask, trained=of, cut_by=before)
 
 
 def about(function: Callable[..., Any]) -> str:

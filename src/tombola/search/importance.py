@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from math import floor
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tombola.augmentations import AugmentSettings
 from tombola.errors import RecipeError
 from tombola.foundations.lazy import lazy_module
 from tombola.foundations.seeds import numbered_seed
@@ -17,7 +18,9 @@ from tombola.masks.names import Scope, UnitsName
 from tombola.objectives import Batch
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Amount, Evidence, ScorerSettings, scorer
+from tombola.search.criteria import unit_scores
 from tombola.search.random import Random, random
+from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 else:
     torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
 
-KINDS = ("head", "ffn", "neuron")
+KINDS = ("head", "ffn", "neuron", "layer")
 
 
 def _scorable(units: str) -> str:
@@ -42,10 +45,22 @@ class Importance(ScorerSettings):
     """Settings of structured importance. The default is the paper's joint sweep over heads and FFNs."""
 
     reads_data: ClassVar[bool] = True
+    trains_weights: ClassVar[bool] = True
 
     method: Literal["importance"] = "importance"
     units: Annotated[UnitsName, AfterValidator(_scorable)] = Field(
-        "head+ffn", description="head, ffn, neuron, or heads jointly with one of the others"
+        "head+ffn", description="head, ffn, neuron, layer, or heads jointly with ffn or neuron"
+    )
+    criterion: Literal["super_tickets", "taylor", "fisher"] = Field(
+        "super_tickets",
+        description="the published score, over the norm of its layer; taylor: |Σ w·g| of the unit's weights; fisher: "
+        "½ Σ (w·g)² with the gradients g of batches; these two are comparable between layers",
+    )
+    inputs: Literal["clean", "augmented", "both"] = Field(
+        "clean", description="score on the training texts, on augmented copies of them, or on both, averaged"
+    )
+    augment: AugmentSettings | None = Field(
+        None, description="inputs: how texts are changed, each of them; else as in train.augment"
     )
     start: Literal["pretrained", "finetuned"] = "finetuned"
     order: Literal["winning", "losing", "random"] = Field(
@@ -61,6 +76,10 @@ class Importance(ScorerSettings):
         False,
         description="order: random: remove as many heads or neurons of each layer as the winning ticket does",
     )
+    train: TrainSettings | None = Field(
+        None,
+        description="draw.rounds: how the small model is trained between two rounds; what is not set is as in `train`",
+    )
 
     @model_validator(mode="after")
     def _of_random_masks(self) -> Self:
@@ -69,11 +88,19 @@ class Importance(ScorerSettings):
                 raise ValueError(f"{name}: is for order: random")
         return self
 
+    @model_validator(mode="after")
+    def _criterion_of_units(self) -> Self:
+        if self.units == "layer" and self.criterion == "super_tickets":
+            raise ValueError("criterion: super_tickets is not defined for layers; take taylor or fisher")
+        if self.augment is not None and self.inputs == "clean":
+            raise ValueError("augment: is for inputs: augmented or both")
+        return self
+
     def scored(self) -> Self:
         """Winning and losing tickets of all sizes come from one pass over the data."""
         order = "random" if self.order == "random" else "winning"
         chosen_by = {name: type(self).model_fields[name].default for name in ("min_heads", "ffn_ratio")}
-        return self.model_copy(update={**chosen_by, "order": order})
+        return self.model_copy(update={**chosen_by, "order": order, "train": None})
 
 
 def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
@@ -110,25 +137,42 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
 
 @scorer(Importance, choose=choose)
 def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
-    """Remove heads, FFNs or neurons whose contribution the loss is least sensitive to.
+    """Remove heads, FFNs, neurons or layers whose contribution the loss is least sensitive to.
 
-    A unit's importance is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L, averaged
-    over batches, of the model in eval mode: o is a head's context, an FFN's output or a neuron's activation.
+    The published importance of a unit is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L,
+    averaged over batches, of the model in eval mode: o is a head's context, an FFN's output or a neuron's activation.
     The released code adds up gradients over batches and counts padding; here each batch stands alone, and only
-    real tokens count.
+    real tokens count. The other criteria are in `tombola.search.criteria`.
     """
     if settings.order == "random" and not settings.preserve_layer_ratio:
         return random(Random(units=settings.units, mask_number=settings.mask_number), model, units, evidence)
+    sources = [evidence.batches] if settings.inputs in ("clean", "both") else []
+    if settings.inputs in ("augmented", "both"):
+        assert settings.augment is not None, "filled in from train.augment"
+        sources.append(evidence.augmented(settings.augment))
+    found = [_values(settings, model, units, batches(settings.batches)) for batches in sources]
+    values = {name: torch.stack([one[name] for one in found]).mean(dim=0) for name in found[0]}
+    scores = (
+        normalised(units, values) if settings.criterion == "super_tickets" else masks.Scores(units, values)
+    )
+    return _shuffled(scores, evidence.seed, settings.mask_number) if settings.order == "random" else scores
+
+
+def _values(
+    settings: Importance, model: PreTrainedModel, units: Units, batches: Iterable[Batch]
+) -> dict[str, Tensor]:
+    """The units' scores on some batches, before they are divided by anything."""
+    if settings.criterion != "super_tickets":
+        return unit_scores(settings.criterion, model, units, batches)
     totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
     count = 0
     model.eval()
     with _frozen(model), _contributions(model, units) as contributions:
-        for batch in evidence.batches(settings.batches):
+        for batch in batches:
             count += 1
             for name, total in _of_batch(model, batch, units, contributions).items():
                 totals[name] += total.cpu()
-    scores = normalised(units, {name: total / count for name, total in totals.items()})
-    return _shuffled(scores, evidence.seed, settings.mask_number) if settings.order == "random" else scores
+    return {name: total / count for name, total in totals.items()}
 
 
 def _shuffled(scores: Scores, seed: int, number: int) -> Scores:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tombola.shrink.shrinking import shrink
     from tombola.shrink.sizes import Row, Sizes, Speedup, compare
     from tombola.shrink.texts import RandomTokens, TaskTexts
+    from tombola.shrink.uniform import UniformShape, shrink_uniformly, uniform_shape
 
 _HOME = {
     "Export": "onnx",
@@ -26,6 +27,7 @@ _HOME = {
     "Sizes": "sizes",
     "Speedup": "sizes",
     "TaskTexts": "texts",
+    "UniformShape": "uniform",
     "compare": "sizes",
     "convert_pruned_heads": "past",
     "count_flops": "measuring",
@@ -33,6 +35,8 @@ _HOME = {
     "measure": "measuring",
     "pack": "packing",
     "shrink": "shrinking",
+    "shrink_uniformly": "uniform",
+    "uniform_shape": "uniform",
     "unpack": "packing",
 }
 
@@ -45,6 +49,7 @@ __all__ = [
     "Sizes",
     "Speedup",
     "TaskTexts",
+    "UniformShape",
     "compare",
     "convert_pruned_heads",
     "count_flops",
@@ -52,6 +57,8 @@ __all__ = [
     "measure",
     "pack",
     "shrink",
+    "shrink_uniformly",
+    "uniform_shape",
     "unpack",
 ]
 

@@ -10,9 +10,8 @@ from tombola.errors import TombolaError
 from tombola.masks import Layout, Mask
 from tombola.shrink.cutting import Cut, cut, head_count
 from tombola.shrink.quantizer import ShrunkConfig
-from tombola.shrink.shape import METHOD, LayerShape, ModelShape
+from tombola.shrink.shape import METHOD, STRUCTURED, LayerShape, ModelShape
 
-STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
 MULTIPLE = 8
 
 
@@ -28,7 +27,7 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
     require_structure(mask)
     mask.check(model)
     before = shape_of(model)
-    cuts = _cuts(mask, Layout.of(model), multiple)
+    cuts = cuts_of(mask, Layout.of(model), multiple)
     after = ModelShape(
         layers=tuple(_remaining(layer, kept) for layer, kept in zip(before.layers, cuts, strict=True))
     )
@@ -70,7 +69,8 @@ def shape_of(model: PreTrainedModel) -> ModelShape:
     )
 
 
-def _cuts(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
+def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
+    """What a structured mask keeps of each layer."""
     kept = {(group.layer, group.kind): mask.bools(group.name) for group in mask.units.groups}
     cuts = []
     for index, roles in layout.layers().items():

@@ -1,14 +1,24 @@
 """What `tombola shrink` does with a ticket's folder: shrink or pack it, check it, and say what it gained."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import BaseModel, ConfigDict
 
-from tombola.errors import ModelError
+from tombola.errors import ModelError, TombolaError
+from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
-from tombola.shrink.folders import INDEX, copy_companions, load_model, require_safetensors, written_whole
+from tombola.models.loading import model_class
+from tombola.shrink.folders import (
+    INDEX,
+    config_from,
+    copy_companions,
+    load_model,
+    require_safetensors,
+    written_whole,
+)
 from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
 from tombola.shrink.measuring import measure
 from tombola.shrink.packing import pack, unpack
@@ -17,7 +27,7 @@ from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
-from tombola.tickets.ticket import TICKET
+from tombola.tickets.ticket import TICKET, read_info
 
 TOLERANCE = 1e-5
 
@@ -89,7 +99,8 @@ def shrink_ticket(
 ) -> Shrinkage:
     """Shrink the model of a ticket's folder into another folder, tokenizer and report included.
 
-    Nothing is written unless the shrunk folder, loaded again, computes what the masked model does.
+    Nothing is written unless the shrunk folder, loaded again, computes what the masked model does. A ticket that was
+    cut out when it was made is small already: it is copied, and compared with a model of the dense one's size.
 
     Args:
         folder: The ticket.
@@ -102,6 +113,8 @@ def shrink_ticket(
     """
     folder, output = Path(folder), Path(output)
     mask = Mask.load(folder / MASK)
+    if (cut := cut_info(folder)) is not None:
+        return _copy_cut(folder, output, mask, cut, batch_sizes, length, rounds)
     require_structure(mask)
     masked = load_model(folder)
     mask.apply(masked)
@@ -137,9 +150,54 @@ def shrink_ticket(
     return shrinkage
 
 
+def cut_info(folder: Path) -> dict[str, Any] | None:
+    """How the model of a ticket's folder was cut out; None if what its mask removes is still there."""
+    return read_info(folder / TICKET, str(folder)).get("cut") if (folder / TICKET).is_file() else None
+
+
+def _copy_cut(
+    folder: Path,
+    output: Path,
+    mask: Mask,
+    cut: Mapping[str, Any],
+    batch_sizes: Sequence[int],
+    length: int | None,
+    rounds: int,
+) -> Shrinkage:
+    """A ticket that is small already: its model is copied, and compared with one of the dense model's size."""
+    config = config_from(dict(cut["dense"]))
+    with quiet(), torch.random.fork_rng(devices=[]):
+        dense = model_class(cut["dense"]["architectures"][0])(config)
+    with written_whole(output) as partial:
+        small = load_model(folder)
+        small.save_pretrained(partial)
+        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        texts = RandomTokens.fitting(config, length) if length else texts_of(folder, config)
+        (before, after), (speedup,) = measure(
+            dense, small, batch_sizes=batch_sizes, texts=texts, rounds=rounds
+        )
+        shrinkage = Shrinkage(
+            folder=output,
+            units=mask.units.granularity,
+            removed=mask.removed,
+            of=mask.count,
+            before=before,
+            after=after.model_copy(update={"bytes": _bytes(partial)}),
+            speedup=speedup,
+            max_difference=0.0,
+            recipe=recipe_of(folder),
+        )
+        (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+    return shrinkage
+
+
 def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
     """Pack the model of a ticket's folder into one file, and say how much smaller it is."""
     folder, path = Path(folder), Path(path)
+    if cut_info(folder) is not None:
+        raise TombolaError(
+            f"{folder} holds a small model already, with nothing left to pack: take it as it is."
+        )
     mask = Mask.load(folder / MASK)
     model = load_model(folder)
     mask.apply(model)

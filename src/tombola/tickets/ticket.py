@@ -64,8 +64,13 @@ class Ticket:
         """The recipe that draws this ticket again."""
         return self.info["recipe"]
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the model is the small one already: what the mask removes is not there."""
+        return "cut" in self.info
+
     def model(self, **options: Any) -> PreTrainedModel:
-        """The ticket as an ordinary transformers model; removed weights are zero."""
+        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out."""
         return open_model(self.folder, **options)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -76,7 +81,7 @@ class Ticket:
         """The model with the removed heads, neurons, FFNs and layers cut out: smaller and faster, the same outputs."""
         from tombola.shrink import shrink
 
-        return shrink(self.model(), self.mask)
+        return self.model() if self.is_cut else shrink(self.model(), self.mask)
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Copy the ticket to another folder."""
@@ -114,7 +119,8 @@ def read_info(path: Path, otherwise: str) -> dict[str, Any]:
 def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
     """Assemble a ticket's folder from a finished training, its mask and what is known about them.
 
-    Where the mask was not trained under (no retraining), it is applied to the weights here.
+    Where the mask was not trained under (no retraining), it is applied to the weights here. A small model that was cut
+    out by the mask (`cut` in what is known) is taken as it is.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
@@ -122,7 +128,7 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
             if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK):
                 shutil.copyfile(path, new / path.name)
         shutil.copyfile(mask / MASK, new / MASK)
-        if not (model / MASK).is_file():
+        if "cut" not in info and not (model / MASK).is_file():
             _mask_weights(new)
         (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
         (new / "README.md").write_text(ticket_card(full), encoding="utf-8")
@@ -158,7 +164,7 @@ def ticket_card(info: Mapping[str, Any]) -> str:
         title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
         about=f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
         f"{mask['units']:,} units ({mask['granularity']}) are removed, which is {mask['weight_sparsity']:.1%} of the "
-        f"prunable weights and {mask['total_sparsity']:.1%} of all parameters.",
+        f"prunable weights and {mask['total_sparsity']:.1%} of all parameters." + _size(info),
         tag=f"{mask['granularity']}-sparsity",
         table=[
             ["evaluated on", "metric", "score", "standard error", "examples"],
@@ -174,6 +180,21 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
-        after_use="The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, "
-        "and in a `pipeline`." + _about_defense(recipe.get("defend", ())),
+        after_use=_opening(info) + _about_defense(recipe.get("defend", ())),
     )
+
+
+def _size(info: Mapping[str, Any]) -> str:
+    """For a model that was cut out: how small it is."""
+    if "cut" not in info:
+        return ""
+    now, dense = info["cut"]["parameters"], info["cut"]["dense_parameters"]
+    return f" They are cut out: this model has {now:,} parameters, the dense one {dense:,}."
+
+
+def _opening(info: Mapping[str, Any]) -> str:
+    """How else the folder opens."""
+    plain = "The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, and in a `pipeline`"
+    if "cut" in info and info["cut"]["layout"] == "free":
+        return f"{plain}, after `import tombola`."
+    return f"{plain}."

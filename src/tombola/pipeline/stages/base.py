@@ -92,6 +92,13 @@ class ModelStage(Stage[T]):
         return load_model(folder if epoch is None else folder / EPOCHS / str(epoch), task, seed=0)
 
 
+def cut_of(stage: Stage[Any] | None) -> Stage[Any] | None:
+    """The stage that cut a model to another geometry than the pre-trained one's, if any did."""
+    if stage is None or stage.kind == "shrink":
+        return stage
+    return cut_of(stage.inputs.get("start")) if stage.kind == "train" else None
+
+
 EPOCHS = "epochs"
 """The folder with the model of every epoch, where a training keeps them."""
 

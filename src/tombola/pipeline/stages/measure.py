@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
+from tombola.pipeline.stages.shrink import Shrink
 from tombola.recipe.sections import MeasureSettings
 from tombola.shrink.sizes import Sizes, Speedup
 from tombola.store.stage import Stage, Workspace
@@ -47,6 +48,8 @@ class Measure(Stage[Measured]):
     """The texts to time on; random tokens where the settings fix a length."""
     max_length: int | None = None
     """Where the texts are cut."""
+    cut: Shrink | None = None
+    """How the model was cut out, where it is a small one already: the dense model comes from there."""
 
     @property
     def label(self) -> str:
@@ -58,7 +61,7 @@ class Measure(Stage[Measured]):
         from tombola.models.loading import open_model
         from tombola.shrink import shrink
         from tombola.shrink.measuring import measure
-        from tombola.shrink.shrinking import STRUCTURED
+        from tombola.shrink.shape import STRUCTURED
 
         model = open_model(space.open(self.model))
         mask = self.mask.load(space) if self.mask else None
@@ -66,11 +69,13 @@ class Measure(Stage[Measured]):
             mask.apply(model)
         structured = mask is not None and set(mask.units.granularity.split("+")) <= STRUCTURED
         models = [model, shrink(model, mask)] if mask is not None and structured else [model]
+        if self.cut is not None:
+            models = [self.cut.load_dense(space), model]
         found = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
         dense, ticket = found.sizes[0], found.sizes[-1]
         if mask is not None and not structured:
             ticket = dense.model_copy(update={"bytes": _packed(model, mask, space.scratch)})
-        speedup = found.speedups[0] if structured else {}
+        speedup = found.speedups[0] if len(models) > 1 else {}
         space.write_json(MEASURED, Measured(dense=dense, ticket=ticket, speedup=speedup))
 
     def _texts(self, space: Workspace, model: PreTrainedModel) -> Texts:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage
+from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.search import Evidence, SearchSettings, searches
 from tombola.store.stage import Workspace
@@ -15,8 +17,10 @@ from tombola.store.stage import Workspace
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from tombola.augmentations import AugmentSettings
     from tombola.masks import Scores
     from tombola.pipeline.stages.draw import Draw
+    from tombola.tasks import Split
 
 BATCH = 32
 """Examples in a batch of the data that scorers read."""
@@ -61,15 +65,15 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
     from tombola.training.batches import ordered_batches
 
     task = stage.data.definition
-    units = stage.search.units_of(origin)
     model = stage.of.load(space, task) if stage.of else origin
+    units = stage.search.units_of(model if cut_of(stage.of) else origin)
     if getattr(stage.search, "start", None) == "random":
         apply_control(Reinitialise(kind="reinitialise"), model, stage.seed)
 
-    def batches(count: int | None) -> Iterator[dict[str, Any]]:
+    def batches(count: int | None, split: Split | None = None) -> Iterator[dict[str, Any]]:
         tokenizer = tokenizer_of(stage.model, stage.defend, space)
         length = fitting_length(stage.max_length or 128, model.config)
-        data = encode(stage.data.load(), tokenizer, length)
+        data = encode(split or stage.data.load(), tokenizer, length)
         collate = collate_of(task, tokenizer, stage.seed)
         if model.config.pad_token_id is None:
             model.config.pad_token_id = collate.pad_id
@@ -77,4 +81,28 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
 
     scorer = searches[stage.search.method].scorer
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
-    return scorer(stage.search, model, units, Evidence(stage.seed, batches))
+
+    def augmented(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
+        return partial(batches, split=augmented_copy(stage.data.load(), augment, stage.seed))
+
+    return scorer(stage.search, model, units, Evidence(stage.seed, batches, augmented))
+
+
+def augmented_copy(split: Split, augment: AugmentSettings, seed: int) -> Split:
+    """The examples with all of their texts changed, whatever share of them a training would change."""
+    from tombola.augmentations import Augmenter, Resources
+    from tombola.tasks import kind_of
+    from tombola.words.lexicon import bundled
+
+    if not kind_of(split.task).reads_whole_texts:
+        raise RecipeError(
+            f"search.inputs: {split.task.name} is a {split.task.kind} task, whose texts must stay as they are: "
+            "take clean"
+        )
+    every = augment.model_copy(update={"share": 1.0})
+    augmenter = Augmenter(every, Resources(bundled()), seed)
+    texts = [
+        augmenter.texts(texts, identity, step=0)
+        for texts, identity in zip(split.texts, split.ids, strict=True)
+    ]
+    return replace(split, texts=texts)

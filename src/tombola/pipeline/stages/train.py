@@ -14,7 +14,7 @@ from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
 from tombola.models.controls import Control
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult
+from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult, cut_of
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.teacher import Teacher
@@ -61,7 +61,9 @@ class Train(ModelStage[Trained]):
     precision: Precision
     mask: MaskStage | None = None
     start: ModelStage | None = None
-    """The model whose weights, head included, training starts from; else the pre-trained one."""
+    """The model whose weights, head included, training starts from; else the pre-trained one.
+
+    A small model that was cut out is taken as it is; any other gives its weights to the pre-trained one."""
     head: ModelStage | None = None
     """The model whose head it starts from, where that is another."""
     bias: Bias | None = None
@@ -80,7 +82,8 @@ class Train(ModelStage[Trained]):
     @property
     def label(self) -> str:
         """What is trained."""
-        return "fine-tune" if self.mask is None else "train the ticket"
+        small = cut_of(self.start) is not None
+        return "train the small model" if small else "fine-tune" if self.mask is None else "train the ticket"
 
     def plugged(self) -> list[Any]:
         """The model's family, which a plugin may describe, where the training looks at the model's parts."""
@@ -155,9 +158,10 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
     from tombola.models.heads import copy_base, copy_head, renew_head
 
     task = stage.data.definition
-    model = stage.model.load(task, stage.seed)
-    base = fingerprint(model)
-    if stage.start is not None:
+    small = stage.start if cut_of(stage.start) is not None else None
+    model = small.load(space, task) if small is not None else stage.model.load(task, stage.seed)
+    base = fingerprint(model) if stage.mask is not None else None
+    if stage.start is not None and small is None:
         start = stage.start.load(space, task)
         copy_base(start, model)
         if not stage.fresh_head:

@@ -1,0 +1,296 @@
+"""Draw the mask that keeps the most importance within a target: a speed-up, a latency, a share of parameters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tombola.errors import RecipeError
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult
+from tombola.pipeline.stages.latency import Latency
+from tombola.recipe.drawing import Layout, Quantity
+from tombola.search import SearchSettings, searches
+from tombola.store.stage import Workspace
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Mask, Scores
+    from tombola.masks.fitting import Cost, Kept
+
+logger = logging.getLogger(__name__)
+
+FIT = "fit.json"
+NEAR = 0.02
+"""How far the measured time may be from the target before the choice is corrected."""
+TOLERANCE = 0.05
+"""How far it may be in the end, before a faster choice is preferred to a slower one."""
+CORRECTIONS = 3
+"""Times that the choice is corrected at most."""
+
+
+class Fitted(StageResult):
+    """What was asked for, and what the chosen model comes to.
+
+    Attributes:
+        quantity: What the target is about.
+        target: Its value, after this step of a gradual removal.
+        reached: The same quantity of the chosen model: measured in turns where it is a time, else counted.
+        layers: Heads and neurons of each layer; None for a layer that is left out.
+        note: What the layout could not do.
+    """
+
+    quantity: Quantity
+    target: float
+    reached: float
+    layers: list[tuple[int, int] | None]
+    note: str | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit(MaskStage):
+    """A mask that meets a target. It carries the fingerprint of the pre-trained model, whatever model was scored."""
+
+    kind: ClassVar = "fit"
+    version: ClassVar = 1
+
+    model: ModelSource
+    data: DataSource
+    search: SearchSettings
+    scores: ScoreStage
+    quantity: Quantity
+    value: float
+    layout: Layout
+    multiple: int
+    seed: int
+    latency: Latency | None = None
+    """The latency table, where the target is a time."""
+    within: MaskStage | None = None
+    """The mask that the scored model was cut out by, after the first step of a gradual removal."""
+    progress: float = 1.0
+    """How much of the way to the target this step goes."""
+
+    @property
+    def label(self) -> str:
+        """The target."""
+        words = {
+            "sparsity": f"{self.value:.0%} of the weights removed",
+            "speedup": f"{self.value:g} × speed",
+            "latency": f"{self.value:g} ms",
+            "parameters": f"{self.value:.0%} of the parameters",
+        }
+        step = "" if self.progress == 1 else f", {self.progress:.0%} of the way"
+        return f"draw {self.layout} layers for {words[self.quantity]}{step}"
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
+
+    def run(self, space: Workspace) -> None:
+        """Choose within the cost, measure a choice that is about time, and correct it."""
+        from tombola.masks.nesting import layers_left, lift
+
+        origin = self.model.load(self.data.definition, self.seed)
+        scores = space.read(self.scores)
+        within = self.within.load(space) if self.within else None
+        choice = _Choice(self, origin, scores)
+        costs = _Costs(self, origin, space)
+        kept = choice.make(costs.within_target())
+        reached = costs.reached(kept)
+        if self.latency is not None:
+            kept, reached = self._corrected(space, choice, costs, kept)
+        mask = choice.mask(kept)
+        if within is not None:
+            left = layers_left(within) if self.layout == "uniform" else list(within.units.layout.layers())
+            mask = lift(mask, within, left)
+        self.save(space, mask, origin.num_parameters())
+        if choice.note:
+            logger.warning("%s", choice.note)
+        layers = [None if one is None else (one.heads, one.neurons) for one in kept]
+        space.write_json(
+            FIT,
+            Fitted(
+                quantity=self.quantity, target=costs.target, reached=reached, layers=layers, note=choice.note
+            ),
+        )
+
+    def _corrected(
+        self, space: Workspace, choice: _Choice, costs: _Costs, kept: list[Kept | None]
+    ) -> tuple[list[Kept | None], float]:
+        """Measure the chosen model, and correct the table by what came out, until it is near the target."""
+        from tombola.shrink.latency import time_shares
+
+        assert self.latency is not None
+        texts = self.latency.texts(choice.origin.config)
+        tried: dict[tuple[Kept | None, ...], dict[int, tuple[float, float]]] = {}
+        for number in range(CORRECTIONS + 1):
+            space.progress(number, CORRECTIONS + 1, {})
+            small = choice.model(kept)
+            found = time_shares(
+                choice.origin, [small], texts, self.latency.batch_sizes, self.latency.threads, rounds=15
+            )
+            tried[tuple(kept)] = {size: (dense, share) for size, (dense, (share,)) in found.items()}
+            if abs(costs.excess(tried[tuple(kept)])) <= NEAR:
+                break
+            kept = choice.make(costs.corrected(kept, tried[tuple(kept)]))
+            if tuple(kept) in tried:
+                break
+        best = min(tried, key=lambda one: _distance(costs.excess(tried[one])))
+        return list(best), costs.measured(tried[best])
+
+    def fitted(self, folder: Path) -> Fitted:
+        """What was asked for, and what came out."""
+        return Fitted.load(folder / FIT)
+
+
+def _distance(excess: float) -> tuple[bool, bool, float]:
+    """How good a choice is: near the target before all others, else faster than asked before slower."""
+    return abs(excess) > TOLERANCE, abs(excess) > TOLERANCE and excess > 0, abs(excess)
+
+
+class _Choice:
+    """Which units stay, by the layout."""
+
+    def __init__(self, stage: Fit, origin: PreTrainedModel, scores: Scores) -> None:
+        from tombola.families import family_of
+        from tombola.masks.fitting import Ranking
+        from tombola.shrink.uniform import config_keys, head_options
+
+        self.stage, self.origin, self.scores = stage, origin, scores
+        self.note: str | None = None
+        self.fixed: list[int] = []
+        kinds = set(scores.units.granularity.split("+"))
+        heads: tuple[int, ...] | None = None
+        least = max(getattr(stage.search, "min_heads", 0), 1 if stage.progress < 1 or stage.within else 0)
+        if stage.layout == "uniform":
+            family = family_of(origin)
+            heads = tuple(head_options(origin.config, family))
+            if "head" in kinds and len(heads) == 1:
+                self.note = (
+                    f"the config of a {origin.config.model_type} model cannot say fewer heads, so every layer that is "
+                    "left keeps all of them"
+                )
+            self.fixed = [0] if config_keys(family).keeps_first else []
+        lowest = stage.multiple if stage.progress < 1 or stage.within else 0
+        self.ranking = Ranking(scores, stage.multiple, heads, min_heads=least, min_neurons=lowest)
+
+    def make(self, costs: Sequence[Cost]) -> list[Kept | None]:
+        """The most importance within the costs."""
+        from tombola.masks.fitting import fit_freely, fit_uniform
+
+        if self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}:
+            return fit_uniform(self.ranking, costs, self.fixed)
+        return list(fit_freely(self.ranking, costs))
+
+    def mask(self, kept: Sequence[Kept | None]) -> Mask:
+        """The mask. Where the search chooses layers by their place, it is asked which of them go."""
+        from tombola.masks.fitting import mask_of
+
+        if self.stage.search.method == "layers":
+            gone = sum(one is None for one in kept)
+            choose = searches[self.stage.search.method].choose
+            return choose(self.stage.search, self.scores, {"layer": gone}, "global", None)
+        return mask_of(self.scores, kept)
+
+    def model(self, kept: Sequence[Kept | None]) -> PreTrainedModel:
+        """A model of the chosen geometry, to be timed: which units it has does not matter."""
+        from tombola.shrink.latency import of_geometry
+
+        return of_geometry(self.origin, kept)
+
+
+class _Costs:
+    """What models cost, and the target that they have to meet."""
+
+    def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace) -> None:
+        self.stage = stage
+        self.table = space.read(stage.latency) if stage.latency else None
+        self.plain = {0: _counted(stage.quantity, origin)} if self.table is None else {}
+        if self.table is not None:
+            self.plain = {size: one.cost for size, one in self.table.sizes.items()}
+
+    @property
+    def target(self) -> float:
+        """The target of this step: all of the way, or a part of it in equal ratios."""
+        way, value = self.stage.progress, self.stage.value
+        if self.stage.quantity == "sparsity":
+            return float(1 - (1 - value) ** way)
+        if self.stage.quantity == "latency":
+            dense = 1000 * max(one.dense for one in self.table.sizes.values()) if self.table else value
+            if dense <= value:
+                raise RecipeError(
+                    f"draw.latency: the dense model takes {dense:.3g} ms already, less than {value:g} ms"
+                )
+            return float(dense ** (1 - way) * value**way)
+        return float(value**way)
+
+    def allowed(self, size: int, dense: float | None = None) -> float:
+        """The share of the dense model's cost that may be left."""
+        match self.stage.quantity:
+            case "sparsity":
+                return 1 - self.target
+            case "speedup":
+                return 1 / self.target
+            case "parameters":
+                return self.target
+            case "latency":
+                assert self.table is not None
+                return self.target / 1000 / (dense or self.table.sizes[size].dense)
+
+    def within_target(self) -> list[Cost]:
+        """The costs as shares of what is allowed."""
+        return [cost.scaled(1 / self.allowed(size)) for size, cost in self.plain.items()]
+
+    def corrected(self, kept: Sequence[Kept | None], measured: dict[int, tuple[float, float]]) -> list[Cost]:
+        """The same, with the table corrected so that it gives what was measured."""
+        factors = {size: share / self.plain[size].of(kept) for size, (_, share) in measured.items()}
+        self.plain = {size: cost.scaled(factors[size]) for size, cost in self.plain.items()}
+        return self.within_target()
+
+    def excess(self, measured: dict[int, tuple[float, float]]) -> float:
+        """By how much of the target the slowest size misses it; negative where it is faster than asked."""
+        return max(share / self.allowed(size, dense) for size, (dense, share) in measured.items()) - 1
+
+    def measured(self, measured: dict[int, tuple[float, float]]) -> float:
+        """The quantity that was measured, of the slowest size."""
+        if self.stage.quantity == "latency":
+            return 1000 * max(dense * share for dense, share in measured.values())
+        return min(1 / share for _, share in measured.values())
+
+    def reached(self, kept: Sequence[Kept | None]) -> float:
+        """The quantity that the costs give."""
+        share = max(cost.of(kept) for cost in self.plain.values())
+        return {"sparsity": 1 - share, "parameters": share, "speedup": 1 / share}.get(
+            self.stage.quantity, share
+        )
+
+
+def _counted(quantity: Quantity, model: PreTrainedModel) -> Cost:
+    """The share of the layers' weights, or of all parameters, that a model has."""
+    from tombola.families import family_of
+    from tombola.masks import Layout, Units
+    from tombola.masks.fitting import Cost
+
+    layout = Layout.of(model)
+    units = {kind: Units.of(model, kind).groups[0] for kind in ("head", "neuron")}
+    head, neuron = units["head"], units["neuron"]
+    if quantity == "sparsity":
+        whole = sum(matrix.size for matrix in layout.matrices if matrix.layer is not None)
+        return Cost(
+            0.0,
+            lambda heads, neurons: (heads * head.unit_weights + neurons * neuron.unit_weights) / whole,
+        )
+    biased = {
+        kind: sum(part.width for part in group.biases) + group.unit_weights for kind, group in units.items()
+    }
+    layers = [sum(one.numel() for one in layer.parameters()) for layer in family_of(model).layers_of(model)]
+    total = model.num_parameters()
+    rest = layers[0] - head.count * biased["head"] - neuron.count * biased["neuron"]
+    return Cost(
+        (total - sum(layers)) / total,
+        lambda heads, neurons: (rest + heads * biased["head"] + neurons * biased["neuron"]) / total,
+    )

@@ -1,0 +1,110 @@
+"""Cut a structured ticket out of a model: what is left is a small model that is trained as any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tombola.foundations.quiet import quiet
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, cut_of
+from tombola.recipe.drawing import Layout
+from tombola.store.stage import Workspace
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+CUT = "cut.json"
+
+
+class CutOut(StageResult):
+    """How a small model was cut out, and the config of the dense model that it comes from.
+
+    Attributes:
+        layout: Whether a plain config describes the small model (uniform) or Tombola has to load it (free).
+        parameters: Parameters of the small model.
+        dense_parameters: Parameters of the dense model.
+        dense: The dense model's config, from which a model of its size is built to compare with.
+    """
+
+    layout: Layout
+    parameters: int
+    dense_parameters: int
+    dense: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shrink(ModelStage[CutOut]):
+    """A small model: in an ordinary folder where the layout is uniform, else in one that Tombola loads."""
+
+    kind: ClassVar = "shrink"
+    version: ClassVar = 1
+
+    model: ModelSource
+    data: DataSource
+    """Data of the task whose head the model has."""
+    mask: MaskStage
+    layout: Layout
+    seed: int
+    """Of the head, where the pre-trained model is cut."""
+    of: ModelStage | None = None
+    """The model that is cut; else the pre-trained one."""
+    within: MaskStage | None = None
+    """The mask that `of` was cut out by, where it is a small model already."""
+    multiple: int = 8
+
+    @property
+    def label(self) -> str:
+        """What is done."""
+        return "cut out the small model"
+
+    def plugged(self) -> list[Any]:
+        """The model's family, which a plugin may describe."""
+        return [self.model.family()]
+
+    def run(self, space: Workspace) -> None:
+        """Cut, and leave a model folder."""
+        from tombola.shrink import shrink
+        from tombola.shrink.uniform import shrink_uniformly
+
+        task = self.data.definition
+        larger = self.of.load(space, task) if self.of else self.model.load(task, self.seed)
+        dense = self.load_dense(space)
+        mask = self._own_mask(space, larger)
+        cutter = shrink_uniformly if self.layout == "uniform" else shrink
+        small = cutter(larger, mask, self.multiple)
+        with quiet():
+            small.save_pretrained(space.folder)
+            self.model.tokenizer().save_pretrained(space.folder)
+        found = CutOut(
+            layout=self.layout,
+            parameters=small.num_parameters(),
+            dense_parameters=dense.num_parameters(),
+            dense={**dense.config.to_diff_dict(), "architectures": [type(dense).__name__]},
+        )
+        space.write_json(CUT, found)
+
+    def _own_mask(self, space: Workspace, larger: PreTrainedModel) -> Any:
+        """The mask as one of the model that is cut."""
+        from tombola.masks import Units
+        from tombola.masks.nesting import layers_left, lower
+
+        mask = self.mask.load(space)
+        if self.within is None:
+            return mask
+        outer = self.within.load(space)
+        left = layers_left(outer) if self.layout == "uniform" else list(outer.units.layout.layers())
+        return lower(mask, outer, Units.of(larger, mask.units.granularity), left)
+
+    def load_dense(self, space: Workspace) -> PreTrainedModel:
+        """The dense model that the small one comes from in the end."""
+        task = self.data.definition
+        if self.of is None:
+            return self.model.load(task, self.seed)
+        before = cut_of(self.of)
+        return before.load_dense(space) if isinstance(before, Shrink) else self.of.load(space, task)
+
+    def read(self, folder: Path) -> CutOut:
+        """How it was cut."""
+        return CutOut.load(folder / CUT)

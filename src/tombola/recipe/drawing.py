@@ -1,0 +1,123 @@
+"""How much of a model a ticket keeps, and how that spreads over its layers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+
+from tombola.foundations.settings import Settings
+
+Layout = Literal["free", "uniform"]
+Quantity = Literal["sparsity", "speedup", "latency", "parameters"]
+TIMED: tuple[Quantity, ...] = ("speedup", "latency")
+"""What is asked for in time, and so depends on the machine."""
+AMOUNTS = ("sparsity", "heads", "ffns", "speedup", "latency", "parameters")
+"""The ways to say how much goes."""
+
+
+class Target(NamedTuple):
+    """What a ticket has to meet: a quantity, and its value."""
+
+    quantity: Quantity
+    value: float
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, int) else value
+
+
+class DrawSettings(Settings):
+    """How many units go, and how they are ranked against each other."""
+
+    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
+    scope: Literal["global", "local"] = Field(
+        "global", description="one ranking over all, or one in each matrix"
+    )
+    heads: int | None = Field(None, ge=0, description="number of heads removed, in place of sparsity")
+    ffns: int | None = Field(None, ge=0, description="number of FFNs removed, in place of sparsity")
+    perturb: float = Field(
+        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
+    )
+
+    speedup: float | None = Field(
+        None, gt=1, description="in place of sparsity: times faster than the dense model, measured"
+    )
+    latency: float | None = Field(
+        None, gt=0, description="in place of sparsity: milliseconds of a forward pass, measured"
+    )
+    parameters: float | None = Field(
+        None, gt=0, lt=1, description="in place of sparsity: share of all parameters that is left"
+    )
+    layout: Layout = Field(
+        "free",
+        description="free: each layer as many units as it deserves; uniform: equal layers, and whole layers removed, "
+        "so that a plain config describes the small model (sparsity is then of the layers' weights)",
+    )
+    multiple: int = Field(
+        8, gt=0, description="with a layout or a target: neurons are kept in multiples of this"
+    )
+    batch_size: Annotated[tuple[PositiveInt, ...], BeforeValidator(_several)] = Field(
+        (32,),
+        min_length=1,
+        description="speedup, latency: texts in a forward pass; of several sizes the slowest has to meet the target",
+    )
+    length: int | None = Field(
+        None, gt=0, description="speedup, latency: tokens of a text; by default the task's own texts"
+    )
+    threads: int | None = Field(
+        None, gt=0, description="speedup, latency: threads of a forward pass; by default as PyTorch has"
+    )
+    rounds: int = Field(
+        1,
+        gt=0,
+        description="remove in so many steps, training the small model in between; needs retrain.shrink",
+    )
+
+    @property
+    def target(self) -> Target | None:
+        """What the ticket has to meet, where that is more than a share of units in one ranking."""
+        for quantity in ("speedup", "latency", "parameters"):
+            if (value := getattr(self, quantity)) is not None:
+                return Target(quantity, value)
+        return Target("sparsity", self.sparsity) if self.layout == "uniform" else None
+
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """How many units of each kind go, where that is given in place of a sparsity."""
+        given = {"head": self.heads, "ffn": self.ffns}
+        return {kind: count for kind, count in given.items() if count is not None} or None
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Self:
+        if self.counts and "sparsity" in self.model_fields_set:
+            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
+        if self.counts and self.scope == "local":
+            raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
+        return self
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        named = [
+            name for name in AMOUNTS if name in self.model_fields_set and getattr(self, name) is not None
+        ]
+        if self.target is not None and len(named) > 1:
+            raise ValueError(f"{named[1]}: says how much goes, and so does {named[0]}: leave out one of them")
+        if self.layout == "uniform" and self.counts:
+            raise ValueError(
+                f"{named[0]}: with layout: uniform equal layers are left; give sparsity, speedup, latency or parameters"
+            )
+        if self.target is not None and self.scope == "local":
+            raise ValueError("scope: local is for a sparsity of single matrices; leave it out")
+        if self.target is not None and self.perturb:
+            raise ValueError("perturb: swapped units change what a layer costs; leave it out")
+        timed = self.target is not None and self.target.quantity in TIMED
+        for name in ("batch_size", "length", "threads", "multiple", "rounds"):
+            of_time = name in ("batch_size", "length", "threads")
+            needed = timed if of_time else self.target is not None
+            if not needed and getattr(self, name) != type(self).model_fields[name].default:
+                wanted = (
+                    "speedup or latency" if of_time else "speedup, latency, parameters or layout: uniform"
+                )
+                raise ValueError(f"{name}: is for a draw with {wanted}")
+        return self

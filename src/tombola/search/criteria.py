@@ -1,0 +1,65 @@
+"""How much the loss would change without a unit: Taylor scores of first order, and the diagonal Fisher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from tombola.foundations.lazy import lazy_module
+from tombola.objectives import Batch
+from tombola.objectives.cross_entropy import CrossEntropy
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Units
+else:
+    torch = lazy_module("torch")
+
+Criterion = Literal["taylor", "fisher"]
+
+
+def unit_scores(
+    criterion: Criterion, model: PreTrainedModel, units: Units, batches: Iterable[Batch]
+) -> dict[str, Tensor]:
+    """A score of each unit of the model in eval mode, averaged over batches; of all weights and biases that go with it.
+
+    - taylor: |Σ w · g|, with the gradient g of a batch's mean loss: what zeroing the unit changes to first order.
+    - fisher: ½ Σ w² · g², the same to second order, with the squared gradients of *batches* as the Hessian's diagonal.
+
+    Args:
+        criterion: Which of them.
+        model: The model whose units are scored.
+        units: Heads, neurons, FFNs or layers.
+        batches: Batches with labels.
+    """
+    from tombola.masks.layout import parameters_of
+    from tombola.masks.scores import totals as totals_of
+
+    model.eval()
+    parameters = {
+        name: parameter
+        for name, parameter in parameters_of(model).items()
+        if name in {part.tensor for group in units.groups for part in (*group.parts, *group.biases)}
+    }
+    totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
+    count = 0
+    for batch in batches:
+        count += 1
+        loss = CrossEntropy().loss(model, batch)
+        gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        products = {
+            name: _product(criterion, parameter.detach(), gradient)
+            for (name, parameter), gradient in zip(parameters.items(), gradients, strict=True)
+        }
+        for name, value in totals_of(units, products).items():
+            totals[name] += (value.abs() if criterion == "taylor" else value).double().cpu()
+    return {name: total / max(count, 1) for name, total in totals.items()}
+
+
+def _product(criterion: Criterion, weight: Tensor, gradient: Tensor | None) -> Tensor:
+    if gradient is None:  # a part that the loss does not depend on
+        return torch.zeros_like(weight)
+    return weight * gradient if criterion == "taylor" else 0.5 * (weight * gradient) ** 2

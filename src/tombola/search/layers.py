@@ -1,0 +1,78 @@
+"""A shorter model: whole layers go, by their place or by their importance. The baseline of every compression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from tombola.errors import RecipeError
+from tombola.foundations.lazy import lazy_module
+from tombola.masks.names import Scope, UnitsName
+from tombola.search import Amount, Evidence, ScorerSettings, lowest, scorer
+from tombola.search.importance import Importance, importance
+from tombola.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+    from tombola import masks
+    from tombola.masks import Mask, Scores, Units
+else:
+    torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
+
+
+class Layers(ScorerSettings):
+    """Settings of a shorter model. `draw` says how many layers stay."""
+
+    reads_data: ClassVar[bool] = True
+    trains_weights: ClassVar[bool] = True
+
+    method: Literal["layers"] = "layers"
+    units: UnitsName = Field("layer", pattern="^layer$", description="whole layers")
+    start: Literal["pretrained", "finetuned"] = "finetuned"
+    keep: Literal["first", "even", "importance"] = Field(
+        "first",
+        description="the layers that stay: the first, some at equal distances, or those that the loss hangs on most",
+    )
+    batches: int | None = Field(
+        None, gt=0, description="keep: importance: training batches; else the whole training set once"
+    )
+    train: TrainSettings | None = Field(
+        None,
+        description="draw.rounds: how the small model is trained between two rounds; what is not set is as in `train`",
+    )
+
+
+def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
+    """Keep the first layers, or evenly spaced ones from the first to the last, or those with the highest scores."""
+    if scope != "global":
+        raise RecipeError("draw.scope: layers are ranked over the whole model, so take global")
+    if settings.keep != "even":
+        return lowest(settings, scores, amount, scope, within)
+    count = scores.units.count
+    gone = amount.get("layer", 0) if isinstance(amount, Mapping) else masks.removals(amount, count)
+    left = even(count, count - gone)
+    return masks.Mask.from_bools(
+        scores.units, {group.name: torch.tensor([group.layer in left]) for group in scores.units.groups}
+    )
+
+
+def even(count: int, left: int) -> list[int]:
+    """`left` of `count` layers at equal distances, the first and the last among them."""
+    if left <= 1:
+        return [0] * left
+    return [round(place * (count - 1) / (left - 1)) for place in range(left)]
+
+
+@scorer(Layers, choose=choose)
+def layers(settings: Layers, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
+    """Remove whole layers: the last, some at equal distances, or those that the loss hangs on least (Taylor)."""
+    if settings.keep == "importance":
+        scored = Importance(units="layer", criterion="taylor", batches=settings.batches)
+        return importance(scored, model, units, evidence)
+    return masks.Scores(
+        units, {group.name: torch.tensor([-float(group.layer or 0)]) for group in units.groups}
+    )

@@ -1,0 +1,217 @@
+"""What the layers of a model cost in time, by the heads and neurons that they keep: measured once, then looked up.
+
+A few geometries of a model run in turns with the dense one, on the same batches. A layer's time is that of its heads
+plus that of its neurons, each interpolated between the measured numbers; what no layer takes (embeddings, the task
+head) is constant. All times are shares of the dense model's time, which a busy machine changes less than seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import nn
+from transformers import PreTrainedModel
+
+from tombola.evaluation.predict import evaluating
+from tombola.families import family_of
+from tombola.masks import Layout
+from tombola.masks.fitting import Cost, Kept
+from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.measuring import forward_pass, time_models
+from tombola.shrink.texts import Texts
+from tombola.shrink.timing import Stopwatch
+
+ROUNDS = 9
+SECONDS = 20.0
+TOGETHER = 4
+"""Geometries that take turns with the dense model at once."""
+
+
+class SizeLatency(BaseModel):
+    """The times of one batch size: seconds of the dense model, all else as shares of it.
+
+    Args:
+        dense: Seconds of a forward pass of the dense model.
+        constant: The share that no layer takes.
+        heads: The share of one layer with all neurons, by its heads.
+        neurons: The share of one layer with all heads, by its neurons.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dense: float
+    constant: float
+    heads: dict[int, float]
+    neurons: dict[int, float]
+
+    def layer(self, heads: int, neurons: int) -> float:
+        """The share of the dense model's time that a layer takes."""
+        whole = self.heads[max(self.heads)]
+        return _between(self.heads, heads) + _between(self.neurons, neurons) - whole
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a model as a share of the dense model's time."""
+        return Cost(self.constant, self.layer)
+
+
+class LatencyTable(BaseModel):
+    """The times of a model's layers, by batch size, and where they were measured."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sizes: dict[int, SizeLatency]
+    texts: str
+    threads: int
+
+
+def measure_latency(
+    model: PreTrainedModel,
+    texts: Texts,
+    batch_sizes: Sequence[int],
+    threads: int,
+    multiple: int = 8,
+    fewer_heads: bool = True,
+    fewer_neurons: bool = True,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
+) -> LatencyTable:
+    """Time a few geometries of a model in turns with the whole one.
+
+    Args:
+        model: The dense model. Only its sizes matter.
+        texts: What to time on.
+        batch_sizes: Texts in a forward pass.
+        threads: Threads of a forward pass.
+        multiple: Of the numbers of neurons.
+        fewer_heads: Whether layers with fewer heads are timed too.
+        fewer_neurons: Whether layers with fewer neurons are timed too.
+        progress: Called with the geometries done, and all of them.
+    """
+    layout = Layout.of(model)
+    count, whole = len(layout.layers()), Kept(head_count(layout, 0), layout.layers()[0]["up"].outputs)
+    some_heads = _spread(whole.heads, 1, 2) if fewer_heads else []
+    some_neurons = _spread(whole.neurons, multiple, 4) if fewer_neurons else []
+    shapes: list[Kept | int] = [
+        count // 2,  # so many layers
+        *(Kept(heads, whole.neurons) for heads in some_heads),
+        *(Kept(whole.heads, neurons) for neurons in some_neurons),
+    ]
+    shares: dict[int, dict[Kept | int, float]] = {size: {} for size in batch_sizes}
+    dense: dict[int, list[float]] = {size: [] for size in batch_sizes}
+    for start in range(0, len(shapes), TOGETHER):
+        part = shapes[start : start + TOGETHER]
+        progress(start, len(shapes))
+        for size, (seconds, found) in time_shares(
+            model, [_of_shape(model, shape) for shape in part], texts, batch_sizes, threads
+        ).items():
+            dense[size].append(seconds)
+            shares[size] |= dict(zip(part, found, strict=True))
+    sizes = {}
+    for size, share in shares.items():
+        layer = max(1.0 - share[count // 2], 1e-6) / (count - count // 2)
+        constant = max(0.0, 1.0 - count * layer)
+        layer = (1.0 - constant) / count
+        by_heads = {heads: (share[Kept(heads, whole.neurons)] - constant) / count for heads in some_heads}
+        by_neurons = {n: (share[Kept(whole.heads, n)] - constant) / count for n in some_neurons}
+        sizes[size] = SizeLatency(
+            dense=float(np.median(dense[size])),
+            constant=constant,
+            heads=_rising({**by_heads, whole.heads: layer}),
+            neurons=_rising({**by_neurons, whole.neurons: layer}),
+        )
+    return LatencyTable(sizes=sizes, texts=texts.about, threads=threads)
+
+
+def time_shares(
+    dense: PreTrainedModel,
+    others: Sequence[PreTrainedModel],
+    texts: Texts,
+    batch_sizes: Sequence[int],
+    threads: int,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+) -> dict[int, tuple[float, list[float]]]:
+    """Seconds of the dense model, and the others' times as shares of it, measured in turns, by batch size."""
+    models = [dense, *others]
+    with ExitStack() as settings, _threads(threads):
+        for model in models:
+            settings.enter_context(evaluating(model, texts.pad_id(model.config)))
+        timed, _ = time_models(
+            lambda: [forward_pass(model) for model in models],
+            lambda size: texts.batches(dense, size, rounds),
+            batch_sizes,
+            rounds=rounds,
+            seconds=seconds,
+            watch=Stopwatch(accelerated=dense.device.type != "cpu"),
+        )
+    return {
+        size: (found.latency(0), [1 / found.speedup(index).ratio for index in range(1, len(models))])
+        for size, found in timed.items()
+    }
+
+
+def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTrainedModel:
+    """A copy of the model with so many heads and neurons in each layer; None leaves a layer out.
+
+    Args:
+        model: The dense model, which stays whole.
+        layers: What each layer keeps; there may be fewer than the model has.
+    """
+    family, small = family_of(model), deepcopy(model)
+    small.config.use_cache = False  # it counts by the numbers that layers had
+    kept = [one for one in layers if one is not None]
+    own = list(family.layers_of(small))
+    places = [index for index, one in enumerate(layers) if one is not None]
+    left = nn.ModuleList()
+    for index in places:
+        left.append(own[index])
+    small.base_model.set_submodule(family.layers, left)
+    if family.config is not None:
+        setattr(small.config, family.config.layers, len(left))
+        for name in family.config.per_layer:
+            if (entries := getattr(small.config, name, None)) is not None:
+                setattr(small.config, name, [entries[index] for index in places])
+    cut(small, [Cut(torch.arange(one.heads), torch.arange(one.neurons)) for one in kept])
+    return small
+
+
+def _of_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
+    """A copy of the model whose layers all keep so much, or of which so many layers are left."""
+    layout = Layout.of(model)
+    if isinstance(shape, Kept):
+        return of_geometry(model, [shape] * len(layout.layers()))
+    whole = Kept(head_count(layout, 0), layout.layers()[0]["up"].outputs)
+    return of_geometry(model, [whole] * shape)
+
+
+def _spread(count: int, multiple: int, parts: int) -> list[int]:
+    """0, and numbers between it and `count`, rounded to a multiple; without `count` itself."""
+    found = {round(count * part / parts / multiple) * multiple for part in range(parts)}
+    return sorted(number for number in found if number < count)
+
+
+def _rising(points: dict[int, float]) -> dict[int, float]:
+    """Times that never fall with more units: what noise turned around is levelled."""
+    numbers = sorted(points)
+    levels = np.minimum.accumulate([points[number] for number in reversed(numbers)])[::-1]
+    return dict(zip(numbers, map(float, np.maximum(levels, 0.0)), strict=True))
+
+
+def _between(points: dict[int, float], number: int) -> float:
+    numbers = sorted(points)
+    return float(np.interp(number, numbers, [points[one] for one in numbers]))
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,169 @@
+"""A structured mask as an ordinary small model: fewer layers, all alike, that a plain config describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from torch import nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from tombola.errors import ModelError, TombolaError
+from tombola.families import ConfigKeys, Family, family_of
+from tombola.foundations.quiet import quiet
+from tombola.masks import Layout, Mask
+from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.shrinking import MULTIPLE, cuts_of, require_structure
+
+
+@dataclass(frozen=True)
+class UniformShape:
+    """A model whose layers are all alike.
+
+    Args:
+        layers: The layers that are left, by their numbers in the larger model.
+        heads: Heads of each layer; whole KV groups where key and value are shared.
+        neurons: The width of each FFN.
+    """
+
+    layers: tuple[int, ...]
+    heads: int
+    neurons: int
+
+
+def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreTrainedModel:
+    """A new, ordinary model without what the mask removes; plain transformers opens its folder.
+
+    A layer of which the mask leaves nothing is left out altogether. That is not what the masked model computes: its
+    biases and, after a post-norm layer without weights, its norms remain. So a uniform model is to be trained again.
+
+    Args:
+        model: The larger model, which stays whole.
+        mask: Keeps equally many heads and neurons in every layer of which it keeps anything.
+        multiple: Neurons are filled up to a multiple of this number by removed ones, whose weights are zero.
+
+    Raises:
+        TombolaError: If no plain config describes what the mask leaves.
+    """
+    shape, cuts = _shape_and_cuts(model, mask, multiple)
+    config = uniform_config(model.config, family_of(model), shape)
+    family, small = family_of(model), deepcopy(model)
+    mask.apply(small)
+    layers = family.layers_of(small)
+    small.base_model.set_submodule(family.layers, nn.ModuleList(layers[index] for index in shape.layers))
+    cut(small, [cuts[index] for index in shape.layers])
+    weights = small.state_dict()
+    del small, layers
+    with quiet(), torch.random.fork_rng(devices=[]):
+        ordinary = type(model)(config)
+    ordinary.load_state_dict(weights)
+    if model.can_generate():
+        ordinary.generation_config = deepcopy(model.generation_config)
+    return ordinary.to(device=model.device, dtype=model.dtype).train(model.training)
+
+
+def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
+    """The layers, heads and neurons that a mask leaves, if all of its layers are alike.
+
+    Raises:
+        TombolaError: If they are not, or if no plain config can say so.
+    """
+    return _shape_and_cuts(model, mask, multiple)[0]
+
+
+def head_options(config: PretrainedConfig, family: Family) -> list[int]:
+    """How many heads every layer of a uniform model may have: all, or fewer where the family's config can say so."""
+    every = family.kv_heads_in(config)
+    if not config_keys(family).free_heads:
+        return [every]
+    return [count for count in range(1, every) if _with_heads(config, family, count)] + [every]
+
+
+def config_keys(family: Family) -> ConfigKeys:
+    """How the family's config says sizes; refused where nobody described that."""
+    if family.config is None:
+        raise ModelError(
+            f"the family {family.name!r} does not say which keys of its config hold the numbers of layers and neurons: "
+            "add `config` to its description, or take draw.layout: free"
+        )
+    return family.config
+
+
+def uniform_config(config: PretrainedConfig, family: Family, shape: UniformShape) -> PretrainedConfig:
+    """The plain config of a model of this shape."""
+    keys = config_keys(family)
+    if getattr(config, "quantization_config", None) is not None:
+        raise TombolaError("a model that was cut freely before has no plain config: take draw.layout: free")
+    sizes: dict[str, Any] = {keys.layers: len(shape.layers), keys.neurons: shape.neurons}
+    for name in keys.per_layer:
+        if (entries := getattr(config, name, None)) is not None:
+            sizes[name] = [entries[index] for index in shape.layers]
+    if shape.heads != family.kv_heads_in(config):
+        sizes |= _head_sizes(config, family, shape.heads)
+    if len(shape.layers) < getattr(config, keys.layers):
+        for name in keys.layer_number_settings:
+            if getattr(config, name, False):
+                raise TombolaError(
+                    f"with {name} a layer computes by its number, so none can be left out: take draw.layout: free"
+                )
+    return _changed(config, sizes)
+
+
+def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[UniformShape, list[Cut]]:
+    require_structure(mask)
+    mask.check(model)
+    family, layout = family_of(model), Layout.of(model)
+    cuts = cuts_of(mask, layout, multiple)
+    left = tuple(index for index, one in enumerate(cuts) if len(one.heads) or len(one.neurons))
+    if not left:
+        raise TombolaError("the mask leaves no layer: draw fewer units")
+    heads, neurons = ({len(getattr(cuts[index], name)) for index in left} for name in ("heads", "neurons"))
+    for what, found in (("heads", heads), ("neurons", neurons)):
+        if len(found) > 1:
+            raise TombolaError(
+                f"the mask leaves {' or '.join(map(str, sorted(found)))} {what} a layer, and a plain config has one "
+                "number for all: draw it with draw.layout: uniform"
+            )
+    shape = UniformShape(left, heads.pop(), neurons.pop())
+    if not shape.heads or not shape.neurons:
+        gone = "head" if not shape.heads else "neuron"
+        raise TombolaError(f"the mask leaves layers without any {gone}, which no plain config describes")
+    if shape.heads not in head_options(model.config, family):
+        raise TombolaError(
+            f"{shape.heads} of {head_count(layout, 0)} heads a layer are left, which the config of a "
+            f"{model.config.model_type} model cannot say: remove whole layers and neurons alone"
+        )
+    if config_keys(family).keeps_first and 0 not in shape.layers:
+        raise TombolaError(
+            f"the first layer of a {model.config.model_type} model is built unlike the others, so it has to stay"
+        )
+    return shape, cuts
+
+
+def _with_heads(config: PretrainedConfig, family: Family, count: int) -> bool:
+    """Whether the config's own checks accept so many heads."""
+    try:
+        _changed(config, _head_sizes(config, family, count))
+    except StrictDataclassError:
+        return False
+    return True
+
+
+def _head_sizes(config: PretrainedConfig, family: Family, count: int) -> dict[str, int]:
+    """The entries of a config with `count` KV heads, each with as many query heads as before and as wide."""
+    assert family.head_dim is not None, "heads are free where the config knows their width"
+    per_group = family.heads_in(config) // family.kv_heads_in(config)
+    sizes = {family.heads: count * per_group, family.head_dim: family.head_dim_in(config)}
+    return sizes | ({family.kv_heads: count} if family.kv_heads else {})
+
+
+def _changed(config: PretrainedConfig, sizes: Mapping[str, Any]) -> PretrainedConfig:
+    """A checked copy of the config with other sizes."""
+    copy = type(config).from_dict({**config.to_dict(), **sizes})
+    copy.validate()
+    copy._attn_implementation = config._attn_implementation
+    return copy
