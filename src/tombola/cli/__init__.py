@@ -13,7 +13,7 @@ __all__ = ["app", "main"]
 
 VERBS = (
     *("quickstart", "run", "study", "share", "transfer"),
-    *("evaluate", "attack", "inspect", "shrink", "export", "report"),
+    *("evaluate", "predict", "attack", "inspect", "shrink", "export", "report"),
     *("list", "validate", "store", "doctor"),
 )
 """In the order of the help; importing a verb's module registers it."""
