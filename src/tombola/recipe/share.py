@@ -89,6 +89,10 @@ class ShareRecipe(Settings):
             raise ValueError(
                 f"train.loss: {self.train.loss.kind} belongs to one task, so it cannot be shared"
             )
+        if self.evaluate.every is not None or self.evaluate.best is not None:
+            raise ValueError(
+                "evaluate.every, evaluate.best: are for the training of one task; leave them out"
+            )
         if self.train.select is not None:
             raise ValueError("train.select: is for one task; the masks say what each batch may change")
         return self

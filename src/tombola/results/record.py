@@ -37,6 +37,23 @@ class CellStages(Record):
     measured: str | None = None
 
 
+class CoursePoint(Record):
+    """Scores of the model after a step of its last training, by metric."""
+
+    step: int
+    epoch: float
+    scores: dict[str, Score]
+
+
+class ChosenStep(Record):
+    """The step whose model was kept, and the score that it was chosen by."""
+
+    step: int
+    epoch: float
+    on: str
+    score: Score
+
+
 class CellResult(Record):
     """What came out of one cell of the grid.
 
@@ -48,6 +65,8 @@ class CellResult(Record):
         constants: By data set, the headline score of the best constant answer: what a model must beat to have
             learned something.
         curves: For each attack, its figures on the model of every epoch.
+        course: By data set, scores while the model was trained, where `evaluate.every` asks for them.
+        chosen: The step whose model was kept, where `evaluate.best` chooses it; None keeps the last.
         mask: The mask in numbers; None for a dense model.
         ticket: Where its ticket lies, below the result's folder.
         notes: Remarks of its evaluations, such as doubts about the order of labels.
@@ -64,6 +83,8 @@ class CellResult(Record):
     constants: dict[str, float] = {}
     attacks: dict[str, Attacked] = {}
     curves: dict[str, list[Attacked]] = {}
+    course: dict[str, list[CoursePoint]] = {}
+    chosen: ChosenStep | None = None
     mask: Drawn | None = None
     frozen: Frozen | None = None
     measured: Measured | None = None

@@ -157,6 +157,7 @@ def train_gates(
     folder: Path,
     sample: SamplePer = "pass",
     objective: Objective | None = None,
+    stop_at: float | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
@@ -180,9 +181,10 @@ def train_gates(
             trainer=partial(GateTrainer, gating=gating, sample=sample),
             objective=objective or objective_of(settings.loss, settings.adversary, settings.r_drop),
             optimizer=optimizer_of(settings),
-            identity={**_gates(gating), "sample": sample},
+            identity={**_gates(gating), "sample": sample, "stop_at": stop_at},
             log=GateLog,
             callbacks=[_Settle(gating)],
+            stop_at=stop_at,
             progress=progress,
         )
     finally:
