@@ -228,14 +228,16 @@ class Transfer(Record):
 
 
 class SharingRow(Record):
-    """A task, or the average over tasks, trained together with the others: without and with tickets.
+    """A score of a task, or the average over tasks, trained together with the others: without and with tickets.
 
+    A task may have several rows, one for each data set (`on`) and metric; the average takes their mean first.
     `difference` is of trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
     included, that the task's mask keeps.
     """
 
     task: str
     metric: str | None
+    on: str | None = None
     without: Estimate
     shared: Estimate
     difference: Estimate
