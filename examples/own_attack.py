@@ -1,8 +1,6 @@
-"""An attack of your own, which asks the model and is told its probabilities: python examples/own_attack.py"""
+"""An attack of your own, which asks the model for its probabilities: python examples/own_attack.py"""
 
 from typing import ClassVar, Literal
-
-from pydantic import Field
 
 import tombola
 from tombola.attacks.base import Attack, attacks
@@ -11,17 +9,16 @@ from tombola.attacks.requests import ask
 
 @attacks.register
 class Shouting(Attack):
-    """Double the last letter of one word after the other until the label changes."""
+    """Repeat the last letter of one word after the other until the label changes."""
 
     paper: ClassVar[str] = "an example"
     name: Literal["shouting"] = "shouting"
-    letters: int = Field(3, gt=0, description="copies of the last letter")
+    letters: int = 3
 
     def perturb(self, text, label, tools):
         """Change one more word with every question."""
         for position in tools.content_words(text):
-            word = text.words[position]
-            text = text.replace(position, word + self.letters * word[-1])
+            text = text.replace(position, (word := text.words[position]) + self.letters * word[-1])
             if int((yield from ask([text]))[0].argmax()) != label:
                 break
         return text

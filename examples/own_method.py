@@ -1,13 +1,9 @@
-"""A search method of your own: its settings, one function, and a recipe that names it.
-
-    python examples/own_method.py
+"""A search method of your own: its settings, one function, a recipe that names it: python examples/own_method.py
 
 A recipe file loads it with `plugins: [own_method.py]`, the command line with `--plugin examples/own_method.py`.
 """
 
 from typing import Literal
-
-from pydantic import Field
 
 import tombola
 from tombola.search import ScorerSettings, scorer
@@ -17,7 +13,7 @@ class Depth(ScorerSettings):
     """Settings of magnitude pruning that spares later layers."""
 
     method: Literal["depth"] = "depth"
-    factor: float = Field(1.1, gt=0, description="how much more a weight counts with every layer")
+    factor: float = 1.1  # how much more a weight counts with every layer
 
 
 @scorer(Depth)

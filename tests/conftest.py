@@ -1,7 +1,10 @@
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from tests.world import World, make_world
+from tombola.foundations import plugins
 
 pytest_plugins = ["tests.foundations.bf16"]
 
@@ -16,3 +19,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def _one_thread() -> None:
     """Tests run side by side; a thread each is fastest."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _forget_plugins() -> Iterator[None]:
+    """Remove the plugins that a test loads: what they register would show in later tests of the same process."""
+    before = {plugin.module for plugin in plugins.loaded_plugins()}
+    yield
+    for plugin in plugins.loaded_plugins():
+        if plugin.module not in before:
+            plugins.forget(plugin)

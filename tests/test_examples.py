@@ -39,3 +39,9 @@ def test_an_example_runs_and_says_what_it_promises(path, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert SAYS[path.stem] in done.stdout
+
+
+@pytest.mark.parametrize("name", ["own_attack", "own_family", "own_method"])
+def test_an_extension_fits_in_forty_lines(name):
+    (path,) = (path for path in EXAMPLES if path.stem == name)
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 40

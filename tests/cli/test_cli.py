@@ -12,7 +12,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.plugins.conftest import _forget_plugins  # noqa: F401
 from tombola.cli import VERBS, app, main
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file

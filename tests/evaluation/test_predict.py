@@ -82,6 +82,7 @@ def test_the_mode_is_put_back_even_after_an_error(training: bool) -> None:
     assert model.training is training
 
 
+@pytest.mark.bf16
 def test_progress_adds_up_and_bf16_is_close() -> None:
     model = tiny("bert")
     encoded = encode(split_of("sst2"), PLAIN, 64)

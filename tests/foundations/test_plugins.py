@@ -11,7 +11,6 @@ import pytest
 
 import tombola
 from tests.pipeline.running import plans
-from tests.plugins.conftest import _forget_plugins  # noqa: F401
 from tests.world import World
 from tombola.errors import PluginError
 from tombola.foundations import plugins
@@ -213,9 +212,8 @@ def test_code_that_is_in_no_file_is_refused(world: World, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "interactive_session", module)
     exec(SOURCE.format(name="Typed", method="typed", about="x"), module.__dict__)
     try:
-        (plan,) = plans(world, **{**SEARCH, "search": {"method": "typed"}})
         with pytest.raises(PluginError, match="whose code is in no file"):
-            plan.mask.identity()
+            plans(world, **{**SEARCH, "search": {"method": "typed"}})
     finally:
         plugins.Registry.forget("interactive_session")
 

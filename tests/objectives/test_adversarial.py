@@ -310,6 +310,7 @@ def test_nothing_of_the_attack_is_left_behind() -> None:
     assert CrossEntropy().loss(model, batch) == clean
 
 
+@pytest.mark.bf16
 def test_the_perturbation_has_32_bits_under_bf16_autocast() -> None:
     model, batch, watch = tiny("bert", num_labels=3), padded(), Watch()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -55,7 +55,7 @@ def test_all_are_listed_with_a_line_each() -> None:
 
 
 @pytest.mark.parametrize("kind", ["freelb", "pgd"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.bf16)])
 def test_the_trainer_takes_all_of_it_at_once_and_repeats_it(
     kind: Literal["freelb", "pgd"], precision: str, tmp_path: Path
 ) -> None:

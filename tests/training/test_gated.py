@@ -105,6 +105,7 @@ def test_a_search_equals_the_loop_in_plain_pytorch(tmp_path: Path) -> None:
     assert log.sparsities[-1].sparsity == pytest.approx(1 - gating.openness())
 
 
+@pytest.mark.bf16
 def test_a_search_leaves_the_model_bit_for_bit_as_it_was(tmp_path: Path) -> None:
     model = tiny("bert", num_labels=2)
     attributes = set(vars(model))

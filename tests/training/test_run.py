@@ -136,6 +136,7 @@ def test_a_decoder_without_padding_token_gets_the_tokenizers(tmp_path: Path) -> 
     assert model.config.pad_token_id == TOKENIZER.pad_token_id
 
 
+@pytest.mark.bf16
 def test_training_leaves_no_other_trace_in_the_model(tmp_path: Path) -> None:
     model = tiny("bert", num_labels=2)
     before, attributes = model.config.to_dict(), set(vars(model))
@@ -147,6 +148,7 @@ def test_training_leaves_no_other_trace_in_the_model(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.bf16
 def test_bf16_computes_in_bfloat16_over_full_precision_weights(tmp_path: Path) -> None:
     outputs: list[torch.dtype] = []
     model, full = tiny("bert", num_labels=2), tiny("bert", num_labels=2)

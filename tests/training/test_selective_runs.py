@@ -168,6 +168,7 @@ def test_a_skipped_step_leaves_nothing_behind() -> None:
     assert [bool(chosen) for chosen in risk.take()] == [bool(chosen) for chosen in alone.take()]
 
 
+@pytest.mark.bf16
 def test_half_precision_runs(tmp_path: Path) -> None:
     toy_train(fresh(), tmp_path, precision="bf16", select=Selection(kind="ensemble", upper=60))
     assert Freezing.read(tmp_path / FREEZING).steps == 10

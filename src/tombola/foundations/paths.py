@@ -86,12 +86,22 @@ def _take_place(partial: Path, folder: Path) -> None:
 
 
 def _require_own(folder: Path, marker: str) -> None:
-    if not folder.exists() and not folder.is_symlink():
-        return
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / marker).is_file()):
+    # Looked at twice, since another writer may be moving its folder away while it is listed.
+    if _lacks(folder, marker) and _lacks(folder, marker):
         raise TombolaError(
             f"{folder} exists and was not written by tombola (it has no {marker}): choose another place, or move it"
         )
+
+
+def _lacks(folder: Path, marker: str) -> bool:
+    """Whether something is there, and not a folder that is empty or holds the marker."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return folder.is_symlink()
+    except NotADirectoryError:
+        return True
+    return bool(names) and marker not in names
 
 
 def _encode(character: str) -> str:

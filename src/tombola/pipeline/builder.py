@@ -23,7 +23,7 @@ from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.teacher import Teacher
-from tombola.pipeline.stages.train import Train, whole_schedule
+from tombola.pipeline.stages.train import Train
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.learned import Learned
@@ -73,11 +73,6 @@ class StageBuilder:
     ) -> Train:
         """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
-        if stop_at is not None and stop_at > (whole := whole_schedule(settings, self.data)) > 0:
-            raise RecipeError(
-                f"step {stop_at:g} of a training is asked for (search.rewind_step or search.start_step), and it ends "
-                f"after {whole} steps: name an earlier step, or train longer"
-            )
         return Train(
             model=self.model,
             data=self.data,

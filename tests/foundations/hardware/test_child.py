@@ -21,7 +21,11 @@ def test_ends(command: list[str], expected: Outcome) -> None:
 
 
 def test_a_child_that_hangs_is_stopped() -> None:
-    assert run_child(program("import time; time.sleep(60)"), timeout=0.5) == Outcome(timed_out=True)
+    asleep = run_child(program("import time; time.sleep(60)"), timeout=1)
+    at_work = run_child(program("while True: pass"), timeout=3)
+    assert asleep.timed_out
+    assert at_work.timed_out
+    assert asleep.worked < 0.5 < at_work.worked
 
 
 def test_what_was_printed_before_the_end_is_kept() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.foundations.hardware.stand_ins import UNUSED, killed, printing, program, timed
+from tests.foundations.hardware.stand_ins import killed, printing, program, timed
 from tombola.foundations.hardware import precision, probe_precision, verdicts
+from tombola.foundations.hardware.child import Outcome
 from tombola.foundations.hardware.machine import Processor
 
 
@@ -122,13 +123,17 @@ def test_only_what_the_machine_did_is_remembered(
     assert counting.trials == (1 if lasting else 2)
 
 
-def test_a_hang_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "PATIENCE", 0.5)
-    monkeypatch.setattr(precision, "TRIAL", printing(then="time.sleep(60)"))
-    verdict = probe_precision(threads=1, device="cpu")
-    new_process()
-    monkeypatch.setattr(precision, "TRIAL", UNUSED)
-    assert probe_precision(threads=1, device="cpu") == verdict
+@pytest.mark.parametrize(("worked", "remembered"), [(0.9, True), (0.1, False)])
+def test_a_time_out_is_remembered_unless_the_machine_was_busy(
+    worked: float, remembered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = Outcome(timed_out=True, worked=worked * precision.PATIENCE)
+    trials: list[object] = []
+    monkeypatch.setattr(precision, "run_child", lambda *given, **named: trials.append(given) or stopped)
+    for _ in range(2):
+        assert probe_precision(threads=1, device="cpu").precision == "fp32"
+        new_process()
+    assert len(trials) == (1 if remembered else 2)
 
 
 @pytest.mark.parametrize("place", ["file/below", "/proc/tombola", "read only"])

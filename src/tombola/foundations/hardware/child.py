@@ -18,6 +18,7 @@ class Outcome:
         code: Its exit code; None where it never started or a signal ended it.
         killed_by: The signal that ended it, such as `SIGILL`.
         timed_out: Whether it was stopped because it took too long.
+        worked: Seconds of processor time that it had, where it was stopped.
         not_started: Why it could not start.
     """
 
@@ -25,6 +26,7 @@ class Outcome:
     code: int | None = None
     killed_by: str | None = None
     timed_out: bool = False
+    worked: float = 0.0
     not_started: str | None = None
 
     def report(self) -> dict[str, Any]:
@@ -50,6 +52,7 @@ def run_child(
         timeout: Seconds after which it is stopped.
         environment: Variables that the child has unless this process sets them to something else.
     """
+    before = _children_worked()
     try:
         child = subprocess.run(
             command,
@@ -61,12 +64,17 @@ def run_child(
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(timed_out=True)
+        return Outcome(timed_out=True, worked=_children_worked() - before)
     except OSError as error:
         return Outcome(not_started=error.strerror or str(error))
     if child.returncode < 0:
         return Outcome(child.stdout, killed_by=_signal_name(-child.returncode))
     return Outcome(child.stdout, child.returncode)
+
+
+def _children_worked() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _signal_name(number: int) -> str:
