@@ -21,7 +21,16 @@ if TYPE_CHECKING:
         study,
         transfer,
     )
-    from tombola.api.tickets import attack, convert_pruned_heads, evaluate, export, inspect, pack, shrink
+    from tombola.api.tickets import (
+        attack,
+        convert_pruned_heads,
+        evaluate,
+        export,
+        import_mask,
+        inspect,
+        pack,
+        shrink,
+    )
 
 _HOME = {
     "attack": "tickets",
@@ -31,6 +40,7 @@ _HOME = {
     "evaluate": "tickets",
     "export": "tickets",
     "glue_submission": "predicting",
+    "import_mask": "tickets",
     "inspect": "tickets",
     "pack": "tickets",
     "plan_run": "running",
@@ -56,6 +66,7 @@ __all__ = [
     "evaluate",
     "export",
     "glue_submission",
+    "import_mask",
     "inspect",
     "pack",
     "plan_run",
