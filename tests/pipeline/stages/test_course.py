@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from safetensors.torch import load_file
 
 import tombola
+from tests.pipeline.engines.test_ranks import launch
 from tests.pipeline.running import execute, plans
 from tests.training.test_resume import Killed
 from tests.world import World
@@ -166,3 +168,17 @@ def test_a_mask_is_drawn_from_the_epoch_of_the_search_that_is_named(world: World
     assert [log["steps"] for log in logs] == [24, 48, 48]
     assert logs[0]["curve"] == logs[1]["curve"][: len(logs[0]["curve"])]
     assert scores[0] != scores[1] == scores[2]
+
+
+@pytest.mark.slow
+def test_two_processes_count_the_epochs_of_both_and_keep_one_model(world: World, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    train = {**TRAIN, "batch_size": 8, "epochs": 3}  # of two processes together as large as of one
+    recipe.write_text(yaml.safe_dump(world.recipe(**{**CHOOSING, "train": train})))
+    done = launch(recipe, tmp_path / "out", tmp_path / "store")
+    assert done.returncode == 0, done.stderr
+    (cell,) = Result.load(tmp_path / "out").cells
+    assert [point.epoch for point in cell.course["validation"]] == [1, 2, 3]
+    assert cell.chosen is not None
+    kept = next(point for point in cell.course["validation"] if point.step == cell.chosen.step)
+    assert kept.scores == cell.scores["validation"]

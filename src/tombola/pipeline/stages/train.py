@@ -167,6 +167,8 @@ class Train(ModelStage[Trained]):
         )
 
     def _scorekeeper(self, space: Workspace) -> Scorekeeper:
+        from tombola.pipeline.engines.ranks import ranks
+
         return Scorekeeper(
             space.scratch / "scored",
             self.model.tokenizer(),
@@ -174,15 +176,15 @@ class Train(ModelStage[Trained]):
             self.choose.load() if self.choose is not None else None,
             self.train.max_length,
             self.precision,
-            whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data),
+            whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()),
         )
 
 
-def whole_schedule(settings: TrainSettings, data: DataSource) -> int:
-    """Optimizer steps of a whole training on the data."""
+def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:
+    """Optimizer steps of a whole training on the data, by so many processes together."""
     from tombola.training.schedule import total_steps
 
-    return total_steps(settings, ceil(len(data.load()) / settings.batch_size))
+    return total_steps(settings, ceil(len(data.load()) / settings.batch_size), processes)
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
