@@ -362,7 +362,7 @@ def test_settings_of_an_attack_come_from_the_command_line(ticket, tmp_path, monk
 def test_every_verb_takes_plugins_and_every_long_one_quiet_and_json(verb):
     said = tombola(verb, *(["gc"] if verb == "store" else []), "--help").stdout
     assert "--plugin" in said
-    short = ("inspect", "report", "list", "validate", "store", "doctor")
+    short = ("inspect", "report", "import", "list", "validate", "store", "doctor")
     assert ("--json" in said) == ("--quiet" in said) == (verb not in short)
 
 
@@ -371,7 +371,9 @@ def test_the_verbs_are_the_functions_of_the_api():
 
     for verb in VERBS:
         if verb != "store":
-            assert callable(getattr(api, {"list": "catalogue"}.get(verb, verb))), verb
+            assert callable(getattr(api, {"list": "catalogue", "import": "import_mask"}.get(verb, verb))), (
+                verb
+            )
 
 
 def test_doctor_fits_eighty_columns_and_names_what_runs_depend_on(tmp_path, monkeypatch):

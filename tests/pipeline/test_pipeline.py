@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 import tombola
 from tests.pipeline.running import execute, plans, stages, workspace
+from tombola.api import plan_run
 from tombola.errors import MaskMismatch, RecipeError
 from tombola.masks import Mask, Scores, Units, draw, fingerprint
 from tombola.models.controls import Reinitialise, apply_control
@@ -488,10 +489,12 @@ def test_epochs_in_all_are_those_of_all_rounds_together(world):
     ids=["rewind", "early", "timing"],
 )
 def test_a_step_after_the_end_of_training_is_refused_while_planning(world, search):
-    with pytest.raises(RecipeError, match=r"step 73 .*ends after 72 steps"):
-        plans(world, search=search)
+    with pytest.raises(
+        tombola.TombolaError, match=r"step 73 lies beyond the end .* takes 72 optimizer steps"
+    ):
+        plan_run(world.recipe(search=search))
     key = next(name for name in search if name.endswith("_step"))
-    plans(world, search={**search, key: 72})
+    plan_run(world.recipe(search={**search, key: 72}))
 
 
 def test_counts_are_drawn_exactly_and_told_in_results(world, tmp_path):

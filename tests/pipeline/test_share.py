@@ -347,3 +347,59 @@ def test_two_processes_share_what_one_does(recipe: dict[str, Any], tmp_path: Pat
         for name, weight in weights.items():
             if not name.endswith("key.bias"):  # softmax does not see it: its gradient is rounding
                 assert torch.allclose(weight, others[name], atol=1e-3), name
+
+
+def test_a_task_brings_its_own_ticket_data_and_scores(
+    recipe: dict[str, Any], ran: tuple[Result, Path], tasks: list[str], world: World, tmp_path: Path
+) -> None:
+    own = tombola.run(
+        world.recipe(
+            train=recipe["train"],
+            search={"method": "magnitude", "units": "head", "start": "finetuned"},
+            draw={"heads": 3},
+        ),
+        output=tmp_path / "own",
+        store=tmp_path / "store",
+    )
+    ticket = tmp_path / "own" / str(own.cells[0].ticket)
+    changed = {
+        **recipe,
+        "seed": 1,
+        "sparsity": 0,
+        "per_task": {
+            tasks[0]: {
+                "search": {"method": "given", "masks": [str(ticket)]},
+                "evaluate": {"on": ["validation", "other"]},
+                "metrics": ["accuracy", "mcc"],
+            },
+            tasks[1]: {"heads": 2},
+        },
+    }
+    result = tombola.share(changed, output=tmp_path / "out", store=tmp_path / "store")
+    shared = MultiTaskTicket.from_pretrained(tmp_path / "out" / "tickets" / "seed-1")
+    assert shared.mask("tiny") == Mask.load(ticket / "mask.safetensors")
+    assert [shared.mask(task).removed for task in shared.tasks] == [3, 2, 0]
+    rows = result.sharing("validation")
+    assert [(row.task, row.on, row.metric) for row in rows[:4]] == [
+        ("tiny", on, metric) for on in ("validation", "other") for metric in ("accuracy", "mcc")
+    ]
+    with_tickets = [np.mean([row.shared.mean for row in rows[:4]]), *(row.shared.mean for row in rows[4:6])]
+    assert rows[6].shared.mean == pytest.approx(np.mean(with_tickets))
+    table = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")])
+    assert table.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        ({"metrics": ["f2"]}, r"per_task\..*\.metrics: unknown metric 'f2'"),
+        ({"heads": 1, "sparsity": 0.1}, "heads and ffns: are in place of sparsity"),
+        ({"ffns": 1}, r"ffns"),
+        ({"evaluate": {"on": ["nonsense"]}}, "nonsense"),
+    ],
+)
+def test_what_is_said_of_one_task_is_checked(
+    recipe: dict[str, Any], tasks: list[str], own: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(RecipeError, match=sentence):
+        plan_share({**recipe, "per_task": {tasks[0]: own}})

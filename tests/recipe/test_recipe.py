@@ -364,6 +364,9 @@ def test_counts_are_in_place_of_a_sparsity_and_fit_the_search():
     again = expand(cells[0].raw())
     assert again[0].recipe.draw == cells[0].recipe.draw
     assert "in place of sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
+    raw = {"model": "m", "task": "rte", "search": HEADS, "draw": {"sparsity": [0.1, 0.2]}}
+    (cell,) = expand(load_recipe(raw, ["draw={heads: 14, sparsity: null}"]))
+    assert cell.recipe.draw.counts == {"head": 14}
     assert "draw.ffns: needs search.units with ffn, not head" in refused(
         search={**HEADS, "units": "head"}, draw={"ffns": 1}
     )

@@ -61,3 +61,40 @@ def test_an_average_of_different_metrics_has_no_metric():
 
 def test_other_results_have_no_rows():
     assert result(cell("dense", 0.9), cell("imp", 0.8, 0.5)).sharing() == []
+
+
+def test_a_task_may_show_several_scores_and_the_average_takes_their_mean_first():
+    """As published for GLUE: MNLI on two data sets, accuracy and F1 of MRPC, the correlation of CoLA alone."""
+    found = {
+        "mnli": {"validation": {"accuracy": (0.8, 0.82)}, "mismatched": {"accuracy": (0.7, 0.74)}},
+        "mrpc": {"validation": {"accuracy": (0.6, 0.6), "f1": (0.9, 1.0)}},
+        "cola": {"validation": {"mcc": (0.5, 0.6), "accuracy": (0.1, 0.1)}},
+    }
+
+    def cells():
+        for task, data in found.items():
+            for index, (variant, sparsity) in enumerate(((WITHOUT, None), (WITH, 0.2))):
+                scores = {
+                    on: {metric: Score(pair[index], 0.1, 50, "x") for metric, pair in own.items()}
+                    for on, own in data.items()
+                }
+                made = cell(variant, scores, sparsity, recipe={"task": task}, task=task)
+                yield made.model_copy(update={"axes": {"task": task, "seed": 1}})
+
+    made = result(*cells())
+    own = {
+        "mnli": {"evaluate": {"on": ["validation", "mismatched"]}},
+        "mrpc": {"metrics": ["accuracy", "f1"]},
+    }
+    made.record = made.record.model_copy(update={"recipe": {"per_task": own}})
+    rows = made.sharing("validation")
+    assert [(row.task, row.on, row.metric) for row in rows] == [
+        ("mnli", "validation", "accuracy"), ("mnli", "mismatched", "accuracy"),
+        ("mrpc", "validation", "accuracy"), ("mrpc", "validation", "f1"),
+        ("cola", "validation", "mcc"), ("average", None, None),
+    ]  # fmt: skip
+    assert rows[-1].without.mean == pytest.approx((0.75 + 0.75 + 0.5) / 3)
+    assert rows[-1].shared.mean == pytest.approx((0.78 + 0.8 + 0.6) / 3)
+    assert rows[-1].without.spread == pytest.approx(0.1 * (0.5 + 0.5 + 1) ** 0.5 / 3)
+    assert made.sharing("mismatched") == []
+    assert made.sharing() == rows

@@ -11,13 +11,19 @@ import pytest
 import torch
 from torch.nn.utils import prune
 from transformers import AutoModel
+from typer.testing import CliRunner
 
+from tests.pipeline.running import execute
 from tests.tiny import tiny
 from tests.world import World
+from tombola.cli import app
 from tombola.errors import DataError, RecipeError, UnknownName
 from tombola.masks import MASK, Mask, Scores, Units, draw, fingerprint
 from tombola.masks.layout import parameters_of
 from tombola.models.loading import load_model
+from tombola.pipeline.planner import plan_cell
+from tombola.recipe.grid import expand
+from tombola.store.store import Store
 from tombola.tasks import Task
 from tombola.tickets.importing import import_mask
 
@@ -279,3 +285,22 @@ def test_fused_matrices_are_cut_apart(tmp_path: Path) -> None:
         mask_from_tensors(model, {f"transformer.{name}_mask": value.bool() for name, value in bits.items()})
         == expected
     )
+
+
+def test_the_command_imports_and_a_recipe_takes_it(world: World, tmp_path: Path) -> None:
+    torch.save(pruned(encoder(world), 0.3), tmp_path / "mask.pt")
+    told = CliRunner().invoke(
+        app,
+        ["import", str(tmp_path / "mask.pt"), "--from", "bert_tickets", "--model", str(world.model), "-o",
+         str(tmp_path / "mask")],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert told.exit_code == 0
+    mask = Mask.load(tmp_path / "mask" / MASK)
+    assert f"{mask.removed:,} of {mask.count:,} units (weight) are removed" in told.stdout
+    (cell,) = expand(world.recipe(search={"method": "given", "masks": [str(tmp_path / "mask")]}))
+    drawn = plan_cell(cell).mask
+    assert drawn is not None
+    store = Store(tmp_path / "store")
+    execute([drawn], store)
+    assert store.read(drawn).removed == mask.removed

@@ -1,7 +1,7 @@
 """The verbs of Tombola: one function each, the same that the command line calls.
 
-`running` has those for recipes, `tickets` those for tickets and models, `overview` those that look and report. They
-load when first used.
+`running` has those for recipes, `tickets` those for tickets and models, `predicting` that for new
+texts, `overview` those that look and report. They load when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.api.overview import catalogue, doctor, report, validate
+    from tombola.api.predicting import glue_submission, predict, predict_file
     from tombola.api.running import (
         plan_run,
         plan_share,
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
         study,
         transfer,
     )
-    from tombola.api.tickets import attack, convert_pruned_heads, evaluate, export, inspect, pack, shrink
+    from tombola.api.tickets import (
+        attack,
+        convert_pruned_heads,
+        evaluate,
+        export,
+        import_mask,
+        inspect,
+        pack,
+        shrink,
+    )
 
 _HOME = {
     "attack": "tickets",
@@ -29,11 +39,15 @@ _HOME = {
     "doctor": "overview",
     "evaluate": "tickets",
     "export": "tickets",
+    "glue_submission": "predicting",
+    "import_mask": "tickets",
     "inspect": "tickets",
     "pack": "tickets",
     "plan_run": "running",
     "plan_share": "running",
     "plan_transfer": "running",
+    "predict": "predicting",
+    "predict_file": "predicting",
     "quickstart": "running",
     "report": "overview",
     "run": "running",
@@ -51,11 +65,15 @@ __all__ = [
     "doctor",
     "evaluate",
     "export",
+    "glue_submission",
+    "import_mask",
     "inspect",
     "pack",
     "plan_run",
     "plan_share",
     "plan_transfer",
+    "predict",
+    "predict_file",
     "quickstart",
     "report",
     "run",

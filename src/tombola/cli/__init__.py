@@ -13,13 +13,13 @@ __all__ = ["app", "main"]
 
 VERBS = (
     *("quickstart", "run", "study", "share", "transfer"),
-    *("evaluate", "attack", "inspect", "shrink", "export", "report"),
+    *("evaluate", "predict", "attack", "inspect", "shrink", "export", "report", "import"),
     *("list", "validate", "store", "doctor"),
 )
 """In the order of the help; importing a verb's module registers it."""
 
 for _verb in VERBS:
-    import_module(f"tombola.cli.{_verb}")
+    import_module(f"tombola.cli.{'import_' if _verb == 'import' else _verb}")
 
 
 def main() -> None:

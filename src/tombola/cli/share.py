@@ -48,6 +48,6 @@ def share(
     if dry_run:
         show_plan(screen, plan, store)
         return
-    for on in result.datasets:
+    for on in (one for one in result.datasets if result.sharing(one)):
         screen.print(tables.share_table(result, on))
     close(screen, result, page)

@@ -36,6 +36,7 @@ from tombola.search import SearchSettings
 from tombola.search.learned import Learned
 from tombola.tasks import kind_of
 from tombola.tasks.mixing import Mixed
+from tombola.tasks.targets import all_targets
 from tombola.training.settings import TrainSettings
 
 
@@ -89,8 +90,9 @@ class StageBuilder:
         length: float = 1.0,
         control: Control | None = None,
         keep_epochs: bool = False,
+        last: bool = False,
     ) -> Train:
-        """A training on the recipe's task."""
+        """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
         settings = _shortened((settings or self.recipe.train).training_part(), length)
         check_texts(settings, self.data)
         check_attacked(settings, self.data)
@@ -112,7 +114,18 @@ class StageBuilder:
             stop_at=stop_at,
             control=control,
             keep_epochs=keep_epochs,
+            **(self._watched() if last else {}),
         )
+
+    def _watched(self) -> dict[str, Any]:
+        """What is scored while the last training goes on."""
+        evaluate, limit = self.recipe.evaluate, self.recipe.data.evaluation
+        watched = all_targets(evaluate.on, self.recipe.task) if evaluate.every is not None else []
+        return {
+            "watched": tuple(self.split(on, limit) for on in watched),
+            "choose": self.split(evaluate.best, limit) if evaluate.best is not None else None,
+            "score_every": evaluate.every or "epoch",
+        }
 
     def _bias(self, settings: TrainSettings, data: DataSource) -> Bias | None:
         """The bias model's predictions, where the loss reads them."""

@@ -44,7 +44,8 @@ def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Pla
     """Plan every cell of a grid."""
     with run_cache() as cache, _no_garbage_collection():
         plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
-        plan.stages  # noqa: B018  computed here, where files are read once
+        for stage in plan.stages:  # computed here, where files are read once
+            stage.training_steps()  # refuses a step or warm-up that its training never reaches
     return plan
 
 

@@ -69,7 +69,7 @@ def plan_cell(cell: Cell) -> CellPlan:
     model: ModelStage[Any]
     trained: TrainSettings
     if recipe.search is None:
-        model, trained = builder.train(keep_epochs=curve), recipe.train
+        model, trained = builder.train(keep_epochs=curve, last=True), recipe.train
     else:
         found = plan_search(cell, builder)
         model = _retrain(builder, found, recipe.retrain, keep_epochs=curve)
@@ -156,4 +156,5 @@ def _retrain(
         settings=settings,
         control=settings.control,
         keep_epochs=keep_epochs,
+        last=True,
     )

@@ -12,7 +12,9 @@ from tombola.pipeline.stages.base import MaskStage
 from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.recipe.grid import Cell
 from tombola.recipe.reading import Raw
+from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import ShareRecipe, check_share
+from tombola.search.given import Given
 from tombola.tasks.targets import all_targets
 
 WITHOUT, WITH = "without tickets", "with tickets"
@@ -34,7 +36,7 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
     cells = [recipe.for_task(task, seed) for task in recipe.tasks]
     builders = [StageBuilder(cell.recipe, precision) for cell in cells]
     masks = tuple(
-        plan_search(cell, builder).mask if cell.recipe.draw.sparsity > 0 else None
+        plan_search(cell, builder).mask if _has_ticket(cell.recipe) else None
         for cell, builder in zip(cells, builders, strict=True)
     )
     search = cells[0].recipe.search
@@ -55,6 +57,13 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
             for cell, builder, mask in zip(cells, builders, masks, strict=True)
         ),
     ]
+
+
+def _has_ticket(recipe: Recipe) -> bool:
+    """Whether a task does without something: its mask is given, or removes units."""
+    if isinstance(recipe.search, Given):
+        return True
+    return any(recipe.draw.counts.values()) if recipe.draw.counts is not None else recipe.draw.sparsity > 0
 
 
 def _train(
@@ -95,7 +104,7 @@ def _plan_task(
             max_length=recipe.train.max_length,
             precision=builder.precision,
         )
-        for on in all_targets(recipe.evaluate.on, cell.recipe.task)
+        for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task)
     }
     axes = {"task": task, "seed": cell.recipe.seed}
     own = cell.model_copy(update={"variant": variant, "axes": axes})

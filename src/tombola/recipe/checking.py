@@ -97,8 +97,9 @@ def _splits(recipe: Recipe) -> Iterator[Wanted]:
     """The data that a recipe reads: the training data, what is mixed in, and all that it is scored on."""
     data = recipe.data
     mixed = [one.on for one in (*data.mix, *getattr(recipe.search, "mix", ()))]
-    attacked = [recipe.attack.on] if recipe.attack else []
-    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *attacked):
+    besides = [recipe.attack.on] if recipe.attack else []
+    besides += [recipe.evaluate.best] if recipe.evaluate.best else []
+    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *besides):
         name, split = find_target(on, recipe.task)
         task = Task.named(name)
         if data.holdout and name == recipe.task:

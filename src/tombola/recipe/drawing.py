@@ -88,10 +88,21 @@ class DrawSettings(Settings):
         given = {"head": self.heads, "ffn": self.ffns}
         return {kind: count for kind, count in given.items() if count is not None} or None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_sparsity(cls, raw: Any) -> Any:
+        """`sparsity: null` takes back the one of a recipe that this is laid over."""
+        if isinstance(raw, dict) and raw.get("sparsity", 0) is None:
+            return {name: value for name, value in raw.items() if name != "sparsity"}
+        return raw
+
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
         if self.counts and "sparsity" in self.model_fields_set:
-            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
+            raise ValueError(
+                "heads and ffns: are in place of sparsity; leave out one or the other, or take the recipe's own back "
+                "with draw.sparsity=null"
+            )
         if self.counts and self.scope == "local":
             raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
         return self

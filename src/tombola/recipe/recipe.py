@@ -57,6 +57,15 @@ class Recipe(Settings):
     measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
 
     @model_validator(mode="after")
+    def _trained_to_be_watched(self) -> Self:
+        asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
+        if asked and self.search is not None and self.retrain is None:
+            raise ValueError(
+                f"evaluate.{asked[0]}: is about the ticket's training, and with retrain: null it has none; leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _counts_of_units(self) -> Self:
         counts = self.draw.counts
         if counts is None or self.search is None:

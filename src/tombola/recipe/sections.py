@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -69,6 +69,16 @@ class EvaluateSettings(Settings):
     """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
 
     on: tuple[str, ...] = ("validation",)
+    every: Literal["epoch"] | Annotated[int, Field(gt=0)] | None = Field(
+        None,
+        description="also score the model while it is trained: after each epoch, or every so many steps of its last "
+        "training; the curves are in the results and the report",
+    )
+    best: str | None = Field(
+        None,
+        description="keep the model of the epoch, or step as `every` says, with the best score on this data set "
+        "(`holdout`), in place of the last; it is none of those that are reported",
+    )
 
 
 class AttackSettings(Settings):

@@ -25,9 +25,33 @@ class OneTask(Settings):
     """What is said of one task alone, laid over what is said of all."""
 
     sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
+    heads: int | None = Field(None, ge=0, description="heads that its ticket loses, in place of a sparsity")
+    ffns: int | None = Field(None, ge=0, description="FFNs that its ticket loses, in place of a sparsity")
     data: DataSettings = DataSettings()
     single: TrainSettings = TrainSettings()
-    search: dict[str, Any] = Field({}, description="how its ticket is found, where that differs")
+    search: dict[str, Any] = Field(
+        {},
+        description="how its ticket is found, where that differs; {method: given, masks: [FOLDER]} takes one of yours",
+    )
+    evaluate: EvaluateSettings | None = Field(
+        None,
+        description="what it is scored on, where that differs; its part of the average is the mean of all",
+    )
+    metrics: tuple[str, ...] = Field(
+        (), description="the scores that tables show and the average takes the mean of; else its first"
+    )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Heads and FFNs that go, where they are given."""
+        given = {"heads": self.heads, "ffns": self.ffns}
+        return {name: count for name, count in given.items() if count is not None}
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Self:
+        if self.counts and self.sparsity is not None:
+            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
+        return self
 
 
 class ShareRecipe(Settings):
@@ -86,6 +110,12 @@ class ShareRecipe(Settings):
         for name in self.per_task:
             if name not in self.tasks:
                 raise ValueError(str(UnknownName("task", name, self.tasks, where="per_task")))
+        for name, own in self.per_task.items():
+            for metric in own.metrics:
+                if metric not in (known := Task.named(name).metrics):
+                    raise ValueError(
+                        str(UnknownName("metric", metric, known, where=f"per_task.{name}.metrics"))
+                    )
         if self.train.loss.needs_bias:
             raise ValueError(
                 f"train.loss: {self.train.loss.kind} belongs to one task, so it cannot be shared"
@@ -98,6 +128,10 @@ class ShareRecipe(Settings):
             raise ValueError("train.adversary: attack is for the training of one task; set it in `single`")
         if self.train.augment is not None:
             raise ValueError("train.augment: is for the training of one task; set it in `single`")
+        if self.evaluate.every is not None or self.evaluate.best is not None:
+            raise ValueError(
+                "evaluate.every, evaluate.best: are for the training of one task; leave them out"
+            )
         if self.train.select is not None:
             raise ValueError("train.select: is for one task; the masks say what each batch may change")
         return self
@@ -110,6 +144,7 @@ class ShareRecipe(Settings):
     def for_task(self, task: str, seed: int) -> Cell:
         """The recipe of one task on its own, which its ticket is drawn by."""
         own = self.per_task.get(task, OneTask())
+        amount: dict[str, Any] = own.counts or {"sparsity": self.sparsity_of(task)}
         raw = {
             "name": self.name,
             "plugins": list(self.plugins),
@@ -119,9 +154,9 @@ class ShareRecipe(Settings):
             "precision": self.precision,
             "data": {**_said(self.data), **_said(own.data)},
             "train": {**_said(self.single), **_said(own.single)},
-            "search": merge(self.search, own.search),
-            "draw": {"sparsity": self.sparsity_of(task)},
-            "evaluate": _said(self.evaluate),
+            "search": merge({"search": self.search}, {"search": own.search})["search"],
+            "draw": amount,
+            "evaluate": _said(own.evaluate or self.evaluate),
             "retrain": None,
         }
         cells = expand(raw)

@@ -24,17 +24,36 @@ def target_complaints(recipe: Recipe) -> list[Complaint]:
     if problem := _task_problem(recipe.task):
         return [Complaint(("task",), ("task",), problem)]
     held_out, biased = recipe.data.holdout is not None, recipe.data.synthetic_bias is not None
-    return [
+    found = [
         Complaint(path, path, problem)
         for path, on in _targets(recipe)
         if (problem := _problem(on, recipe.task, held_out, biased)) is not None
     ]
+    return found or _chosen_and_reported(recipe)
+
+
+def _chosen_and_reported(recipe: Recipe) -> list[Complaint]:
+    """A model that was chosen on a data set cannot be reported on it."""
+    best, task = recipe.evaluate.best, recipe.task
+    if best is None:
+        return []
+    reported = {find_target(on, task) for on in all_targets(recipe.evaluate.on, task)}
+    if find_target(best, task) not in reported:
+        return []
+    path = ("evaluate", "best")
+    problem = (
+        f"the model would be chosen on {best!r} and reported on it too: choose on other data, e.g. best: holdout "
+        "with data.holdout: 0.1"
+    )
+    return [Complaint(path, path, problem)]
 
 
 def _targets(recipe: Recipe) -> Iterator[tuple[tuple[str, ...], str]]:
     """Everything that names data, by path."""
     for on in all_targets(recipe.evaluate.on, recipe.task):
         yield ("evaluate", "on"), on
+    if recipe.evaluate.best is not None:
+        yield ("evaluate", "best"), recipe.evaluate.best
     if recipe.attack is not None:
         yield ("attack", "on"), recipe.attack.on
     for index, mixed in enumerate(recipe.data.mix):

@@ -82,6 +82,45 @@ def over_epochs(result: Result) -> Section | None:
     return Section("Robustness over epochs", note, charts) if charts else None
 
 
+def while_training(result: Result) -> Section | None:
+    """Scores of the last training on the way, a chart for each data set; a ring marks the model that was kept."""
+    charts = []
+    for on in dict.fromkeys(name for cell in result.cells for name in cell.course):
+        rows = [row for row in result.summaries() if any(on in cell.course for cell in row.cells)]
+        courses = [cell.course[on] for row in rows for cell in row.cells if on in cell.course]
+        by_epoch = all(point.epoch.is_integer() for course in courses for point in course)
+        metric = next(iter(courses[0][0].scores))
+        series = [Series(model(row), _steps(row, on, by_epoch), facets(row)) for row in rows]
+        charts.append(
+            Curves(
+                on,
+                "epoch" if by_epoch else "step",
+                metric,
+                series,
+                x_format="count",
+                y_format=score_format(metric),
+            )
+        )
+    note = (
+        "Scores of the model while it was trained, means over seeds with 95 % intervals. A ring marks an epoch or step "
+        "that was chosen on other data."
+    )
+    return Section("Scores while training", note, charts) if charts else None
+
+
+def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
+    """The mean over seeds after every step that all of them have."""
+    cells = [cell for cell in row.cells if on in cell.course]
+    kept = {cell.chosen.step for cell in cells if cell.chosen}
+    points = []
+    for found in zip(*(cell.course[on] for cell in cells), strict=False):
+        metric, first = next(iter(found[0].scores)), found[0]
+        score = estimate_scores([one.scores[metric] for one in found])
+        x = first.epoch if by_epoch else first.step
+        points.append(Point(x, score.mean, score.low, score.high, "kept" if first.step in kept else ""))
+    return points
+
+
 def _epochs(runs: Iterable[Sequence[Attacked]]) -> list[Point]:
     points = []
     for epoch, found in enumerate(zip(*runs, strict=True), start=1):

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tombola.report.attacked import attacked
 from tombola.report.closing import failed, recipe
-from tombola.report.curves import against_sparsity, over_epochs
+from tombola.report.curves import against_sparsity, over_epochs, while_training
 from tombola.report.frontier import frontier
 from tombola.report.gathering import Sources, combine, gather
 from tombola.report.headline import headline, matching
@@ -59,6 +59,7 @@ def _sections(result: Result) -> list[Section | None]:
         matching(result),
         transition(result),
         frontier(result),
+        while_training(result),
         over_epochs(result),
         transfer(result),
         *masks(result),

@@ -15,6 +15,7 @@ from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn, cut_of
+from tombola.pipeline.stages.course import ScoreCourse
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.shrink import Shrink
@@ -24,6 +25,8 @@ from tombola.results.record import (
     UNDER_ATTACK,
     CellResult,
     CellStages,
+    ChosenStep,
+    CoursePoint,
     FailureRecord,
     RunRecord,
     StageCounts,
@@ -66,6 +69,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
     scores = {on: found.scores for on, found in evaluated.items()}
     scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
+    trained = store.read(plan.model) if isinstance(plan.model, Train) else None
     return CellResult(
         variant=plan.cell.variant,
         axes=plan.cell.axes,
@@ -79,7 +83,11 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
         fitted=plan.mask.fitted(store.open(plan.mask)) if isinstance(plan.mask, Fit) else None,
-        frozen=store.read(plan.model).frozen if isinstance(plan.model, Train) else None,
+        frozen=trained.frozen if trained else None,
+        course=_course(trained.course, list(plan.evaluations)) if trained and trained.course else {},
+        chosen=_chosen(trained.course, str(plan.cell.recipe.evaluate.best))
+        if trained and trained.course
+        else None,
         measured=store.read(plan.measured) if plan.measured else None,
         stages=CellStages(
             model=plan.model.name,
@@ -91,6 +99,23 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         notes=list(dict.fromkeys(note for found in evaluated.values() for note in found.notes)),
         seconds=sum(store.seconds(stage) for stage in plan.stages()),
     )
+
+
+def _course(course: ScoreCourse, names: list[str]) -> dict[str, list[CoursePoint]]:
+    """Scores while training, by data set; none where only the choice of a step was asked for."""
+    if not course.points[0].scores:
+        return {}
+    return {
+        on: [CoursePoint(step=one.step, epoch=one.epoch, scores=one.scores[place]) for one in course.points]
+        for place, on in enumerate(names)
+    }
+
+
+def _chosen(course: ScoreCourse, on: str) -> ChosenStep | None:
+    found = next((one for one in course.points if one.step == course.chosen), None)
+    if found is None or found.choice is None:
+        return None
+    return ChosenStep(step=found.step, epoch=found.epoch, on=on, score=found.choice)
 
 
 def attack_score(attacked: Attacked) -> Score:

@@ -38,6 +38,23 @@ class CellStages(Record):
     measured: str | None = None
 
 
+class CoursePoint(Record):
+    """Scores of the model after a step of its last training, by metric."""
+
+    step: int
+    epoch: float
+    scores: dict[str, Score]
+
+
+class ChosenStep(Record):
+    """The step whose model was kept, and the score that it was chosen by."""
+
+    step: int
+    epoch: float
+    on: str
+    score: Score
+
+
 class CellResult(Record):
     """What came out of one cell of the grid.
 
@@ -49,6 +66,8 @@ class CellResult(Record):
         constants: By data set, the headline score of the best constant answer: what a model must beat to have
             learned something.
         curves: For each attack, its figures on the model of every epoch.
+        course: By data set, scores while the model was trained, where `evaluate.every` asks for them.
+        chosen: The step whose model was kept, where `evaluate.best` chooses it; None keeps the last.
         mask: The mask in numbers; None for a dense model.
         fitted: What the draw's target asked for, and what the mask comes to, where the draw has a target.
         ticket: Where its ticket lies, below the result's folder.
@@ -66,6 +85,8 @@ class CellResult(Record):
     constants: dict[str, float] = {}
     attacks: dict[str, Attacked] = {}
     curves: dict[str, list[Attacked]] = {}
+    course: dict[str, list[CoursePoint]] = {}
+    chosen: ChosenStep | None = None
     mask: Drawn | None = None
     fitted: Fitted | None = None
     frozen: Frozen | None = None
@@ -210,14 +231,16 @@ class Transfer(Record):
 
 
 class SharingRow(Record):
-    """A task, or the average over tasks, trained together with the others: without and with tickets.
+    """A score of a task, or the average over tasks, trained together with the others: without and with tickets.
 
+    A task may have several rows, one for each data set (`on`) and metric; the average takes their mean first.
     `difference` is of trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
     included, that the task's mask keeps.
     """
 
     task: str
     metric: str | None
+    on: str | None = None
     without: Estimate
     shared: Estimate
     difference: Estimate

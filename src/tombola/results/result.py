@@ -218,10 +218,10 @@ class Result:
         """Tasks that share an encoder, without and with tickets; empty for a result without sharing.
 
         Args:
-            on: The data set; by default the first.
+            on: The data set; by default the first that has a table.
         """
-        on = on or next(iter(self.datasets), None)
-        return share_rows(self, on) if on else []
+        found = (share_rows(self, one) for one in ([on] if on else self.datasets))
+        return next((rows for rows in found if rows), [])
 
     def __repr__(self) -> str:
         rows = self.summaries()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean, mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tombola.evaluation.scores import Score
 from tombola.pipeline.sharing import WITH, WITHOUT
-from tombola.results.record import SharingRow
+from tombola.results.record import CellResult, SharingRow
 from tombola.results.summary import combined_error, estimate_scores, estimate_values
 
 if TYPE_CHECKING:
@@ -17,20 +17,36 @@ if TYPE_CHECKING:
 AVERAGE = "average"
 
 
+Pair = tuple[Score, Score]
+"""A score without and with tickets."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One score of a task, without and with tickets, for each seed that has both."""
+
+    on: str
+    metric: str
+    scores: dict[int, Pair]
+
+
 @dataclass(frozen=True)
 class _Task:
-    """One task: its score without and with tickets for each seed that has both, and what its masks keep."""
+    """One task: its scores, and what its masks keep."""
 
     name: str
-    metric: str
-    scores: dict[int, tuple[Score, Score]]
+    lines: list[_Line]
     remaining: float
 
-    def row(self) -> SharingRow:
-        pairs = list(self.scores.values())
+    def rows(self) -> list[SharingRow]:
+        return [self._row(line) for line in self.lines]
+
+    def _row(self, line: _Line) -> SharingRow:
+        pairs = list(line.scores.values())
         return SharingRow(
             task=self.name,
-            metric=self.metric,
+            metric=line.metric,
+            on=line.on,
             without=estimate_scores([without for without, _ in pairs]),
             shared=estimate_scores([shared for _, shared in pairs]),
             difference=estimate_values(
@@ -40,51 +56,81 @@ class _Task:
             remaining=self.remaining,
         )
 
+    def of_seed(self, seed: int, index: int) -> tuple[float, float]:
+        """The mean of its scores for a seed, without (0) or with tickets (1), and its standard error."""
+        own = [line.scores[seed][index] for line in self.lines]
+        return fmean(one.value for one in own), combined_error(one.stderr for one in own) / len(own)
+
 
 def share_rows(result: Result, on: str) -> list[SharingRow]:
-    """The tasks in the order of the recipe by their headline scores, then their average.
+    """The tasks in the order of the recipe, then their average, on one data set.
 
-    Empty for a result that is not of sharing.
+    A task shows the metrics that the recipe names for it, else its headline. One with data sets of its own shows all
+    of them beside the first data set of the others. Empty for a result that is not of sharing.
     """
     tasks = _tasks(result, on)
-    return [*(task.row() for task in tasks), _average(tasks)] if tasks else []
+    return [*(row for task in tasks for row in task.rows()), _average(tasks)] if tasks else []
 
 
 def _tasks(result: Result, on: str) -> list[_Task]:
-    cells = [cell for cell in result.cells if cell.variant in (WITHOUT, WITH) and on in cell.scores]
+    cells = [cell for cell in result.cells if cell.variant in (WITHOUT, WITH)]
     found = []
     for name in dict.fromkeys(cell.axes.get("task") for cell in cells):
         own = [cell for cell in cells if cell.axes.get("task") == name]
-        headline = next(iter(own[0].scores[on]))
-        scores = {
-            variant: {cell.seed: cell.scores[on][headline] for cell in own if cell.variant == variant}
-            for variant in (WITHOUT, WITH)
-        }
-        both = {
-            seed: (score, scores[WITH][seed])
-            for seed, score in scores[WITHOUT].items()
-            if seed in scores[WITH]
-        }
+        said = _said_of(result, own[0])
+        wanted = [one for one in _data_sets(result, said, on) if all(one in cell.scores for cell in own)]
+        lines = [
+            _Line(one, metric, both)
+            for one in wanted
+            for metric in said.get("metrics") or [next(iter(own[0].scores[one]))]
+            if (both := _pairs(own, one, metric))
+        ]
         kept = [
             1 - cell.mask.parameter_sparsity if cell.mask else 1.0 for cell in own if cell.variant == WITH
         ]
-        if name is not None and both:
-            found.append(_Task(str(name), headline, both, mean(kept)))
+        if name is not None and lines:
+            found.append(_Task(str(name), lines, mean(kept)))
     return found
 
 
+def _said_of(result: Result, cell: CellResult) -> dict[str, Any]:
+    """What the recipe says of a cell's task alone."""
+    said = (result.record.recipe.get("per_task") or {}).get(cell.recipe.get("task")) or {}
+    return dict(said)
+
+
+def _data_sets(result: Result, said: dict[str, Any], on: str) -> list[str]:
+    """The data sets of a task that stand in the table of `on`: all of its own in the first table, else `on`."""
+    own = (said.get("evaluate") or {}).get("on")
+    if own is None:
+        return [on]
+    first = (result.record.recipe.get("evaluate") or {}).get("on") or ["validation"]
+    return list(own) if on == first[0] else []
+
+
+def _pairs(cells: list[CellResult], on: str, metric: str) -> dict[int, Pair]:
+    """A score without and with tickets, for each seed that has both."""
+    scores = {
+        variant: {cell.seed: cell.scores[on][metric] for cell in cells if cell.variant == variant}
+        for variant in (WITHOUT, WITH)
+    }
+    return {
+        seed: (score, scores[WITH][seed]) for seed, score in scores[WITHOUT].items() if seed in scores[WITH]
+    }
+
+
 def _average(tasks: list[_Task]) -> SharingRow:
-    """The mean over tasks for each seed that all tasks have, then over seeds."""
-    seeds = [seed for seed in tasks[0].scores if all(seed in task.scores for task in tasks)]
-    pairs = {seed: [task.scores[seed] for task in tasks] for seed in seeds}
+    """The mean over tasks, each the mean of its scores, for each seed that all have; then over seeds."""
+    lines = [line for task in tasks for line in task.lines]
+    seeds = [seed for seed in lines[0].scores if all(seed in line.scores for line in lines)]
 
     def of(index: int) -> tuple[list[float], list[float]]:
-        values = [fmean(pair[index].value for pair in own) for own in pairs.values()]
-        errors = [combined_error(pair[index].stderr for pair in own) / len(own) for own in pairs.values()]
-        return values, errors
+        found = [[task.of_seed(seed, index) for task in tasks] for seed in seeds]
+        values = [fmean(value for value, _ in own) for own in found]
+        return values, [combined_error(error for _, error in own) / len(own) for own in found]
 
     (without, without_errors), (shared, shared_errors) = of(0), of(1)
-    metrics = {task.metric for task in tasks}
+    metrics = {line.metric for line in lines}
     return SharingRow(
         task=AVERAGE,
         metric=metrics.pop() if len(metrics) == 1 else None,

@@ -34,6 +34,11 @@ class Learned(SearchSettings):
         description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
         "an adversary average the noise; or once for an optimizer step",
     )
+    draw_epoch: int | None = Field(
+        None,
+        gt=0,
+        description="draw from the scores as they are after this epoch of the search; else after the last",
+    )
     train: TrainSettings = Field(
         TrainSettings(),
         description="how the scores are trained; what is not set is as published for the gate",
@@ -58,6 +63,15 @@ class Learned(SearchSettings):
             raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
         if isinstance(self.train.adversary, AttackAdversary):
             raise ValueError(IN_SEARCH)
+        if self.draw_epoch is not None and self.train.steps is not None:
+            raise ValueError(
+                "draw_epoch: counts epochs, and train.steps sets steps: set train.epochs instead"
+            )
+        if self.draw_epoch is not None and self.draw_epoch > self.train.epochs:
+            raise ValueError(
+                f"draw_epoch: {self.draw_epoch} lies beyond the end of the search, which takes {self.train.epochs:g} "
+                "epochs (train.epochs): name an earlier one, or search longer"
+            )
         if self.train.select is not None:
             raise ValueError("train.select: chooses weights to update, and a learned mask updates none")
         return self
@@ -66,6 +80,13 @@ class Learned(SearchSettings):
     def starts_at(self) -> float | None:
         """The step of the fine-tuning whose weights are under the gates."""
         return self.start_step or self.start_share
+
+    @property
+    def stops_at(self) -> float | None:
+        """The share of the search's steps after which scores are drawn from; None for all of them."""
+        if self.draw_epoch is None or self.draw_epoch == self.train.epochs:
+            return None
+        return self.draw_epoch / self.train.epochs
 
     @property
     def effective_budget(self) -> Budget:

@@ -9,7 +9,7 @@ from tombola.tasks.definition import Layout
 from tombola.tasks.hub import NotOnHub, hub_table
 from tombola.tasks.kinds import kind_of
 from tombola.tasks.parse import Examples, parse
-from tombola.tasks.readers import DoesNotFit
+from tombola.tasks.readers import DoesNotFit, Table
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
@@ -98,10 +98,13 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
     raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).{others}")
 
 
-def open_unlabelled(task: "Task", file: Path) -> Examples:
+def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
     """The texts of a file without labels, such as GLUE's test sets, in the first layout of the task that fits.
 
     Test files may name their columns where the training files do not, so each layout is also tried so.
+
+    Returns:
+        The examples, and the table with the row that each of them came from.
     """
     if not file.exists():
         raise DataError(f"{file}: there is no such file.")
@@ -111,11 +114,29 @@ def open_unlabelled(task: "Task", file: Path) -> Examples:
         headless = layout.model_copy(update={"header": None})
         for one in [headless, layout] if layout.header else [layout]:
             try:
-                return parse(task, one, kind_of(task).open(task, file, one), labelled=False)
+                table = kind_of(task).open(task, file, one)
+                rows = list(table.rows)
+                return parse(task, one, table._replace(rows=iter(rows)), labelled=False), table._replace(
+                    rows=iter(rows)
+                )
             except DoesNotFit as error:
                 misfit = misfit or error
     assert misfit is not None
     raise misfit
+
+
+def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
+    """A file of the benchmark that is no split of the task, such as GLUE's test sets, beside the task's data."""
+    places = [one / part for one in _task_folders(task, folder) for part in (".", "../diagnostic", "../AX")]
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    if not places:
+        raise DataError(
+            f"No {name} for {task.name}: say with --data or {DATA_FOLDER} where the benchmark's folders are."
+        )
+    looked = ", ".join(str(one) for one in _task_folders(task, folder))
+    raise DataError(f"No {name} for {task.name}. Looked in: {looked}.")
 
 
 def _wanted(task: "Task", split: str) -> str:

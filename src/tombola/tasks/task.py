@@ -230,7 +230,7 @@ def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabe
         name: What to call the split.
     """
     if isinstance(rows, Path | str):
-        found = open_unlabelled(task, Path(rows))
+        found, _ = open_unlabelled(task, Path(rows))
         return Split(task, name, found.texts, found.labels, found.ids, str(rows))
     kind = kind_of(task)
     texts = [kind.given(task, row, number) for number, row in enumerate(rows)]

@@ -160,6 +160,7 @@ def train_gates(
     sample: SamplePer = "pass",
     objective: Objective | None = None,
     teacher: PreTrainedModel | None = None,
+    stop_at: float | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
@@ -190,9 +191,10 @@ def train_gates(
                 trainer=partial(GateTrainer, gating=gating, sample=sample),
                 objective=ask_teacher(objective or usual),
                 optimizer=optimizer_of(settings),
-                identity={**_gates(gating), "sample": sample},
+                identity={**_gates(gating), "sample": sample, "stop_at": stop_at},
                 log=GateLog,
                 callbacks=[_Settle(gating)],
+                stop_at=stop_at,
                 progress=progress,
             )
     finally:

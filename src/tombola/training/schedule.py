@@ -28,7 +28,7 @@ def last_step(stop_at: float | None, steps: int) -> int:
     if stop_at <= 0:
         raise TombolaError(f"stop_at takes a step from 1 on or a share of all, not {stop_at}")
     if stop_at < 1:
-        return math.ceil(stop_at * steps)
+        return math.ceil(stop_at * steps - 1e-9)  # not a step later where the product is rounded up
     if stop_at > steps:
         raise TombolaError(
             f"step {stop_at:g} lies beyond the end of the training, which takes {steps} optimizer steps: "

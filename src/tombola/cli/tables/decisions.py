@@ -124,6 +124,8 @@ def share_table(result: Result, on: str) -> Grid:
         Column("task", [row.task for row in rows], "left"),
         Column("metric", [row.metric or "" for row in rows], "left"),
     ]
+    if len({row.on for row in rows if row.on is not None}) > 1:
+        keys.insert(1, Column("on", [row.on or "" for row in rows], "left"))
     values = [
         Column(
             WITHOUT, [write_estimate(row.without, metric) for row, metric in zip(rows, metrics, strict=True)]

@@ -61,11 +61,11 @@ class Search(ScoreStage):
     def training_steps(self) -> int:
         """Optimizer steps of this search."""
         from tombola.pipeline.stages.train import whole_schedule
-        from tombola.training.schedule import check_schedule
+        from tombola.training.schedule import check_schedule, last_step
 
         steps = whole_schedule(self.train, self.data)
         check_schedule(self.train, steps)
-        return steps
+        return last_step(self.search.stops_at, steps)
 
     def run(self, space: Workspace) -> None:
         """Train the gates, and leave their scores with the fingerprint of the pre-trained model."""
@@ -103,6 +103,7 @@ class Search(ScoreStage):
             folder=space.scratch,
             sample=self.search.sample,
             teacher=distilling_teacher(self, space),
+            stop_at=self.search.stops_at,
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)

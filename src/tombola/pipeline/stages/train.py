@@ -16,7 +16,9 @@ from tombola.models.controls import Control
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult, cut_of
 from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.course import COURSE, Every, ScoreCourse, Scorekeeper
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.evaluate import metrics_of
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
@@ -44,6 +46,8 @@ class Trained(StageResult):
 
     log: TrainLog
     frozen: Frozen | None = None
+    course: ScoreCourse | None = None
+    """Scores while it trained, where they were asked for."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,6 +82,11 @@ class Train(ModelStage[Trained]):
     """End after so many steps of the whole schedule, or after a share of them if below 1."""
     control: Control | None = None
     keep_epochs: bool = False
+    watched: tuple[DataSource, ...] = ()
+    """Data that the model is scored on while it trains."""
+    choose: DataSource | None = None
+    """Data on which the step is chosen whose model is kept; else the last one is."""
+    score_every: Every = "epoch"
 
     @property
     def label(self) -> str:
@@ -88,7 +97,20 @@ class Train(ModelStage[Trained]):
     def plugged(self) -> list[Any]:
         """The model's family, which a plugin may describe, where the training looks at the model's parts."""
         uses_parts = self.control or self.train.select or self.model.pooler == "new"
-        return [self.model.family()] if uses_parts else []
+        scoring = [one for data in self._scored for one in metrics_of(data)]
+        return [*([self.model.family()] if uses_parts else []), *scoring]
+
+    @property
+    def _scored(self) -> list[DataSource]:
+        return [*self.watched, *([self.choose] if self.choose is not None else [])]
+
+    def identity(self) -> dict[str, Any]:
+        """How the tasks count their scores is a part of it where the model is scored on the way."""
+        identity = super().identity()
+        if not self._scored:
+            return identity
+        scoring = [list(data.definition.metrics) for data in self._scored]
+        return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def training_steps(self) -> int:
         """Optimizer steps of this training."""
@@ -101,12 +123,17 @@ class Train(ModelStage[Trained]):
     def run(self, space: Workspace) -> None:
         """Train, and leave an ordinary model folder with the mask beside it."""
         from tombola.masks import MASK
+        from tombola.models.loading import load_model
+        from tombola.pipeline.engines.ranks import is_main
         from tombola.tasks import collate_of
         from tombola.training.run import train
 
         task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
         model = prepare(self, space)
         mask = self.mask.load(space) if self.mask else None
+        keeper = self._scorekeeper(space) if self._scored else None
+        evaluations = [_keep_epochs(space)] if self.keep_epochs else []
+        evaluations += [keeper.evaluation(self.score_every)] if keeper else []
         log = train(
             model,
             training_data(self, space, model),
@@ -119,8 +146,13 @@ class Train(ModelStage[Trained]):
             teacher=distilling_teacher(self, space),
             stop_at=self.stop_at,
             progress=space.progress,
-            evaluations=[_keep_epochs(space)] if self.keep_epochs else [],
+            evaluations=evaluations,
         )
+        if keeper is not None and is_main():
+            course = keeper.close(log.steps, model)
+            space.write_json(COURSE, course)
+            if course.chosen not in (None, log.steps):
+                model = load_model(keeper.best, task, seed=0)
         if self.keep_epochs:
             _number_epochs(space)
         if self.train.select is not None:
@@ -138,14 +170,31 @@ class Train(ModelStage[Trained]):
         if (folder / FREEZING).is_file():
             found = Freezing.read(folder / FREEZING)
             frozen = Frozen(steps=found.steps, tensors=found.tensors())
-        return Trained(log=TrainLog.model_validate_json((folder / LOG).read_bytes()), frozen=frozen)
+        return Trained(
+            log=TrainLog.model_validate_json((folder / LOG).read_bytes()),
+            frozen=frozen,
+            course=ScoreCourse.load(folder / COURSE) if (folder / COURSE).is_file() else None,
+        )
+
+    def _scorekeeper(self, space: Workspace) -> Scorekeeper:
+        from tombola.pipeline.engines.ranks import ranks
+
+        return Scorekeeper(
+            space.scratch / "scored",
+            self.model.tokenizer(),
+            [data.load() for data in self.watched],
+            self.choose.load() if self.choose is not None else None,
+            self.train.max_length,
+            self.precision,
+            whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()),
+        )
 
 
-def whole_schedule(settings: TrainSettings, data: DataSource) -> int:
-    """Optimizer steps of a whole training on the data."""
+def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:
+    """Optimizer steps of a whole training on the data, by so many processes together."""
     from tombola.training.schedule import total_steps
 
-    return total_steps(settings, ceil(len(data.load()) / settings.batch_size))
+    return total_steps(settings, ceil(len(data.load()) / settings.batch_size), processes)
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:

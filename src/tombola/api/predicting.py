@@ -1,0 +1,171 @@
+"""The verb for new texts: predict, and what GLUE's server is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from tombola.evaluation.evaluators import Prediction
+    from tombola.store.stage import Progress
+    from tombola.tasks import Split
+    from tombola.tasks.kinds import Row
+    from tombola.tickets.multitask import MultiTaskTicket
+    from tombola.tickets.opening import Opened
+    from tombola.tickets.predicting import Form
+    from tombola.tickets.ticket import Ticket
+
+
+def predict(
+    model: Ticket | MultiTaskTicket | str | Path,
+    rows: Path | str | Iterable[Row],
+    *,
+    task: str | None = None,
+    max_length: int | None = None,
+    progress: Progress | None = None,
+) -> list[Prediction]:
+    """What a ticket or any transformers classifier says of texts without labels.
+
+    Args:
+        model: A ticket, a multi-task ticket, a model folder or a hub id.
+        rows: A file laid out as the task's files are, with or without labels; or texts, pairs of texts, or mappings
+            of the task's text columns.
+        task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
+        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        progress: Called with the rows done and the rows in all.
+
+    Returns:
+        A label with its probabilities for each row, in order; a number for regression.
+    """
+    from tombola.tasks import Task, unlabelled
+    from tombola.tickets.opening import open_classifier
+
+    opened = open_classifier(model, task, max_length)
+    return _predicted(opened, unlabelled(Task.named(opened.task), rows), progress)
+
+
+def predict_file(
+    model: Ticket | MultiTaskTicket | str | Path,
+    source: Path | str | bytes,
+    output: Path | str | None = None,
+    *,
+    form: Form | None = None,
+    task: str | None = None,
+    max_length: int | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Predict the rows of a file, and give them back with a label and probabilities.
+
+    Args:
+        model: A ticket, a multi-task ticket, a model folder or a hub id.
+        source: A CSV, TSV or JSON-lines file, or the bytes of one.
+        output: The file to write; its ending says how. By default nothing is written.
+        form: How bytes are written: csv, tsv, jsonl, or txt for a text a line; else as they look.
+        task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
+        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        progress: Called with the rows done and the rows in all.
+
+    Returns:
+        The text of the file: the rows as they were, with the columns `prediction` and `probability_LABEL`, or in JSON
+        lines `prediction` and `probabilities`.
+    """
+    from tombola.tasks import Task
+    from tombola.tickets.opening import open_classifier
+    from tombola.tickets.predicting import TextFile, form_of
+
+    written_as = form_of(Path(output)) if output is not None else None
+    opened = open_classifier(model, task, max_length)
+    known = Task.named(opened.task)
+    file = (
+        TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
+    )
+    found = _predicted(opened, file.split, progress)
+    text = file.with_predictions(found, written_as or ("jsonl" if file.form == "txt" else file.form))
+    if output is not None:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        Path(output).write_text(text, encoding="utf-8", newline="\n")
+    return text
+
+
+def glue_submission(
+    model: Ticket | MultiTaskTicket | str | Path,
+    output: Path | str,
+    *,
+    task: str | None = None,
+    data: Path | str | None = None,
+    partial: bool = False,
+    max_length: int | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Predict GLUE's test sets, and write the files that its server reads.
+
+    Args:
+        model: A ticket of a task of GLUE, a multi-task ticket, the folder of a run with one ticket for each task, or
+            any classifier with its `task`.
+        output: The folder in which the files of all tasks are collected.
+        task: The model's task, or that of a multi-task ticket; by default all of them.
+        data: The root of local data folders, with the test files beside those of training.
+        partial: Allow test files with fewer rows than the server's, for trying.
+        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        progress: Called with the rows done and the rows in all of each file.
+
+    Returns:
+        The files that were written.
+    """
+    from tombola.evaluation.submission import glue_files, write_submission
+    from tombola.tasks import Task, unlabelled
+    from tombola.tasks.places import find_test_file
+    from tombola.tickets.opening import open_classifier
+
+    root = Path(data) if data is not None else None
+    work = []
+    for source, name in _submitted(model, task):
+        opened = open_classifier(source, name, max_length)
+        known = Task.named(opened.task)
+        work += [(opened, known, file, find_test_file(known, file.test, root)) for file in glue_files(known)]
+    written = []
+    for opened, known, file, path in work:
+        found = _predicted(opened, unlabelled(known, path), progress)
+        written.append(write_submission(output, file, found, partial=partial))
+    return written
+
+
+def _submitted(
+    model: Ticket | MultiTaskTicket | str | Path, task: str | None
+) -> list[tuple[Ticket | MultiTaskTicket | str | Path, str | None]]:
+    """The models whose predictions are submitted, each with the task that it is asked for."""
+    from tombola.results.result import RESULTS, Result
+    from tombola.tickets.opening import tasks_of
+
+    if isinstance(model, str | Path) and (Path(model) / RESULTS).is_file():
+        cells = [cell for cell in Result.load(Path(model)).cells if cell.ticket]
+        tickets = {cell.ticket: str(cell.recipe["task"]) for cell in cells}
+        if not tickets:
+            raise TombolaError(f"{model} has no tickets: run its recipe again without --no-tickets")
+        for name in dict.fromkeys(tickets.values()):
+            own = [ticket for ticket, one in tickets.items() if one == name]
+            if len(own) > 1:
+                raise TombolaError(
+                    f"{model} has {len(own)} tickets of {name}, and one is submitted: name it, e.g. {model}/{own[0]}"
+                )
+        folders = {Path(model) / str(ticket): name for ticket, name in tickets.items()}
+        return [
+            one
+            for folder, name in folders.items()
+            if task is None or task == name or task in tasks_of(folder)
+            for one in _submitted(folder, task if tasks_of(folder) else None)
+        ]
+    names = [task] if task is not None else tasks_of(model)
+    return [(model, name) for name in names] or [(model, None)]
+
+
+def _predicted(opened: Opened, split: Split, progress: Progress | None) -> list[Prediction]:
+    from tombola.evaluation.evaluate import predict_split
+    from tombola.models.loading import load_tokenizer
+
+    return predict_split(
+        opened.model, load_tokenizer(opened.folder), split, max_length=opened.max_length, progress=progress
+    )

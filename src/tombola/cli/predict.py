@@ -1,0 +1,87 @@
+"""tombola predict"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.errors import TombolaError
+
+
+@verb(long=True)
+def predict(
+    screen: Screen,
+    model: Model,
+    file: Annotated[
+        str | None, typer.Argument(help="Texts as CSV, TSV or JSON lines; - reads standard input.")
+    ] = None,
+    task: TaskName = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The .csv, .tsv or .jsonl file to write; with --glue a folder.",
+            show_default="stdout",
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["csv", "tsv", "jsonl", "txt"] | None,
+        typer.Option("--format", help="Of standard input, where it cannot be told; txt is a text a line."),
+    ] = None,
+    glue: Annotated[
+        bool, typer.Option("--glue", help="Predict GLUE's test sets, for its server; FILE is left out.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="With --glue: allow test files with fewer rows, for trying.")
+    ] = False,
+    data: Data = None,
+    max_length: MaxLength = None,
+) -> None:
+    """Label texts: the same rows come out with a label and probabilities, or a number.
+
+    [bold]Example:[/bold] tombola predict runs/quick/tickets/imp new.csv -o labelled.csv
+    """
+    from tombola import api
+    from tombola.evaluation.submission import missing_files
+
+    if glue:
+        if file is not None:
+            raise TombolaError("--glue reads the test sets of the model's tasks: leave out FILE")
+        if output is None:
+            raise TombolaError("--glue writes a file for each test set: say with -o in which folder")
+        with (
+            screen.watch("loading the model") as watcher,
+            watcher.job("predict", "predict GLUE's test sets") as progress,
+        ):
+            written = api.glue_submission(
+                model, output, task=task, data=data, partial=partial, max_length=max_length, progress=progress
+            )
+        for path in written:
+            screen.wrote(path.stem, path)
+        if missing := missing_files(output):
+            screen.print(f"{output} still lacks {', '.join(missing)}")
+        screen.finish(missing=missing)
+        return
+    if file is None:
+        raise TombolaError("predict takes a FILE of texts, or - for standard input, or --glue")
+    if partial:
+        raise TombolaError("--partial belongs to --glue: leave it out")
+    if form is not None and file != "-":
+        raise TombolaError("--format is for standard input; a file's ending says how it is written")
+    source = sys.stdin.buffer.read() if file == "-" else Path(file)
+    with (
+        screen.watch("loading the model") as watcher,
+        watcher.job("predict", f"predict {'standard input' if file == '-' else Path(file).name}") as progress,
+    ):
+        text = api.predict_file(
+            model, source, output, form=form, task=task, max_length=max_length, progress=progress
+        )
+    if output is not None:
+        screen.wrote("labelled", output)
+    elif not screen.muted and screen.events is None:
+        sys.stdout.write(text)
+    screen.finish(**({} if output else {"text": text}))

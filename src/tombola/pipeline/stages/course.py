@@ -1,0 +1,121 @@
+"""Scores while a model trains, and the choice of the step whose model is kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tombola.evaluation.scores import Score
+from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
+from tombola.pipeline.stages.base import StageResult
+from tombola.tasks import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from tombola.training.course import Evaluation
+
+COURSE = "course.json"
+Every = int | Literal["epoch"]
+
+
+class ScoredStep(StageResult):
+    """The scores of the model after a step.
+
+    Attributes:
+        step: Optimizer steps taken.
+        epoch: The same in epochs.
+        scores: By metric, for each data set that is watched.
+        choice: The score that the choice of a step goes by; None where the last one is kept.
+    """
+
+    step: int
+    epoch: float
+    scores: list[dict[str, Score]]
+    choice: Score | None = None
+
+
+class ScoreCourse(StageResult):
+    """Scores of a training, first step first, and the step whose model was kept, if it was chosen."""
+
+    points: list[ScoredStep]
+    chosen: int | None = None
+
+
+@dataclass(frozen=True)
+class Scorekeeper:
+    """Scores a model on the way, and keeps the best one. What it has written survives a kill.
+
+    Attributes:
+        folder: Where it writes while training goes on.
+        watched: The data that curves are drawn of.
+        choose: The data whose headline score decides which model is kept; None keeps the last.
+        steps_per_epoch: Optimizer steps of an epoch.
+    """
+
+    folder: Path
+    tokenizer: PreTrainedTokenizerBase
+    watched: Sequence[Split]
+    choose: Split | None
+    max_length: int
+    precision: Precision
+    steps_per_epoch: int
+
+    @property
+    def best(self) -> Path:
+        """The folder of the best model so far."""
+        return self.folder / "best"
+
+    def evaluation(self, every: Every) -> Evaluation:
+        """What the training calls after each epoch, or every so many steps."""
+        from tombola.training.course import Evaluation
+
+        return Evaluation(self.score, every)
+
+    def score(self, step: int, model: PreTrainedModel) -> None:
+        """Score the model, and keep it if it is better than at every other step."""
+        watched = [self._scores(model, split) for split in self.watched]
+        choice = next(iter(self._scores(model, self.choose).values())) if self.choose is not None else None
+        others = [one.choice.value for one in self.points() if one.choice and one.step != step]
+        if choice is not None and choice.value > max(others, default=float("-inf")):
+            self._keep(model)
+        point = ScoredStep(step=step, epoch=step / self.steps_per_epoch, scores=watched, choice=choice)
+        whole = self.folder / f"{step}.partial"
+        whole.write_text(json.dumps(point.model_dump(mode="json"), allow_nan=False), encoding="utf-8")
+        whole.replace(self.folder / f"{step}.json")
+
+    def points(self) -> list[ScoredStep]:
+        """Every step that was scored so far, in order."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files = sorted(self.folder.glob("*.json"), key=lambda path: int(path.stem))
+        return [ScoredStep.load(file) for file in files]
+
+    def close(self, last: int, model: PreTrainedModel) -> ScoreCourse:
+        """The whole course, which always has the training's last step; of equal scores the first is best."""
+        if last not in [one.step for one in self.points()]:
+            self.score(last, model)
+        points = self.points()
+        if self.choose is None:
+            return ScoreCourse(points=points)
+        best = max(points, key=lambda one: (one.choice.value if one.choice else 0.0, -one.step))
+        return ScoreCourse(points=points, chosen=best.step)
+
+    def _keep(self, model: PreTrainedModel) -> None:
+        new = self.folder / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        with quiet():
+            model.save_pretrained(new)
+        shutil.rmtree(self.best, ignore_errors=True)
+        new.rename(self.best)
+
+    def _scores(self, model: PreTrainedModel, split: Split) -> dict[str, Score]:
+        from tombola.evaluation.evaluate import evaluate_split
+
+        return evaluate_split(
+            model, self.tokenizer, split, max_length=self.max_length, precision=self.precision
+        ).scores

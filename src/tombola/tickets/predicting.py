@@ -1,0 +1,159 @@
+"""Files of texts without labels: read as a task lays them out, written again with a model's predictions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from tombola.errors import DataError
+from tombola.evaluation.evaluators import Prediction
+from tombola.tasks import Split, Task
+from tombola.tasks.lines import ending_of, numbered_lines
+from tombola.tasks.places import open_unlabelled
+
+Form = Literal["csv", "tsv", "jsonl", "txt"]
+PREDICTION, PROBABILITY, PROBABILITIES = "prediction", "probability_", "probabilities"
+NEW_LINES = ("\n", "\r")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """The rows of a file as they are, and the same as examples of a task.
+
+    Attributes:
+        split: The examples, in the order of the rows.
+        rows: What stands in each row, by column.
+        form: How the file is written.
+    """
+
+    split: Split
+    rows: list[dict[str, Any]]
+    form: Form
+
+    @classmethod
+    def read(cls, path: Path, task: Task) -> TextFile:
+        """Read a file with the task's columns, or in one of its layouts; labels need not be there."""
+        found, table = open_unlabelled(_as_named(task), path)
+        split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
+        ending = ending_of(path)
+        if ending == ".jsonl":  # whole objects: they need not all have the keys of the first
+            rows = [json.loads(line) for _, line in numbered_lines(path)]
+        else:
+            rows = [dict(zip(table.columns, fields, strict=True)) for _, fields in table.rows]
+        form: Form = "csv" if ending == ".csv" else "tsv" if ending in (".tsv", ".txt") else "jsonl"
+        return cls(split, rows, form)
+
+    @classmethod
+    def of(cls, content: bytes, task: Task, form: Form | None) -> TextFile:
+        """Read what came from standard input.
+
+        Args:
+            content: The bytes.
+            task: What to read the rows as.
+            form: How they are written; else as the first line looks. `txt` is a text a line, without a header.
+        """
+        if not content.strip():
+            raise DataError("standard input: there is nothing to predict.")
+        first = content.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+        form = form or _guess(first, task)
+        if form == "txt":
+            if len(task.text) > 1:
+                raise DataError(
+                    f"{task.name} reads {', '.join(task.text)}: give them as the columns of CSV, TSV or JSON lines."
+                )
+            texts = [line.strip() for line in content.decode("utf-8-sig").splitlines() if line.strip()]
+            lines = (json.dumps({task.text[0]: text}) for text in texts)
+            content = "\n".join(lines).encode()
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"rows.{'jsonl' if form == 'txt' else form}"
+            path.write_bytes(content)
+            try:
+                read = cls.read(path, task)
+            except DataError as error:
+                raise DataError(str(error).replace(str(path), "standard input")) from None
+        return cls(read.split, read.rows, form)
+
+    def with_predictions(self, predictions: Iterable[Prediction], form: Form) -> str:
+        """The rows with a label and its probabilities, as the text of a file."""
+        taken = {PREDICTION, PROBABILITIES} | {
+            f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
+        }
+        if clash := sorted(taken & {name for row in self.rows for name in row}):
+            raise DataError(f"{self.split.source}: there is a column {clash[0]!r} already: rename it first.")
+        if form == "jsonl":
+            whole = (
+                row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)
+            )
+            return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in whole)
+        flat = [row | _flat(prediction) for row, prediction in zip(self.rows, predictions, strict=True)]
+        return _delimited(flat, "," if form == "csv" else "\t")
+
+
+def form_of(path: Path) -> Form:
+    """How a file is to be written, by its ending."""
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".tsv", ".jsonl"):
+        raise DataError(f"{path}: predictions are written as .csv, .tsv or .jsonl.")
+    forms: dict[str, Form] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
+    return forms[ending]
+
+
+def _guess(first: str, task: Task) -> Form:
+    """How rows are written, by their first line: a text alone where it names no column of the task."""
+    if first.startswith("{"):
+        return "jsonl"
+    form: Form = "tsv" if "\t" in first else "csv"
+    fields = {field.strip().strip('"') for field in first.split("\t" if form == "tsv" else ",")}
+    columns = {name for layout in task.source.layouts for name in layout.map.get(task.text[0], [])}
+    if len(task.text) == 1 and not fields & {*task.text, *columns}:
+        return "txt"
+    return form
+
+
+def _as_named(task: Task) -> Task:
+    """The task with a layout that calls columns by the task's own names, tried first."""
+    plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": task.source.layouts})
+    return task.model_copy(update={"source": plain})
+
+
+def _nested(prediction: Prediction) -> dict[str, Any]:
+    found: dict[str, Any] = {PREDICTION: prediction.label}
+    if prediction.probabilities:
+        found[PROBABILITIES] = prediction.probabilities
+    return found
+
+
+def _flat(prediction: Prediction) -> dict[str, Any]:
+    """A prediction in columns; several labels stand in one, and so do the probabilities of tags."""
+    label, chances = prediction.label, prediction.probabilities
+    if not isinstance(chances, Mapping):
+        assert isinstance(label, tuple)
+        return {PREDICTION: " ".join(label), PROBABILITIES: json.dumps(chances)}
+    told = ",".join(label) if isinstance(label, tuple) else label
+    return {PREDICTION: told, **{f"{PROBABILITY}{name}": f"{chance:.6f}" for name, chance in chances.items()}}
+
+
+def _delimited(rows: list[dict[str, Any]], delimiter: str) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = [[_field(row.get(name)) for name in columns] for row in rows]
+    if delimiter == ",":
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerows([columns, *table])
+        return stream.getvalue()
+    if any(mark in field for fields in table for field in fields for mark in ("\t", *NEW_LINES)):
+        raise DataError(
+            "a text has a tab or a line break in it, which .tsv cannot hold: write .csv or .jsonl."
+        )
+    return "".join("\t".join(fields) + "\n" for fields in [columns, *table])
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

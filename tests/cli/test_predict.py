@@ -1,0 +1,177 @@
+"""`tombola predict`: rows without labels in, the same rows with labels out; and GLUE's files."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from typer.testing import CliRunner
+
+import tombola
+from tests.world import World
+from tombola.api import glue_submission, predict_file
+from tombola.cli import app
+from tombola.errors import DataError, TombolaError
+
+TEXTS = ["the film was lovely", "a dull plot, very poor", "great story"]
+
+
+def command(*arguments: Any, given: str | None = None) -> str:
+    done = CliRunner().invoke(
+        app, ["predict", *map(str, arguments), "--quiet"], input=given, catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def ticket(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("predict")
+    recipe = world.recipe(search={"method": "magnitude"})
+    result = tombola.run(recipe, output=folder / "out", store=folder / "store")
+    return folder / "out" / str(result.cells[0].ticket)
+
+
+def by_torch(folder: Path, *texts: list[str]) -> torch.Tensor:
+    model, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(folder),
+        AutoTokenizer.from_pretrained(folder),
+    )
+    return model(**tokenizer(*texts, return_tensors="pt", padding=True)).logits.detach()
+
+
+def test_csv_comes_back_with_a_label_and_probabilities(ticket: Path, tmp_path: Path) -> None:
+    with (tmp_path / "new.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["key", "sentence"], *((i, text) for i, text in enumerate(TEXTS))])
+    command(ticket, tmp_path / "new.csv", "-o", tmp_path / "out" / "labelled.csv")
+    with (tmp_path / "out" / "labelled.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["key"], row["sentence"]) for row in rows] == [(str(i), text) for i, text in enumerate(TEXTS)]
+    for row, chances in zip(rows, by_torch(ticket, TEXTS).softmax(-1), strict=True):
+        assert float(row["probability_negative"]) == pytest.approx(float(chances[0]), abs=1e-5)
+        assert float(row["probability_positive"]) == pytest.approx(float(chances[1]), abs=1e-5)
+        assert row["prediction"] == ("negative", "positive")[int(chances.argmax())]
+
+
+def test_json_lines_keep_every_key_and_go_to_stdout(ticket: Path, tmp_path: Path) -> None:
+    rows = [{"sentence": TEXTS[0]}, {"sentence": TEXTS[1], "label": "negative", "note": [1, "é"]}]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [json.loads(line) for line in command(ticket, tmp_path / "new.jsonl").splitlines()]
+    assert [{key: row[key] for key in given} for row, given in zip(found, rows, strict=True)] == rows
+    predictions = tombola.predict(ticket, [str(row["sentence"]) for row in rows])
+    assert [row["prediction"] for row in found] == [one.label for one in predictions]
+    assert [row["probabilities"] for row in found] == [
+        pytest.approx(one.probabilities) for one in predictions
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "".join(json.dumps({"sentence": text}) + "\n" for text in TEXTS),
+        "sentence\tnumber\n" + "".join(f"{text}\t7\n" for text in TEXTS),
+        'sentence\n"' + '"\n"'.join(TEXTS) + '"\n',
+        "\n".join(TEXTS),
+    ],
+    ids=["jsonl", "tsv", "csv", "txt"],
+)
+def test_standard_input_in_any_form(ticket: Path, given: str) -> None:
+    labels = [one.label for one in tombola.predict(ticket, TEXTS)]
+    out = command(ticket, "-", given=given)
+    if out.startswith("{"):
+        assert [json.loads(line)["prediction"] for line in out.splitlines()] == labels
+    else:
+        rows = list(csv.DictReader(out.splitlines(), delimiter="\t" if "\t" in out else ","))
+        assert [row["sentence"] for row in rows] == TEXTS
+        assert [row["prediction"] for row in rows] == labels
+
+
+def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"standard input:1: no column 'sentence'; the columns are 'a', 'b'"):
+        predict_file(ticket, b"a,b\n1,2\n", form="csv")
+    with pytest.raises(DataError, match="standard input: there is nothing to predict"):
+        predict_file(ticket, b" \n")
+    with pytest.raises(DataError, match=r"there is a column 'prediction' already"):
+        predict_file(ticket, b"sentence,prediction\nfine,x\n")
+    with pytest.raises(DataError, match=r"written as \.csv, \.tsv or \.jsonl"):
+        predict_file(ticket, b"fine\n", tmp_path / "out.xlsx")
+    with pytest.raises(DataError, match=r"which \.tsv cannot hold"):
+        predict_file(ticket, b'{"sentence": "a\\tfilm"}', tmp_path / "out.tsv")
+    for arguments, sentence in [
+        ([], "takes a FILE"),
+        (["x.csv", "--partial"], "--partial belongs to --glue"),
+        (["x.csv", "--format", "csv"], "--format is for standard input"),
+        (["x.csv", "--glue"], "leave out FILE"),
+        (["--glue"], "in which folder"),
+    ]:
+        with pytest.raises(TombolaError, match=sentence):
+            CliRunner().invoke(app, ["predict", str(ticket), *arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def shared(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a ticket of RTE, pairs with a label, and of STS-B, pairs with a number, on data of the world."""
+    root = tmp_path_factory.mktemp("glue")
+    words = [line.split("\t")[0] for line in world.task.with_name("train.tsv").read_text().splitlines()[1:41]]
+    for folder, label in (("RTE", ["entailment", "not_entailment"]), ("STS-B", ["0.5", "4.5"])):
+        place = root / "data" / "glue" / folder
+        place.mkdir(parents=True)
+        header, column = ("index\tsentence1\tsentence2", "label" if folder == "RTE" else "score")
+        for split in ("train", "dev"):
+            rows = [f"{i}\t{text}\t{words[-i]}\t{label[i % 2]}" for i, text in enumerate(words)]
+            (place / f"{split}.tsv").write_text("\n".join([f"{header}\t{column}", *rows]) + "\n")
+        tested = [f"{i}\t{text}\t{words[-i]}" for i, text in enumerate(words[:5])]
+        (place / "test.tsv").write_text("\n".join([header, *tested]) + "\n")
+    recipe = {
+        "name": "glue",
+        "model": str(world.model),
+        "tasks": ["rte", "stsb"],
+        "precision": "fp32",
+        "data": {"folder": str(root / "data")},
+        "train": {"epochs": 1, "batch_size": 16, "max_length": 24},
+        "search": {"method": "magnitude", "units": "head"},
+    }
+    tombola.share(recipe, output=root / "out", store=root / "store")
+    return root
+
+
+def test_one_task_of_a_shared_ticket_labels_pairs_or_gives_numbers(shared: Path) -> None:
+    ticket = shared / "out" / "tickets" / "seed-1"
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[2], TEXTS[0])]
+    given = "".join(json.dumps({"sentence1": a, "sentence2": b}) + "\n" for a, b in pairs)
+    labelled = [json.loads(line) for line in command(ticket, "-", "--task", "rte", given=given).splitlines()]
+    assert [set(row["probabilities"]) for row in labelled] == [{"entailment", "not_entailment"}] * 2
+    assert [row["prediction"] for row in labelled] == [
+        one.label for one in tombola.predict(ticket, pairs, task="rte")
+    ]
+    scored = [json.loads(line) for line in command(ticket, "-", "--task", "stsb", given=given).splitlines()]
+    assert all(isinstance(row["prediction"], float) and "probabilities" not in row for row in scored)
+    with pytest.raises(TombolaError, match="rte, stsb"):
+        tombola.predict(ticket, pairs)
+
+
+def test_glue_files_of_all_tasks_of_a_run(shared: Path, tmp_path: Path) -> None:
+    out = command(shared / "out", "--glue", "-o", tmp_path, "--data", shared / "data", "--partial")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["RTE.tsv", "STS-B.tsv"]
+    assert str(tmp_path / "RTE.tsv") in out
+    test = shared / "data" / "glue" / "RTE" / "test.tsv"
+    labels = [one.label for one in tombola.predict(shared / "out/tickets/seed-1", test, task="rte")]
+    rows = [line.split("\t") for line in (tmp_path / "RTE.tsv").read_text().splitlines()]
+    assert rows == [["index", "prediction"], *([str(i), label] for i, label in enumerate(labels))]
+    with pytest.raises(DataError, match="5 predictions, but the test set"):
+        glue_submission(shared / "out", tmp_path, data=shared / "data")
+    with pytest.raises(DataError, match=r"No test\.tsv for stsb"):
+        glue_submission(shared / "out", tmp_path, task="stsb", data=tmp_path, partial=True)
+
+
+def test_a_run_with_two_tickets_of_a_task_is_asked_which(ticket: Path, tmp_path: Path) -> None:
+    run = ticket.parent.parent
+    record = json.loads((run / "results.json").read_text())
+    record["cells"] *= 2
+    record["cells"][1] = {**record["cells"][1], "ticket": "tickets/other"}
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    with pytest.raises(TombolaError, match=r"has 2 tickets of .*, and one is submitted"):
+        glue_submission(tmp_path, tmp_path / "out")
