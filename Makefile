@@ -16,7 +16,7 @@ PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 .PHONY: quickstart test coverage test-slow test-portable test-lowest lint types docs reference examples browser check clean
 
 quickstart: $(INSTALLED)
-	@echo 'Drawing a first ticket: about 4 minutes on two cores.'
+	@echo 'Compressing a first classifier: about 5 minutes on two cores.'
 	@$(BIN)/tombola quickstart
 
 test: $(INSTALLED) browser

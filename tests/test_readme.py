@@ -54,7 +54,7 @@ def test_the_readme_runs_as_it_is_written(tmp_path):
                 run(["bash", "-c", line], tmp_path, environment)
         elif kind == "python":
             run([sys.executable, "-c", code], tmp_path, environment)
-    for written in ("report.html", "small.onnx", "small.int8.onnx", "small/config.json"):
+    for written in ("report.html", "small.onnx", "small.int8.onnx", "quickstart/model/config.json"):
         assert (tmp_path / written).is_file(), written
 
 
@@ -69,7 +69,7 @@ def smaller(folder):
     for path in RECIPES.rglob("*.yaml"):
         raw = parse_yaml(path.read_text(encoding="utf-8"))
         raw["data"] = {**(raw.get("data") or {}), "train": 32, "evaluation": 24}
-        for part in (raw.get("train"), (raw.get("search") or {}).get("train")):
+        for part in (raw.get("train"), raw.get("retrain"), (raw.get("search") or {}).get("train")):
             if part and "epochs" in part:
                 part["epochs"] = 1
         if raw.get("attack"):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
-    from tombola.api.compressing import compress
+    from tombola.api.compressing import compress, quickstart
     from tombola.api.overview import catalogue, doctor, report, validate
     from tombola.api.predicting import glue_submission, predict, predict_file
     from tombola.api.running import (
         plan_run,
         plan_share,
         plan_transfer,
-        quickstart,
         run,
         share,
         study,
@@ -50,7 +49,7 @@ _HOME = {
     "plan_transfer": "running",
     "predict": "predicting",
     "predict_file": "predicting",
-    "quickstart": "running",
+    "quickstart": "compressing",
     "report": "overview",
     "run": "running",
     "share": "running",

@@ -148,15 +148,36 @@ def carry_out(
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 
 
+def quickstart(
+    *,
+    output: Path | str = "quickstart",
+    store: AnyStore = None,
+    engine: Local | Ray | None = None,
+    watcher: Watcher | None = None,
+) -> Compression:
+    """Compress a first classifier with nothing but the package: its own model and its own data.
+
+    Args:
+        output: The folder for the model, the results and the report.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        watcher: Is told what happens.
+    """
+    order = Order("minilm", "reviews", batch_size=(32,), recipe="quickstart")
+    return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
+
+
 def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     """The recipe that `compress` follows, and what was inferred from a data file, for which a task file is written."""
     task, notes = _task_of(order.data, order.text, order.label)
     raw = load_recipe(find_recipe(order.recipe), order.overrides)
+    same_task = raw.get("task") == task
     raw |= {"model": order.model, "task": task, "name": f"compress-{Task.named(task).name}"}
     raw["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
     _aim(raw, order)
     _withstand(raw, order.against)
-    _judged_on(raw, Task.named(task))
+    if not same_task:
+        _judged_on(raw, Task.named(task))
     return raw, notes
 
 
@@ -201,7 +222,8 @@ def _aim(raw: Raw, order: Order) -> None:
     else:
         draw.pop("batch_size", None)
     raw["draw"] = {**draw, **(given or {"speedup": order.speedup})}
-    raw["measure"] = {**(raw.get("measure") or {}), "batch_sizes": list(order.batch_size)}
+    sizes = (raw.get("measure") or {}).get("batch_sizes", [])
+    raw["measure"] = {"batch_sizes": sorted({*sizes, *order.batch_size})}
 
 
 def _withstand(raw: Raw, against: Sequence[str]) -> None:

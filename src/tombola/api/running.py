@@ -1,4 +1,4 @@
-"""The verbs that run recipes: quickstart, run, study, share, transfer; and what they would do."""
+"""The verbs that run recipes: run, study, share, transfer; and what they would do."""
 
 from __future__ import annotations
 
@@ -25,24 +25,6 @@ from tombola.store.store import Store
 
 Source = Path | str | Mapping[str, Any]
 AnyStore = Store | Path | str | None
-
-
-def quickstart(
-    *,
-    output: Path | str = "quickstart",
-    store: AnyStore = None,
-    engine: Local | Ray | None = None,
-    watcher: Watcher | None = None,
-) -> Result:
-    """Draw a first ticket with nothing but the package: its own model and its own data.
-
-    Args:
-        output: The folder for `results.json` and the tickets.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
-        watcher: Is told what happens.
-    """
-    return run("quickstart", output=output, store=store, engine=engine, watcher=watcher)
 
 
 def run(

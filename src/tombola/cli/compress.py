@@ -19,7 +19,7 @@ from tombola.cli.options import (
     chosen_engine,
     verb,
 )
-from tombola.cli.outcome import show_plan, write_page
+from tombola.cli.outcome import show_compression, show_plan, write_page
 from tombola.errors import TombolaError
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -70,7 +70,6 @@ def compress(
     """
     from tombola import api
     from tombola.api.compressing import Order, carry_out, plan_compression
-    from tombola.cli import tables
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
         raise TombolaError(
@@ -102,14 +101,7 @@ def compress(
     with screen.watch("planning") as watcher:
         found = carry_out(order, output=output, store=store, engine=chosen, watcher=watcher)
         page = write_page(found.result, store) if report else None
-    for note in found.notes:
-        screen.print(note)
-    screen.print(tables.compression_table(found))
-    screen.print(f"\n{found.verdict}")
-    screen.wrote("model", found.model)
-    if page:
-        screen.wrote("report", page)
-    screen.finish(verdict=found.verdict, model=str(found.model))
+    show_compression(screen, found, page)
 
 
 def duration(text: str, option: str) -> float:

@@ -13,6 +13,7 @@ from tombola.cli.forecast import roughly
 
 if TYPE_CHECKING:
     from tombola.pipeline.plan import Plan
+    from tombola.results.compression import Compression
     from tombola.results.result import Result
 
 
@@ -43,6 +44,20 @@ def show_result(screen: Screen, result: Result, page: Path | None = None) -> Non
         for line in tables.matching_lines(result):
             screen.print(Text(line))
     close(screen, result, page)
+
+
+def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:
+    """What was inferred, the table of original and ticket, the verdict, and where everything is."""
+    from tombola.cli import tables
+
+    for note in found.notes:
+        screen.print(Text(note))
+    screen.print(tables.compression_table(found))
+    screen.print(Text(f"\n{found.verdict}"))
+    screen.wrote("model", found.model)
+    if page:
+        screen.wrote("report", page)
+    screen.finish(verdict=found.verdict, scores=_headlines(found.result), failures=[])
 
 
 def close(screen: Screen, result: Result, page: Path | None = None) -> None:
