@@ -66,8 +66,8 @@ def open_classifier(
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
-            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take one of "
-            "the tickets that come out"
+            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take "
+            "one of the tickets that come out"
         )
     return Opened(folder, model, task or "", max_length or MAX_LENGTH)
 
