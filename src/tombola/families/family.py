@@ -105,7 +105,7 @@ class Family(_Data):
 
     def heads_in(self, config: PretrainedConfig) -> int:
         """The number of query heads per layer."""
-        return getattr(config, self.heads)
+        return int(getattr(config, self.heads))
 
     def kv_heads_in(self, config: PretrainedConfig) -> int:
         """The number of key/value heads per layer: the heads that can be removed on their own."""
@@ -114,7 +114,7 @@ class Family(_Data):
     def head_dim_in(self, config: PretrainedConfig) -> int:
         """A head's width: the config's own where it sets one, else the hidden size split among the heads."""
         own = getattr(config, self.head_dim, None) if self.head_dim else None
-        return own or config.hidden_size // self.heads_in(config)
+        return int(own or config.hidden_size // self.heads_in(config))
 
 
 _registered: Registry[Family] = Registry("family")
@@ -138,7 +138,7 @@ def register_family(description: str | Path | Mapping[str, Any]) -> Family:
         description: A mapping as in the package's `families/bert.yaml`, or the path of such a YAML file.
     """
     if isinstance(description, Mapping):
-        family: Family = checked(Family, dict(description), "family")
+        family = checked(Family, dict(description), "family")
     else:
         family = _read(Path(description))
     for known in families():

@@ -27,7 +27,7 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
     counting = FlopCounterMode(display=False, custom_mapping=known)
     with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
         model(**random_inputs(model, batch, length))
-    return counter.get_total_flops()
+    return int(counter.get_total_flops())
 
 
 class Measurement(NamedTuple):

@@ -136,7 +136,7 @@ class Task(Definition):
             raise RecipeError(f"{path}: cannot read the task file ({error.strerror}).") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise RecipeError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-        task: Task = checked(cls, content, where=f"{path}: task")
+        task = checked(cls, content, where=f"{path}: task")
         task._directory = path.parent
         return task
 

@@ -27,7 +27,8 @@ def recipe_of(folder: Path) -> dict[str, Any] | None:
     if (folder / TICKET).is_file():
         return dict(read_info(folder / TICKET, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():
-        return json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
+        recipe: dict[str, Any] = json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
+        return recipe
     return None
 
 

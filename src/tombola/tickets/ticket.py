@@ -57,12 +57,14 @@ class Ticket:
     @property
     def metrics(self) -> Mapping[str, Any]:
         """The scores that were measured when the ticket was made, by data set and metric."""
-        return self.info["metrics"]
+        metrics: Mapping[str, Any] = self.info["metrics"]
+        return metrics
 
     @property
     def recipe(self) -> Mapping[str, Any]:
         """The recipe that draws this ticket again."""
-        return self.info["recipe"]
+        recipe: Mapping[str, Any] = self.info["recipe"]
+        return recipe
 
     @property
     def is_cut(self) -> bool:
@@ -106,7 +108,7 @@ def read_info(path: Path, otherwise: str) -> dict[str, Any]:
     if not path.is_file():
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:
-        info = json.loads(path.read_text())
+        info: dict[str, Any] = json.loads(path.read_text())
     except ValueError as error:
         raise TombolaError(f"{path} is not valid JSON: {error}") from None
     if info.get("format") != FORMAT:
