@@ -5,7 +5,7 @@ from shlex import quote
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Output, Store, verb
-from tombola.cli.outcome import show_result, write_page
+from tombola.cli.outcome import close, show_tables, write_page
 
 NEXT = {
     "tombola inspect {ticket}": "where it is sparse",
@@ -27,7 +27,8 @@ def quickstart(screen: Screen, output: Output = Path("quickstart"), store: Store
         result = api.quickstart(output=output or "quickstart", store=store, watcher=watcher)
         page = write_page(result, store)
     ticket = next(cell.ticket for cell in result.cells if cell.ticket)
-    show_result(screen, result, page)
+    show_tables(screen, result)
+    close(screen, result, page)
     screen.print("\nThree things to try next:")
     commands = {line.format(ticket=quote(str(result.folder / ticket))): why for line, why in NEXT.items()}
     width = max(map(len, commands))

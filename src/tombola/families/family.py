@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from tombola.errors import ModelError, PluginError
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
-from tombola.foundations.yaml12 import parse_yaml
+from tombola.foundations.yaml12 import read_yaml
 
 if TYPE_CHECKING:
     from torch import nn
@@ -169,10 +168,4 @@ def family_of(model: PreTrainedModel) -> Family:
 
 
 def _read(path: Path) -> Family:
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot read the family ({error.strerror}).") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-    return checked(Family, content, f"{path}: family")
+    return checked(Family, read_yaml(path, "family", ModelError), f"{path}: family")

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from tombola.errors import DataError, PluginError, RecipeError, UnknownName
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
-from tombola.foundations.yaml12 import parse_yaml
+from tombola.foundations.yaml12 import read_yaml
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
@@ -130,13 +129,7 @@ class Task(Definition):
     def from_file(cls, path: str | Path) -> "Task":
         """A task from its YAML file. Data files it names without a `folder` are found beside it."""
         path = Path(path)
-        try:
-            content = parse_yaml(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise RecipeError(f"{path}: cannot read the task file ({error.strerror}).") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise RecipeError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-        task = checked(cls, content, where=f"{path}: task")
+        task = checked(cls, read_yaml(path, "task file", RecipeError), where=f"{path}: task")
         task._directory = path.parent
         return task
 

@@ -9,42 +9,35 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
-from tombola.models.finding import find_folder
-from tombola.models.loading import load_tokenizer
 from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
+from tombola.tickets.saved import FORMAT, SavedTicket
+from tombola.tickets.ticket import Ticket, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 SHARE = "share.json"
 
 
 @dataclass(frozen=True)
-class MultiTaskTicket:
+class MultiTaskTicket(SavedTicket):
     """Tasks that share an encoder, in a folder."""
 
-    folder: Path
-    info: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
-        """Open a multi-task ticket from a local folder or the hub."""
-        folder = find_folder(str(source))
-        return cls(folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket"))
+    info_file: ClassVar[str] = SHARE
+    otherwise: ClassVar[str] = "not a multi-task ticket"
 
     @property
     def tasks(self) -> list[str]:
@@ -63,10 +56,6 @@ class MultiTaskTicket:
     def model(self, task: str) -> PreTrainedModel:
         """One task as an ordinary classifier: the encoder under the task's mask, and the task's head."""
         return open_task(self.folder, task)
-
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokenizer that belongs to the encoder."""
-        return load_tokenizer(self.folder)
 
     def cut(self, task: str, folder: str | Path) -> Ticket:
         """Write one task as an ordinary ticket, which can be evaluated, attacked, shrunk and exported."""

@@ -12,7 +12,8 @@ from tombola.models.loading import load_tokenizer
 from tombola.pipeline.references import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
-from tombola.tickets.ticket import TICKET, read_info
+from tombola.tickets.saved import read_info
+from tombola.tickets.ticket import TICKET
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
