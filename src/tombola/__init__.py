@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tombola.api import (
         attack,
         catalogue,
+        compress,
         doctor,
         evaluate,
         export,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
+    from tombola.results.compression import Compression
     from tombola.results.result import Result, Study
     from tombola.tasks import Task
     from tombola.tickets.multitask import MultiTaskTicket
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AttackReport": "attacks.report",
+    "Compression": "results.compression",
     "KeepMask": "training",
     "Mask": "masks",
     "MultiTaskTicket": "tickets.multitask",
@@ -53,6 +56,7 @@ _HOME = {
     "Units": "masks",
     "attack": "api",
     "catalogue": "api",
+    "compress": "api",
     "doctor": "api",
     "draw": "masks",
     "evaluate": "api",
@@ -69,6 +73,7 @@ _HOME = {
 
 __all__ = [
     "AttackReport",
+    "Compression",
     "KeepMask",
     "Mask",
     "MultiTaskTicket",
@@ -84,6 +89,7 @@ __all__ = [
     "__version__",
     "attack",
     "catalogue",
+    "compress",
     "doctor",
     "draw",
     "evaluate",

@@ -1,7 +1,7 @@
 """The verbs of Tombola: one function each, the same that the command line calls.
 
-`running` has those for recipes, `tickets` those for tickets and models, `predicting` that for new
-texts, `overview` those that look and report. They load when first used.
+`running` has those for recipes, `compressing` the one for a user's own classifier, `tickets` those for tickets and
+models, `predicting` that for new texts, `overview` those that look and report. They load when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
+    from tombola.api.compressing import compress
     from tombola.api.overview import catalogue, doctor, report, validate
     from tombola.api.predicting import glue_submission, predict, predict_file
     from tombola.api.running import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _HOME = {
     "attack": "tickets",
     "catalogue": "overview",
+    "compress": "compressing",
     "convert_pruned_heads": "tickets",
     "doctor": "overview",
     "evaluate": "tickets",
@@ -61,6 +63,7 @@ _HOME = {
 __all__ = [
     "attack",
     "catalogue",
+    "compress",
     "convert_pruned_heads",
     "doctor",
     "evaluate",

@@ -12,7 +12,7 @@ from tombola.errors import TombolaError
 __all__ = ["app", "main"]
 
 VERBS = (
-    *("quickstart", "run", "study", "share", "transfer"),
+    *("quickstart", "compress", "run", "study", "share", "transfer"),
     *("evaluate", "predict", "attack", "inspect", "shrink", "export", "report", "import"),
     *("list", "validate", "store", "doctor"),
 )

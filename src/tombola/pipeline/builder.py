@@ -20,6 +20,7 @@ from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
+from tombola.pipeline.stages.export import Export
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.latency import Latency
@@ -361,8 +362,17 @@ class StageBuilder:
             epoch=epoch,
         )
 
-    def measure(self, model: ModelStage[Any], mask: MaskStage | None) -> Measure:
-        """Size and speed of the model, shrunk by its mask."""
+    def export(self, model: ModelStage[Any], mask: MaskStage | None) -> Export | None:
+        """The model as ONNX, where that is what is judged."""
+        if self.recipe.runtime == "transformers":
+            return None
+        kept = None if cut_of(model) is not None else mask
+        return Export(model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
+
+    def measure(
+        self, model: ModelStage[Any], mask: MaskStage | None, exported: Export | None = None
+    ) -> Measure:
+        """Size and speed of the model, shrunk by its mask, or exported."""
         settings = self.recipe.measure
         assert settings is not None
         cut = cut_of(model)
@@ -370,11 +380,12 @@ class StageBuilder:
         if cut is not None:
             mask = None
         if settings.length is not None:
-            return Measure(model=model, mask=mask, measure=settings, cut=cut)
+            return Measure(model=model, mask=mask, measure=settings, cut=cut, exported=exported)
         return Measure(
             model=model,
             mask=mask,
             cut=cut,
+            exported=exported,
             measure=settings,
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
             max_length=self.recipe.train.max_length,

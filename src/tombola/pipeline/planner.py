@@ -16,6 +16,7 @@ from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import EvaluateStage
+from tombola.pipeline.stages.export import Export
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
@@ -42,6 +43,8 @@ class CellPlan:
     curves: dict[str, list[Attack]] = field(default_factory=dict)
     """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
     measured: Measure | None = None
+    exported: Export | None = None
+    """The model as ONNX, where that is what is judged."""
 
     def stages(self) -> list[Stage[Any]]:
         """Every stage of the cell, each once, in an order in which they can run."""
@@ -57,6 +60,8 @@ class CellPlan:
         yield from chain.from_iterable(self.curves.values())
         if self.measured is not None:
             yield self.measured
+        if self.exported is not None:
+            yield self.exported
 
 
 def plan_cell(cell: Cell) -> CellPlan:
@@ -76,6 +81,10 @@ def plan_cell(cell: Cell) -> CellPlan:
         trained = recipe.retrain or recipe.train
     mask = found.mask if found else None
     unapplied = mask if recipe.retrain is None else None
+    exported = builder.export(model, mask)
+    judged: ModelStage[Any] = exported or model
+    if exported is not None:
+        unapplied = None
     besides = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
     attacks = recipe.attack.chosen() if recipe.attack else {}
     epochs = range(1, int(trained.epochs) + 1) if curve else ()
@@ -85,16 +94,17 @@ def plan_cell(cell: Cell) -> CellPlan:
         model,
         mask,
         evaluations={
-            on: builder.evaluate(on, model, unapplied, besides)
+            on: builder.evaluate(on, judged, unapplied, besides)
             for on in all_targets(recipe.evaluate.on, recipe.task)
         },
-        attacks={name: builder.attack(attack, model, unapplied) for name, attack in attacks.items()},
+        attacks={name: builder.attack(attack, judged, unapplied) for name, attack in attacks.items()},
         curves={
             name: [builder.attack(attack, model, unapplied, epoch) for epoch in epochs]
             for name, attack in attacks.items()
             if curve
         },
-        measured=builder.measure(model, mask) if recipe.measure else None,
+        measured=builder.measure(model, mask, exported) if recipe.measure else None,
+        exported=exported,
     )
 
 
@@ -140,7 +150,7 @@ def _retrain(
     if found.cut_by is not None:
         small = builder.shrink(found.mask, of=found.trained, within=found.cut_by)
         return builder.train(
-            start=small, settings=settings, control=settings.control, keep_epochs=keep_epochs
+            start=small, settings=settings, control=settings.control, keep_epochs=keep_epochs, last=True
         )
     if settings.start == "pretrained":
         start = head = None

@@ -18,7 +18,7 @@ from tombola.recipe.sections import DataSettings
 from tombola.store.stage import Reference
 from tombola.tasks import HOLDOUT, Split, Task
 from tombola.tasks.mixing import Mixed, mix_in
-from tombola.tasks.synthetic import SyntheticBias, biased
+from tombola.tasks.synthetic import FORMS, SyntheticBias, biased
 from tombola.tasks.targets import all_targets, find_target
 
 if TYPE_CHECKING:
@@ -258,9 +258,13 @@ def _load_split(place: DataSource) -> Split:
         raise RecipeError("the split 'holdout' exists only with data.holdout: set it to a share of train")
     split = task.load(name, folder=folder, limit=place.limit, seed=place.seed)
     if place.synthetic_bias:
-        split = biased(split, place.synthetic_bias, form)
-    elif form:
+        split = biased(split, place.synthetic_bias, form if form in FORMS else "")
+    elif form in FORMS:
         raise RecipeError(f"the split {place.split!r} exists only with data.synthetic_bias: set it")
+    if form and form not in FORMS:
+        from tombola.augmentations.copies import changed_split
+
+        split = changed_split(split, form)
     if place.predicted_in is not None:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:

@@ -16,6 +16,7 @@ from tombola.recipe.sections import (
     EvaluateSettings,
     MeasureSettings,
     RetrainSettings,
+    Runtime,
     WantedPrecision,
 )
 from tombola.search import SearchSettings, searches
@@ -55,6 +56,11 @@ class Recipe(Settings):
     evaluate: EvaluateSettings = EvaluateSettings()
     attack: AttackSettings | None = None
     measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
+    runtime: Runtime = Field(
+        "transformers",
+        description="what runs the finished model where it is evaluated, attacked and timed: transformers, or "
+        "onnxruntime in 32 bits or with 8-bit weights",
+    )
 
     @model_validator(mode="after")
     def _trained_to_be_watched(self) -> Self:
@@ -123,6 +129,12 @@ class Recipe(Settings):
             raise ValueError(
                 "retrain.start: after draw.rounds the small model goes on where the last round left it; leave it out"
             )
+
+    @model_validator(mode="after")
+    def _runtime_of_the_last_model(self) -> Self:
+        if self.runtime != "transformers" and self.attack is not None and self.attack.every_epoch:
+            raise ValueError("attack.every_epoch: is for runtime: transformers; leave out one of them")
+        return self
 
     @model_validator(mode="after")
     def _augmented_by_something(self) -> Self:

@@ -25,6 +25,7 @@ __all__ = [
     "WantedPrecision",
 ]
 
+Runtime = Literal["transformers", "onnx", "onnx_int8"]
 WantedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 
 

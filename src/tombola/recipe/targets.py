@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tombola.errors import TombolaError
+from tombola.augmentations import augmentations
+from tombola.errors import TombolaError, UnknownName
 from tombola.foundations.caching import cached_in_run
 from tombola.foundations.settings import Complaint
 from tombola.recipe.recipe import Recipe
@@ -85,4 +86,6 @@ def _problem(on: str, task: str, held_out: bool, biased: bool) -> str | None:
         return "the split 'holdout' exists only with data.holdout: set it to a share of train"
     if form in FORMS and not biased:
         return f"the split {split!r} exists only with data.synthetic_bias: set it"
+    if form and form not in FORMS and form not in augmentations:
+        return str(UnknownName(f"change of {name}", form, augmentations))
     return None

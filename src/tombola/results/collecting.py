@@ -159,14 +159,15 @@ def _write_tickets(
                     _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
         elif cell_plan.mask is not None:
             place = f"tickets/{path_part(cell.label)}"
-            _write_one(cell_plan, cell, store, folder / place)
+            write_cell(cell_plan, cell, store, folder / place)
         if place is not None:
             written.add(place)
         placed.append(cell.model_copy(update={"ticket": place}))
     return placed
 
 
-def _write_one(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
+def write_cell(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
+    """Write the ticket of a cell with a mask."""
     assert plan.mask is not None
     assert cell.mask is not None
     info: dict[str, Any] = {

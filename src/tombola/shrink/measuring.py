@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -64,24 +65,64 @@ def measure(
             rounds=rounds,
             seconds=seconds,
             watch=Stopwatch(accelerated=models[0].device.type != "cpu"),
+            reference_corrects=len(models) == 1,
         )
-    sizes = [
-        Sizes(
-            parameters=model.num_parameters(),
-            flops=count_flops(model, 1, texts.length),
-            bytes=sum(tensor.numel() * tensor.element_size() for tensor in _stored(model)),
-            length=texts.length,
-            latency={size: found.latency(index) for size, found in timed.items()},
-            texts=texts.about,
-            threads=threads,
-            device=device_name(str(model.device)),
-        )
-        for index, model in enumerate(models)
-    ]
     speedups = [
         {size: found.speedup(index) for size, found in timed.items()} for index in range(1, len(models))
     ]
+    sizes = [_sizes(model, index, timed, threads, texts) for index, model in enumerate(models)]
     return Measurement(sizes, speedups)
+
+
+def measure_exported(
+    dense: PreTrainedModel,
+    small: PreTrainedModel,
+    file: Path,
+    scratch: Path,
+    batch_sizes: Sequence[int],
+    texts: Texts,
+) -> Measurement:
+    """Time an ONNX file in turns with a dense model, in PyTorch and as float32 ONNX.
+
+    Args:
+        dense: The model to compare with.
+        small: The model that was exported.
+        file: Its ONNX file, which has run on this machine before.
+        scratch: A folder for the dense model's ONNX file.
+        batch_sizes: Texts in a forward pass.
+        texts: What to time on.
+
+    Returns:
+        The sizes of the dense model and of the exported one; the speed-ups of the latter over PyTorch and over ONNX.
+    """
+    from tombola.shrink.onnx import write_onnx
+    from tombola.shrink.runtime import open_session, session_pass
+
+    plain = scratch / "dense.onnx"
+    with evaluating(dense, texts.pad_id(dense.config)):
+        write_onnx(dense, plain, int8=False, also=[(size, texts.length) for size in batch_sizes])
+        timed, threads = time_models(
+            lambda: [forward_pass(dense), *(session_pass(open_session(one)) for one in (plain, file))],
+            lambda size: texts.batches(dense, size, ROUNDS),
+            batch_sizes,
+            reference_corrects=False,
+        )
+    sizes = [_sizes(dense, 0, timed, threads, texts), _sizes(small, 2, timed, threads, texts)]
+    over_torch = {size: found.speedup(2) for size, found in timed.items()}
+    return Measurement(sizes, [over_torch, {size: found.speedup(2, over=1) for size, found in timed.items()}])
+
+
+def _sizes(model: PreTrainedModel, index: int, timed: dict[int, Rounds], threads: int, texts: Texts) -> Sizes:
+    return Sizes(
+        parameters=model.num_parameters(),
+        flops=count_flops(model, 1, texts.length),
+        bytes=sum(tensor.numel() * tensor.element_size() for tensor in _stored(model)),
+        length=texts.length,
+        latency={size: found.latency(index) for size, found in timed.items()},
+        texts=texts.about,
+        threads=threads,
+        device=device_name(str(model.device)),
+    )
 
 
 class Session(NamedTuple):
@@ -100,12 +141,13 @@ def time_models(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     watch: Stopwatch | None = None,
+    reference_corrects: bool = True,
 ) -> Session:
     """Time models in turns at each batch size; with one thread if the machine is too busy for several.
 
     Where one of a model's threads has to wait for a processor, the others spin until it is back. On a busy machine
     that takes longer than the work itself, however small the model, and ratios come out near one. Where texts are
-    corrected first, every model's time includes it.
+    corrected first, a model's time includes it.
 
     Args:
         open_models: Gives what to run on a batch, with the threads that torch has then.
@@ -114,12 +156,16 @@ def time_models(
         rounds: Undisturbed rounds wanted for each batch size.
         seconds: Time for each batch size, and again with one thread.
         watch: What measures a pass.
+        reference_corrects: Whether texts are corrected before the first model too, and not only before the others,
+            which are then charged for a defense that the first does not have.
     """
     watch, threads = watch or Stopwatch(), torch.get_num_threads()
     inputs = {size: batches(size) for size in batch_sizes}
 
     def timed() -> Iterator[tuple[int, Rounds]]:
-        models = [_after_correction(model) for model in open_models()]
+        reference, *others = open_models()
+        first = _after_correction(reference) if reference_corrects else reference
+        models = [first, *map(_after_correction, others)]
         for size in batch_sizes:
             yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch)
 

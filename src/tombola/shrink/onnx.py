@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -112,33 +113,22 @@ def export_onnx(
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder, _reading(model, texts):
         draft = Path(folder) / path.name
-        large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
-        with _quiet():
-            _write(model, draft, large)
-        longest = longest_input(model.config)
-        shapes = [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
-        tried = [*shapes, *((batch, texts.length) for batch in batch_sizes)]
-        try_session(draft, tried, "float32", "try another version of onnxruntime")
-        difference = _check(model, draft, shapes)
-        files = {"float32": draft}
-        if int8:
-            with _quiet():
-                files["int8"] = _quantise(draft, large)
-            try_session(files["int8"], tried, "int8", "export it without --int8")
-        speedups = _time(model, list(files.values()), texts, batch_sizes, rounds)
+        written = write_onnx(model, draft, int8, also=[(batch, texts.length) for batch in batch_sizes])
+        files = [draft, *([written.int8] if written.int8 else [])]
+        speedups = _time(model, files, texts, batch_sizes, rounds)
         made = Export(
             path=path,
             bytes=sum(file.stat().st_size for file in Path(folder).iterdir() if ".int8." not in file.name),
-            shapes=shapes,
-            max_difference=difference,
+            shapes=written.shapes,
+            max_difference=written.max_difference,
             texts=texts.about,
             speedup=speedups[0],
         )
-        if int8:
-            compared = compare_int8(model, files["int8"], texts)
+        if written.int8:
+            compared = compare_int8(model, written.int8, texts)
             quantised = Int8(
-                path=path.parent / files["int8"].name,
-                bytes=sum(file.stat().st_size for file in Path(folder).glob(f"{files['int8'].name}*")),
+                path=path.parent / written.int8.name,
+                bytes=sum(file.stat().st_size for file in Path(folder).glob(f"{written.int8.name}*")),
                 max_difference=compared.max_difference,
                 agreement=compared.agreement,
                 score=compared.score,
@@ -150,6 +140,44 @@ def export_onnx(
         for file in list(Path(folder).iterdir()):
             shutil.move(file, path.parent / file.name)
     return made
+
+
+class Written(NamedTuple):
+    """What `write_onnx` wrote: where outputs were compared with PyTorch, how far off they were, the 8-bit file."""
+
+    shapes: list[tuple[int, int]]
+    max_difference: float
+    int8: Path | None
+
+
+def write_onnx(
+    model: PreTrainedModel, path: Path, int8: bool, also: Sequence[tuple[int, int]] = ()
+) -> Written:
+    """Write a model in eval mode as float32 ONNX, and beside it with 8-bit weights if asked for, and try both.
+
+    Args:
+        model: A float32 model on the CPU, with a padding token.
+        path: The file to write.
+        int8: Whether to write `….int8.onnx` too.
+        also: Further shapes (batch, length) at which the files will be run.
+
+    Raises:
+        TombolaError: If onnxruntime does not run a file here, or does not agree with PyTorch.
+    """
+    _require_packages()
+    large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
+    with _quiet():
+        _write(model, path, large)
+    longest = longest_input(model.config)
+    shapes = [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
+    tried = [*shapes, *also]
+    try_session(path, tried, "float32", "try another version of onnxruntime")
+    difference, quantised = _check(model, path, shapes), None
+    if int8:
+        with _quiet():
+            quantised = _quantise(path, large)
+        try_session(quantised, tried, "int8", "export it without --int8")
+    return Written(shapes, difference, quantised)
 
 
 def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:

@@ -99,9 +99,9 @@ class Rounds:
         """The median seconds of a model's passes."""
         return median(laps[model].seconds for laps in self.laps)
 
-    def speedup(self, model: int) -> Speedup:
-        """How many times faster a model is than the first."""
-        ratio, low, high = median_interval([laps[0].seconds / laps[model].seconds for laps in self.laps])
+    def speedup(self, model: int, over: int = 0) -> Speedup:
+        """How many times faster a model is than the first, or than another."""
+        ratio, low, high = median_interval([laps[over].seconds / laps[model].seconds for laps in self.laps])
         remarks = []
         if self.share is not None:
             remarks.append(f"the models got {self.share:.0%} of the processor time they asked for")

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from tombola.errors import RecipeError, UnknownName
 from tombola.foundations.caching import cached_in_run
-from tombola.tasks.synthetic import FORMS
 from tombola.tasks.task import HOLDOUT, Task, task_names
 
 
@@ -20,11 +19,12 @@ def all_targets(on: Iterable[str], task: str) -> list[str]:
 def find_target(on: str, task: str) -> tuple[str, str]:
     """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
 
-    Under a synthetic bias a split may be followed by `+anti` or `+plain`; `advglue` is the task's part of AdvGLUE.
+    A split may be followed by a change of its texts, as `validation+typos`, and under a synthetic bias by `+anti` or
+    `+plain`; `advglue` is the task's part of AdvGLUE.
     """
     own = Task.named(task)
-    name, _, form = on.partition("+")
-    if name in (*own.split_names(), HOLDOUT) and form in ("", *FORMS):
+    name = on.partition("+")[0]
+    if name in (*own.split_names(), HOLDOUT):
         return task, on
     if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
         on = part

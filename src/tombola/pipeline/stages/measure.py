@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
+from tombola.pipeline.stages.export import Export
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.recipe.sections import MeasureSettings
 from tombola.shrink.sizes import Sizes, Speedup
@@ -26,12 +27,14 @@ class Measured(StageResult):
     """The sizes of the result (`ticket`) and of the dense model, and how many times faster the result is.
 
     All of it comes from one session of one process. `speedup` is by batch size. It is empty for a dense model, and for
-    a mask of single weights, under which a model is exactly as fast as the dense one.
+    a mask of single weights, under which a model is exactly as fast as the dense one. For an exported model it is over
+    the dense model in PyTorch, and `onnx_speedup` over the dense model in ONNX, with 32 bits.
     """
 
     dense: Sizes
     ticket: Sizes
     speedup: dict[int, Speedup] = {}
+    onnx_speedup: dict[int, Speedup] = {}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,6 +53,8 @@ class Measure(Stage[Measured]):
     """Where the texts are cut."""
     cut: Shrink | None = None
     """How the model was cut out, where it is a small one already: the dense model comes from there."""
+    exported: Export | None = None
+    """The model as ONNX, where that is what is timed."""
 
     @property
     def label(self) -> str:
@@ -71,12 +76,32 @@ class Measure(Stage[Measured]):
         models = [model, shrink(model, mask)] if mask is not None and structured else [model]
         if self.cut is not None:
             models = [self.cut.load_dense(space), model]
+        if self.exported is not None:
+            self._measure_exported(space, models[0], models[-1], self.exported)
+            return
         found = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
         dense, ticket = found.sizes[0], found.sizes[-1]
         if mask is not None and not structured:
             ticket = dense.model_copy(update={"bytes": _packed(model, mask, space.scratch)})
         speedup = found.speedups[0] if len(models) > 1 else {}
         space.write_json(MEASURED, Measured(dense=dense, ticket=ticket, speedup=speedup))
+
+    def _measure_exported(
+        self, space: Workspace, dense: PreTrainedModel, small: PreTrainedModel, exported: Export
+    ) -> None:
+        """Time the exported model in turns with the dense one in PyTorch and in ONNX."""
+        from tombola.shrink.measuring import measure_exported
+        from tombola.shrink.onnx_model import MODEL
+
+        file = space.open(exported) / MODEL
+        found = measure_exported(
+            dense, small, file, space.scratch, self.measure.batch_sizes, self._texts(space, dense)
+        )
+        ticket = found.sizes[1].model_copy(update={"bytes": space.read(exported).bytes})
+        measured = Measured(
+            dense=found.sizes[0], ticket=ticket, speedup=found.speedups[0], onnx_speedup=found.speedups[1]
+        )
+        space.write_json(MEASURED, measured)
 
     def _texts(self, space: Workspace, model: PreTrainedModel) -> Texts:
         from tombola.models.loading import load_tokenizer

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
@@ -60,6 +59,7 @@ class Score(ScoreStage):
 
 def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
     """What the search's scorer makes of each unit of the model that it starts from."""
+    from tombola.augmentations.copies import augmented_copy
     from tombola.models.controls import Reinitialise, apply_control
     from tombola.tasks import collate_of, encode, fitting_length
     from tombola.training.batches import ordered_batches
@@ -83,26 +83,7 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
 
     def augmented(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
-        return partial(batches, split=augmented_copy(stage.data.load(), augment, stage.seed))
+        copy = augmented_copy(stage.data.load(), augment, stage.seed, "search.inputs")
+        return partial(batches, split=copy)
 
     return scorer(stage.search, model, units, Evidence(stage.seed, batches, augmented))
-
-
-def augmented_copy(split: Split, augment: AugmentSettings, seed: int) -> Split:
-    """The examples with all of their texts changed, whatever share of them a training would change."""
-    from tombola.augmentations import Augmenter, Resources
-    from tombola.tasks import kind_of
-    from tombola.words.lexicon import bundled
-
-    if not kind_of(split.task).reads_whole_texts:
-        raise RecipeError(
-            f"search.inputs: {split.task.name} is a {split.task.kind} task, whose texts must stay as they are: "
-            "take clean"
-        )
-    every = augment.model_copy(update={"share": 1.0})
-    augmenter = Augmenter(every, Resources(bundled()), seed)
-    texts = [
-        augmenter.texts(texts, identity, step=0)
-        for texts, identity in zip(split.texts, split.ids, strict=True)
-    ]
-    return replace(split, texts=texts)

@@ -1,0 +1,44 @@
+"""A split with all of its texts changed: to score units on, and to evaluate models on."""
+
+from dataclasses import replace
+
+from tombola.augmentations.augmenter import Augmenter, AugmentSettings
+from tombola.augmentations.base import Augmentation, Resources
+from tombola.errors import RecipeError
+from tombola.tasks import Split, kind_of
+from tombola.words.lexicon import bundled
+
+SEED = 20
+"""Of the changes that models are evaluated on: `validation+typos` is the same data in every run."""
+
+
+def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str) -> Split:
+    """The examples with all of their texts changed, whatever share of them a training would change.
+
+    Args:
+        split: The examples.
+        augment: How they are changed.
+        seed: Of the changes.
+        where: The recipe key that asks for it, for the message if the labels point into the texts.
+    """
+    task = split.task
+    if not kind_of(task).reads_whole_texts:
+        raise RecipeError(f"{where}: {task.name} is a {task.kind} task, whose texts must stay as they are")
+    augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), Resources(bundled()), seed)
+    texts = [
+        augmenter.texts(texts, identity, step=0)
+        for texts, identity in zip(split.texts, split.ids, strict=True)
+    ]
+    return replace(split, texts=texts)
+
+
+def changed_split(split: Split, change: str) -> Split:
+    """The split that `validation+typos` names: every text changed by an augmentation with its own settings.
+
+    Args:
+        split: The examples as they are.
+        change: The name of an augmentation.
+    """
+    settings = AugmentSettings(of=(Augmentation.choose(change),))
+    changed = augmented_copy(split, settings, SEED, f"evaluate.on: {split.name}+{change}")
+    return replace(changed, name=f"{split.name}+{change}")

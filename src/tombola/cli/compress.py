@@ -1,0 +1,120 @@
+"""tombola compress"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import (
+    Address,
+    DryRun,
+    EngineName,
+    Output,
+    Report,
+    Store,
+    Workers,
+    chosen_engine,
+    verb,
+)
+from tombola.cli.outcome import show_plan, write_page
+from tombola.errors import TombolaError
+
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@verb(long=True)
+def compress(
+    screen: Screen,
+    model: Annotated[
+        str, typer.Argument(help="A fine-tuned classifier or a pre-trained model: folder or hub id.")
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(help="A task, a task file, or a CSV, TSV, JSONL or Parquet file of texts and labels."),
+    ],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes of the recipe, as key=value.")
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(help="The column of the text; twice for pairs.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column of the label.")] = None,
+    speedup: Annotated[
+        float | None, typer.Option(help="Times faster than the original.", show_default="2")
+    ] = None,
+    fastest: Annotated[bool, typer.Option("--fastest", help="The fastest ticket within the loss.")] = False,
+    latency: Annotated[str | None, typer.Option(help="Time of a forward pass instead, such as 5ms.")] = None,
+    parameters: Annotated[float | None, typer.Option(help="Share of the parameters left, instead.")] = None,
+    within: Annotated[float, typer.Option(help="Points of the score that may be lost.")] = 1.0,
+    against: Annotated[
+        list[str] | None, typer.Option(help="What to withstand: typos, synonyms, none.", show_default="typos")
+    ] = None,
+    batch_size: Annotated[
+        list[int] | None, typer.Option(help="Texts in a forward pass of the target.", show_default="1 and 32")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the target.", show_default="all")] = None,
+    time: Annotated[str | None, typer.Option(help="Time for training the ticket, such as 30m.")] = None,
+    recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
+    output: Output = None,
+    store: Store = None,
+    dry_run: DryRun = False,
+    engine: EngineName = None,
+    workers: Workers = None,
+    address: Address = None,
+    report: Report = True,
+) -> None:
+    """Make a classifier smaller, faster and tougher: one command, and the proof.
+
+    [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
+    """
+    from tombola import api
+    from tombola.api.compressing import Order, carry_out, plan_compression
+    from tombola.cli import tables
+
+    if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
+        raise TombolaError(
+            "--speedup, --fastest, --latency and --parameters each say how small: give one of them"
+        )
+    order = Order(
+        model=model,
+        data=data,
+        speedup=None if fastest else (2.0 if speedup is None else speedup),
+        latency=None if latency is None else 1000 * duration(latency, "--latency"),
+        parameters=parameters,
+        within=within,
+        against=tuple(name for name in against or ["typos"] if name != "none"),
+        batch_size=tuple(batch_size or (1, 32)),
+        threads=threads,
+        seconds=None if time is None else duration(time, "--time"),
+        text=tuple(text or ()),
+        label=label,
+        recipe=recipe,
+        overrides=tuple(overrides or ()),
+    )
+    if dry_run:
+        with screen.watch("planning"):
+            raw, _ = plan_compression(order)
+            plan = api.plan_run(raw)
+        show_plan(screen, plan, store)
+        return
+    chosen = chosen_engine(engine, workers, address)
+    with screen.watch("planning") as watcher:
+        found = carry_out(order, output=output, store=store, engine=chosen, watcher=watcher)
+        page = write_page(found.result, store) if report else None
+    for note in found.notes:
+        screen.print(note)
+    screen.print(tables.compression_table(found))
+    screen.print(f"\n{found.verdict}")
+    screen.wrote("model", found.model)
+    if page:
+        screen.wrote("report", page)
+    screen.finish(verdict=found.verdict, model=str(found.model))
+
+
+def duration(text: str, option: str) -> float:
+    """Seconds that a text such as 30m, 5ms or 1.5h stands for."""
+    parts = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
+    if parts is None or (parts[2] or "s") not in UNITS or float(parts[1]) == 0:
+        raise TombolaError(f"{option} {text}: takes a time such as 5ms, 90s, 30m or 2h")
+    return float(parts[1]) * UNITS[parts[2] or "s"]

@@ -1,0 +1,76 @@
+"""The table of a compression: original and ticket, in transformers and in ONNX, a row for each question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tombola.cli.tables.layout import Column, Grid
+from tombola.cli.tables.models import scaled
+from tombola.evaluation.intervals import normal_quantile
+from tombola.results.formatting import is_share, write_value
+
+if TYPE_CHECKING:
+    from tombola.evaluation.scores import Score
+    from tombola.results.compression import Compression
+    from tombola.results.record import CellResult
+
+NAMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
+
+
+def compression_table(found: Compression) -> Grid:
+    """A column for each model, a row for each score, size and speed-up."""
+    cells = found.result.cells
+    rows: dict[str, list[str]] = {}
+    for on in found.result.targets:
+        metric = found.result.headline(on)
+        label = f"under {on}" if found.result.condition(on) == "under attack" else f"{metric} on {on}"
+        rows[label] = [_score(cell.scores.get(on), metric) for cell in cells]
+    if any(cell.measured for cell in cells):
+        rows["parameters"] = [_parameters(cell) for cell in cells]
+        rows["size"] = [scaled(_bytes(cell), "B") if cell.measured else "" for cell in cells]
+        for size in next(cell.measured.dense.latency for cell in cells if cell.measured):
+            rows[f"times faster, batch {size}"] = [_faster(cell, size) for cell in cells]
+        if any(cell.measured and cell.measured.onnx_speedup for cell in cells):
+            for size in next(cell.measured.dense.latency for cell in cells if cell.measured):
+                rows[f"… than in ONNX, batch {size}"] = [_faster(cell, size, onnx=True) for cell in cells]
+    first, *others = (
+        Column(_name(cell), [row[place] for row in rows.values()]) for place, cell in enumerate(cells)
+    )
+    timed = next((cell.measured.dense.texts for cell in cells if cell.measured), None)
+    caption = ["± is half of the 95 % interval"] + ([f"timed in turns on {timed}"] if timed else [])
+    return Grid("", [Column("", list(rows), "left")], [first, *others], caption)
+
+
+def _name(cell: CellResult) -> str:
+    runtime = NAMES[cell.recipe.get("runtime", "transformers")]
+    return f"{cell.variant}\n{runtime}" if runtime else cell.variant
+
+
+def _score(scores: dict[str, Score] | None, metric: str) -> str:
+    if not scores:
+        return ""
+    score = next(iter(scores.values()))
+    spread = normal_quantile(0.975) * score.stderr
+    return (
+        f"{write_value(score.value, metric)} ± {100 * spread:.1f}"
+        if is_share(metric)
+        else (f"{write_value(score.value, metric)} ± {spread:.3f}")
+    )
+
+
+def _parameters(cell: CellResult) -> str:
+    return f"{cell.measured.ticket.parameters / 1e6:.1f} M" if cell.measured else ""
+
+
+def _bytes(cell: CellResult) -> float:
+    assert cell.measured is not None
+    return cell.measured.ticket.bytes
+
+
+def _faster(cell: CellResult, size: int, onnx: bool = False) -> str:
+    if cell.measured is None:
+        return ""
+    found = (cell.measured.onnx_speedup if onnx else cell.measured.speedup).get(size)
+    if found is None:
+        return "" if onnx else "1"
+    return f"{found.ratio:.2f}" + ("*" if found.busy else "")

@@ -1,0 +1,168 @@
+"""What a compression comes to: original and ticket side by side, and one sentence about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tombola.errors import TombolaError
+from tombola.evaluation.intervals import normal_quantile
+from tombola.results.record import CellResult
+from tombola.results.result import Result
+from tombola.shrink.sizes import Speedup
+
+if TYPE_CHECKING:
+    from tombola.store.store import Store
+
+ORIGINAL, TICKET = "original", "ticket"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference between two models on the same examples, ticket less original.
+
+    Attributes:
+        mean: The difference.
+        low: Lower end of its 95 % interval, over examples that both models answered.
+        high: Upper end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A finished compression.
+
+    Attributes:
+        result: All cells: original and ticket, in transformers and in ONNX.
+        model: The folder of the ticket, which plain transformers opens.
+        within: Points of the headline score that were allowed to be lost.
+        clean: The difference on the task's own data; None for scores that are not shares of examples.
+        verdict: What came out, in a sentence.
+        notes: What was inferred from the data.
+    """
+
+    result: Result
+    model: Path
+    within: float
+    clean: Change | None
+    verdict: str
+    notes: tuple[str, ...] = ()
+
+    def cell(self, variant: str, runtime: str = "transformers") -> CellResult:
+        """The cell of a variant in a runtime."""
+        return _cell(self.result, variant, runtime)
+
+
+def judge(
+    result: Result, store: Store, within: float, model: Path, notes: tuple[str, ...] = ()
+) -> Compression:
+    """Compare the ticket with the original.
+
+    Args:
+        result: The result of a compression.
+        store: Where the predictions of its evaluations are.
+        within: Points of the headline score that may be lost.
+        model: The folder of the ticket.
+        notes: What was inferred from the data.
+    """
+    on = result.datasets[0]
+    clean = _change(result, store, on)
+    return Compression(result, model, within, clean, _verdict(result, on, clean, within), notes)
+
+
+def chosen_speedup(result: Result, on: str, within: float) -> float:
+    """The largest speed-up whose ticket loses at most so many points on a data set, as a recipe's value.
+
+    Raises:
+        TombolaError: If every ticket loses more.
+    """
+    original = next(cell for cell in result.cells if cell.variant == ORIGINAL)
+    before = next(iter(original.scores[on].values())).value
+    tickets = {
+        float(cell.axes["draw.speedup"]): next(iter(cell.scores[on].values())).value
+        for cell in result.cells
+        if cell.variant == TICKET
+    }
+    fitting = [speedup for speedup, after in tickets.items() if (before - after) * 100 <= within]
+    if not fitting:
+        losses = ", ".join(
+            f"{speedup:g} x: {(before - after) * 100:.1f}" for speedup, after in sorted(tickets.items())
+        )
+        raise TombolaError(
+            f"no ticket loses at most {within:g} points on {on} (points lost at {losses}): allow more with --within, "
+            "train longer with --time, or name a --speedup"
+        )
+    return max(fitting)
+
+
+def _cell(result: Result, variant: str, runtime: str) -> CellResult:
+    for cell in result.cells:
+        if cell.variant == variant and cell.recipe.get("runtime", "transformers") == runtime:
+            return cell
+    raise TombolaError(f"this result has no {variant} in {runtime}")
+
+
+def _change(result: Result, store: Store, on: str) -> Change | None:
+    """The paired difference on a data set, from which examples each model got right."""
+    from tombola.pipeline.stages.evaluate import read_correct
+
+    pair = [_cell(result, variant, "transformers") for variant in (ORIGINAL, TICKET)]
+    right = [read_correct(store.open(cell.stages.evaluations[on])) for cell in pair]
+    if any(one is None for one in right):
+        return None
+    before, after = (np.asarray(one, dtype=float) for one in right)
+    difference = after - before
+    spread = normal_quantile(0.975) * float(difference.std(ddof=1)) / len(difference) ** 0.5
+    mean = float(difference.mean())
+    return Change(mean, mean - spread, mean + spread)
+
+
+def _verdict(result: Result, on: str, clean: Change | None, within: float) -> str:
+    original, ticket = (_cell(result, variant, "transformers") for variant in (ORIGINAL, TICKET))
+    metric = result.headline(on)
+    before, after = (next(iter(cell.scores[on].values())).value for cell in (original, ticket))
+    parts = (
+        [f"{_speed(ticket)} as fast as the original"] if ticket.measured and ticket.measured.speedup else []
+    )
+    interval = (
+        f" (difference {clean.mean * 100:+.1f}, 95 %: {clean.low * 100:+.1f} to {clean.high * 100:+.1f})"
+        if clean
+        else ""
+    )
+    parts.append(f"{metric} {after:.1%} against {before:.1%}{interval}")
+    for name in (name for name in result.targets if name != on):
+        pair = [
+            next(iter(cell.scores[name].values())).value for cell in (ticket, original) if name in cell.scores
+        ]
+        if len(pair) == 2:
+            parts.append(f"{_called(name, result)} {pair[0]:.1%} against {pair[1]:.1%}")
+    lost = (before - after) * 100
+    if lost <= within:
+        kept = f"at most {within:g} points lost, as asked"
+        if clean is not None and -clean.low * 100 > within:
+            kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
+    else:
+        kept = f"{lost:.1f} points lost, more than the {within:g} allowed"
+    return f"The ticket: {', '.join(parts)}; {kept}."
+
+
+def _called(name: str, result: Result) -> str:
+    if result.condition(name) == "under attack":
+        return f"under {name}"
+    return f"on {name}"
+
+
+def _speed(cell: CellResult) -> str:
+    assert cell.measured is not None
+    return ", ".join(f"{_times(found)} (batch {size})" for size, found in cell.measured.speedup.items())
+
+
+def _times(found: Speedup) -> str:
+    return f"{found.ratio:.2f} times"

@@ -1,0 +1,137 @@
+"""`compress`: from a model and a data file to a smaller model with its proof."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tombola
+from tests.world import World, sentences
+from tombola.api.compressing import Order, plan_compression
+from tombola.errors import TombolaError
+
+pytest.importorskip("onnxruntime")
+
+QUICK = (
+    "precision=fp32",
+    "train={epochs: 16, learning_rate: 3.0e-3, batch_size: 16, max_length: 16}",
+    "retrain.epochs=6",
+    "retrain.learning_rate=3.0e-3",
+    "attack.n=6",
+    "attack.recipes=[deepwordbug]",
+    "search.batches=2",
+    "draw.multiple=1",
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "films.csv"
+    rows = dict.fromkeys(sentences(400, seed=5))
+    path.write_text("\n".join(["sentence,label", *(f"{text},{label}" for text, label in rows)]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def compressed(world: World, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tombola.Compression:
+    folder = tmp_path_factory.mktemp("compressed")
+    return tombola.compress(
+        world.model,
+        data,
+        speedup=None,
+        parameters=0.8,
+        overrides=QUICK,
+        output=folder / "out",
+        store=folder / "store",
+    )
+
+
+def test_original_and_ticket_are_judged_in_both_runtimes(compressed: tombola.Compression) -> None:
+    cells = [(cell.variant, cell.recipe.get("runtime", "transformers")) for cell in compressed.result.cells]
+    assert sorted(cells) == [
+        ("original", "onnx_int8"),
+        ("original", "transformers"),
+        ("ticket", "onnx_int8"),
+        ("ticket", "transformers"),
+    ]
+    for cell in compressed.result.cells:
+        assert set(cell.scores) == {"test", "test+typos", "deepwordbug"}
+        assert cell.measured.ticket.bytes > 0
+    ticket, original = compressed.cell("ticket"), compressed.cell("original")
+    assert ticket.measured.ticket.parameters <= 0.8 * original.measured.ticket.parameters
+    assert original.scores["test"]["accuracy"].value > 0.9
+    assert compressed.clean.low <= compressed.clean.mean <= compressed.clean.high
+    assert compressed.verdict.startswith("The ticket: ")
+
+
+def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression) -> None:
+    names = {path.name for path in compressed.model.iterdir()}
+    assert {
+        "config.json",
+        "model.safetensors",
+        "model.int8.onnx",
+        "task.yaml",
+        "defense.json",
+        "README.md",
+    } <= names
+    code = (
+        "import sys, transformers\n"
+        f"model = transformers.AutoModelForSequenceClassification.from_pretrained({str(compressed.model)!r})\n"
+        "assert 'tombola' not in sys.modules\n"
+        "print(model.num_parameters())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == compressed.cell("ticket").measured.ticket.parameters
+
+
+def test_what_was_inferred_is_told(compressed: tombola.Compression, data: Path) -> None:
+    assert compressed.notes[:2] == ("text: sentence", "label: label")
+    assert compressed.notes[-1] == f"task file: {data.with_name('films.task.yaml')}"
+
+
+def test_a_fine_tuned_classifier_is_not_trained_again(
+    compressed: tombola.Compression, data: Path, tmp_path: Path
+) -> None:
+    raw, _ = plan_compression(Order(str(compressed.model), str(data), overrides=QUICK))
+    from tombola.api.compressing import is_finetuned
+    from tombola.tasks import Task
+
+    assert is_finetuned(raw["model"], Task.named(raw["task"]))
+    config = json.loads((compressed.model / "config.json").read_text())
+    config |= {"id2label": {str(n): f"L{n}" for n in range(5)}}
+    (tmp_path / "five").mkdir()
+    for file in compressed.model.iterdir():
+        if file.name != "config.json":
+            (tmp_path / "five" / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "five" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(TombolaError, match="is a classifier with 5 outputs, and films has 2 labels"):
+        is_finetuned(str(tmp_path / "five"), Task.named(raw["task"]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"against": ("noise",)}, "--against noise: a ticket can be made to withstand typos, synonyms"),
+        ({"latency": 5.0, "parameters": 0.5}, "--latency and --parameters both say"),
+    ],
+)
+def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
+    with pytest.raises(TombolaError, match=message):
+        plan_compression(Order(str(world.model), str(data), **changes))
+
+
+def test_columns_of_a_task_are_its_own(world: World) -> None:
+    with pytest.raises(TombolaError, match="--text and --label are for data files"):
+        plan_compression(Order(str(world.model), str(world.task), label="label"))
+
+
+def test_what_it_withstands_decides_training_and_correction(world: World, data: Path) -> None:
+    raw, _ = plan_compression(Order(str(world.model), str(data), against=()))
+    assert raw["defend"] == []
+    assert "augment" not in raw["retrain"]
+    assert raw["search"]["inputs"] == "clean"
+    raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
+    assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
+    assert raw["defend"] == ["unicode", "spelling"]
