@@ -137,19 +137,18 @@ def verb(
 
 
 def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
-    """The parameters with a field each in place of every dataclass, and those dataclasses by parameter."""
+    """The parameters by keyword, with the fields of a dataclass in its place; and the dataclasses by parameter."""
     spread: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
     for parameter in parameters:
         kind = parameter.annotation
         if not isinstance(kind, type) or not is_dataclass(kind):
-            spread.append(parameter)
+            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         groups[parameter.name] = kind
         hints = get_type_hints(kind, include_extras=True)
         spread += [
-            one.replace(annotation=hints[name], kind=parameter.kind)
-            for name, one in inspect.signature(kind).parameters.items()
+            one.replace(annotation=hints[name]) for name, one in inspect.signature(kind).parameters.items()
         ]
     return spread, groups
 

@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The arguments of every verb that runs recipes."""
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """The options of every verb that runs stages: where results go, who runs them, and what is shown."""
 
-    recipe: Recipe
-    overrides: Overrides = None
     output: Output = None
     store: Store = None
     dry_run: DryRun = False
@@ -30,11 +28,6 @@ class RunOptions:
     workers: Workers = None
     address: Address = None
     report: Report = True
-
-    @property
-    def changes(self) -> list[str]:
-        """The overrides; none are an empty list."""
-        return self.overrides or []
 
     def chosen_engine(self, base: Local | Ray | None = None) -> Local | Ray | None:
         """The engine that the options ask for, laid over the one of a study; None where nothing is asked."""
@@ -56,6 +49,19 @@ class RunOptions:
         kept = base.model_dump(exclude_defaults=True) if kind == base.kind else {}
         raw = {"recipes": [{}], "engine": {**kept, "kind": kind, **asked}}
         return checked(StudySettings, raw).engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(EngineOptions):
+    """The arguments of the verbs that run a recipe."""
+
+    recipe: Recipe
+    overrides: Overrides = None
+
+    @property
+    def changes(self) -> list[str]:
+        """The overrides; none are an empty list."""
+        return self.overrides or []
 
 
 def carry_out(
