@@ -133,7 +133,15 @@ def carry_out(
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
 ) -> Compression:
-    """Compress as an order says; the other arguments are those of `compress`."""
+    """Compress as an order says.
+
+    Args:
+        order: What is asked for.
+        output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        watcher: Is told what happens.
+    """
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
@@ -149,7 +157,11 @@ def carry_out(
 
 
 def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
-    """The recipe that `compress` follows, and what was inferred from a data file, for which a task file is written."""
+    """The recipe that `compress` follows, and what was inferred from a data file, for which a task file is written.
+
+    Args:
+        order: What is asked for.
+    """
     task, notes = _task_of(order.data, order.text, order.label)
     raw = load_recipe(find_recipe(order.recipe), order.overrides)
     raw |= {"model": order.model, "task": task, "name": f"compress-{Task.named(task).name}"}
@@ -233,7 +245,12 @@ def _judged_on(raw: Raw, task: Task) -> None:
 
 
 def is_finetuned(model: str, task: Task) -> bool:
-    """Whether a model brings a trained head for the task: a classifier with as many outputs."""
+    """Whether a model brings a trained head for the task: a classifier with as many outputs.
+
+    Args:
+        model: A folder or a hub id.
+        task: The task.
+    """
     config = read_config(find_folder(model))
     names = config.get("architectures") or [""]
     if not str(names[0]).endswith("ForSequenceClassification"):

@@ -36,6 +36,11 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
     """Write the model under its mask as one safetensors file: kept values and a bit per weight.
 
     A tensor of which too little is removed to pay for its bitmap is written as it is.
+
+    Args:
+        model: The model.
+        mask: A mask that fits it.
+        path: The file to write.
     """
     kept = {state_name(model, name): bools for name, bools in mask.tensors(model).items()}
     stored: dict[str, Tensor] = {}
@@ -59,7 +64,11 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
 
 
 def unpack(path: str | PathLike[str]) -> PreTrainedModel:
-    """The model that `pack` wrote, bit for bit; removed weights are zero."""
+    """The model that `pack` wrote, bit for bit; removed weights are zero.
+
+    Args:
+        path: The file.
+    """
     stored, said, _ = read_headed(path, "packed model", "pt")
     try:
         header = Header.model_validate_json(said)

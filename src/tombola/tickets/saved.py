@@ -80,7 +80,12 @@ class SavedTicket:
 
 
 def read_info(path: Path, otherwise: str) -> dict[str, Any]:
-    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there."""
+    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there.
+
+    Args:
+        path: The file.
+        otherwise: How the sentence begins that says it is not there.
+    """
     if not path.is_file():
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:

@@ -152,7 +152,11 @@ def shrink_ticket(
 
 
 def cut_info(folder: Path) -> dict[str, Any] | None:
-    """How the model of a ticket's folder was cut out; None if what its mask removes is still there."""
+    """How the model of a ticket's folder was cut out; None if what its mask removes is still there.
+
+    Args:
+        folder: The ticket's folder.
+    """
     return read_info(folder / TICKET, str(folder)).get("cut") if (folder / TICKET).is_file() else None
 
 
@@ -193,7 +197,12 @@ def _copy_cut(
 
 
 def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
-    """Pack the model of a ticket's folder into one file, and say how much smaller it is."""
+    """Pack the model of a ticket's folder into one file, and say how much smaller it is.
+
+    Args:
+        folder: The ticket's folder.
+        path: The file to write.
+    """
     folder, path = Path(folder), Path(path)
     if cut_info(folder) is not None:
         raise TombolaError(

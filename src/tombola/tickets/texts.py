@@ -24,7 +24,11 @@ SHRINKAGE = "shrinkage.json"
 
 
 def recipe_of(folder: Path) -> dict[str, Any] | None:
-    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models."""
+    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models.
+
+    Args:
+        folder: The folder of a ticket, of a shrunk model, or of any model.
+    """
     if (folder / TICKET).is_file():
         return dict(read_info(folder / TICKET, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():

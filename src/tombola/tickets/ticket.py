@@ -63,7 +63,11 @@ class Ticket(SavedTicket):
         return "cut" in self.info
 
     def model(self, **options: Any) -> PreTrainedModel:
-        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out."""
+        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out.
+
+        Args:
+            **options: Passed on to `from_pretrained` of the model's class, such as `dtype`.
+        """
         return open_model(self.folder, **options)
 
     def shrink(self) -> PreTrainedModel:
@@ -78,6 +82,12 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
 
     Where the mask was not trained under (no retraining), it is applied to the weights here. A small model that was cut
     out by the mask (`cut` in what is known) is taken as it is.
+
+    Args:
+        folder: The ticket's folder; a ticket that is there is replaced.
+        model: The folder of the trained model.
+        mask: The folder with the mask.
+        info: What is known: base, mask, metrics, recipe, provenance.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
