@@ -18,12 +18,14 @@ from tombola.gates.base import Budget, Gate
 from tombola.models.controls import Control
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.recipe.builtin import recipe_names
+from tombola.recipe.catalogue import KINDS
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "evidence" not in path.parts),
 ]
 
@@ -95,6 +97,16 @@ def test_pages_name_only_commands_and_recipes_that_there_are(page):
     assert set(re.findall(r"^(?:\$ )?tombola ([a-z]+)", text, re.MULTILINE)) <= verbs
     named = re.findall(r"tombola +(?:run|study|share|transfer) +([a-z_]+/[a-z_0-9]+)", text)
     assert set(named) <= set(recipe_names())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_only_lists_and_make_targets_that_there_are(page):
+    text = page.read_text(encoding="utf-8")
+    lists = {one.split()[0] for one in KINDS}
+    assert set(re.findall(r"`tombola list ([a-z]+)", text)) <= lists
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {target for line in re.findall(r"`make ([a-z -]+)`", text) for target in line.split()}
+    assert named <= targets
 
 
 def test_what_the_readme_links_to_is_there():
