@@ -54,7 +54,8 @@ def compress(
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
     from tombola import api
-    from tombola.api.compressing import Order, carry_out, plan_compression
+    from tombola.api.compressing import carry_out
+    from tombola.api.orders import Order, plan_compression
     from tombola.cli import tables
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
