@@ -69,3 +69,20 @@ def make_world(folder: Path, model_type: str = "bert") -> World:
         )
     )
     return World(model, task)
+
+
+def tagged_task(folder: Path) -> Path:
+    """The file of a task whose words have labels of their own, two sentences long."""
+    (folder / "train.txt").write_text("the O\nfilm B-X\n\na O\nplot B-X\n")
+    task = {
+        "name": "tags",
+        "version": 1,
+        "kind": "token-classification",
+        "text": "words",
+        "labels": ["O", "B-X", "I-X"],
+        "metrics": ["entity_f1"],
+        "source": {"files": {"train": "train.txt"}},
+    }
+    path = folder / "tags.yaml"
+    path.write_text(yaml.safe_dump(task))
+    return path

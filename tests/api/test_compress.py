@@ -9,7 +9,7 @@ import pytest
 
 import tombola
 from tests.world import World, sentences
-from tombola.api.compressing import Order, plan_compression
+from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
 
 pytest.importorskip("onnxruntime")

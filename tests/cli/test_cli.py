@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from tests.cli.failing import fails
 from tombola.cli import VERBS, app, main
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file
@@ -19,16 +20,6 @@ from tombola.recipe.catalogue import catalogue, check_file
 
 def tombola(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
-
-
-def fails(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["tombola", *(str(one) for one in arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    said = capsys.readouterr()
-    assert stopped.value.code == 2
-    assert "Traceback" not in said.err
-    return said.err
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,14 @@
 """Plausible mistakes of somebody's first hour: each gets a sentence that says what to do next, and no traceback."""
 
 import json
-import sys
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from tests.cli.failing import fails
 from tests.world import World
-from tombola.cli import app, main
+from tombola.cli import app
 
 pytestmark = pytest.mark.portable
 
@@ -126,7 +126,7 @@ def test_a_mistake_is_told_in_a_sentence(place, monkeypatch, capsys, typed, told
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("TOMBOLA_STORE", str(place / "store"))
     monkeypatch.setenv("COLUMNS", "300")
-    said = _fails(monkeypatch, capsys, [word.replace("DIR", str(place)) for word in _words(typed)])
+    said = fails(monkeypatch, capsys, *[word.replace("DIR", str(place)) for word in _words(typed)])
     assert told.replace("{}", str(place)).replace("{{", "{").replace("}}", "}") in said
 
 
@@ -136,7 +136,7 @@ def test_a_store_and_an_output_that_cannot_be_written_are_named(place, monkeypat
         arguments = ["run", str(place / "good.yaml"), "train.epochs=0.1", option, str(path)]
         if option == "-o":
             arguments += ["--store", str(place / "store")]
-        said = _fails(monkeypatch, capsys, arguments)
+        said = fails(monkeypatch, capsys, *arguments)
         assert str(place / "file") in said
 
 
@@ -151,9 +151,7 @@ def test_a_mask_for_another_model_names_both_fingerprints(world, place, monkeypa
     scores = {name: torch.rand(weight.shape) for name, weight in units.matrices(other).items()}
     tombola.draw(tombola.Scores.total(units, scores), sparsity=0.5).save(place / "other.safetensors")
     search = f"search={{method: given, masks: ['{place / 'other.safetensors'}']}}"
-    said = _fails(
-        monkeypatch, capsys, ["run", str(place / "good.yaml"), search, "--store", str(place / "store")]
-    )
+    said = fails(monkeypatch, capsys, "run", place / "good.yaml", search, "--store", place / "store")
     assert "bert" in said
 
 
@@ -209,13 +207,3 @@ def _words(typed):
         else:
             words[-1] += letter
     return words
-
-
-def _fails(monkeypatch, capsys, arguments):
-    monkeypatch.setattr(sys, "argv", ["tombola", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    said = capsys.readouterr()
-    assert stopped.value.code == 2
-    assert "Traceback" not in said.err
-    return said.err

@@ -78,6 +78,16 @@ def ran(recipe: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tup
     return tombola.share(recipe, output=folder / "out", store=folder / "store"), folder
 
 
+def test_a_ticket_of_several_tasks_can_be_copied(ran: tuple[Result, Path], tmp_path: Path) -> None:
+    _, folder = ran
+    ticket = MultiTaskTicket.from_pretrained(next((folder / "out" / "tickets").iterdir()))
+    copy = MultiTaskTicket.from_pretrained(ticket.save_pretrained(tmp_path / "copy"))
+    assert copy.info == ticket.info
+    name = ticket.tasks[0]
+    for first, second in zip(ticket.model(name).parameters(), copy.model(name).parameters(), strict=True):
+        assert torch.equal(first, second)
+
+
 def test_every_task_is_scored_with_and_without_tickets_and_so_is_their_average(
     ran: tuple[Result, Path],
 ) -> None:

@@ -137,6 +137,33 @@ def test_an_attack(world: World, tmp_path: Path) -> None:
     assert "swap_words" in listed("attacks")
 
 
+def test_an_augmentation(world: World, tmp_path: Path) -> None:
+    train = {**BRIEF, "augment": {"of": [{"kind": "stutter", "share": 1}], "share": 1}}
+    plan = planned(world, "augmentation.py", train=train)
+    store = ran(plan, tmp_path)
+    assert store.read(plan.model).log.steps == 2
+    plain = planned(world, None)
+    ran(plain, tmp_path)
+    losses = [store.read(one.model).log.curve[0].loss for one in (plan, plain)]
+    assert losses[0] != losses[1]
+    uses = plugin_uses(plan)
+    assert len(uses["train"]) == 1
+    assert uses["evaluate"] == []
+    assert plugin_uses(planned(world, "augmentation.py"))["train"] == []
+    assert "stutter" in listed("augmentations")
+
+
+def test_a_defense(world: World, tmp_path: Path) -> None:
+    plan = planned(world, "defense.py", defend="known_words")
+    store = ran(plan, tmp_path)
+    (defend,) = [stage for stage in plan.stages() if stage.kind == "defend"]
+    assert store.read(defend).correct("a flim was dull") == "a was dull"
+    uses = plugin_uses(plan)
+    assert len(uses["defend"]) == 1
+    assert uses["train"] == uses["evaluate"] == []
+    assert "known_words" in listed("defenses")
+
+
 def test_a_family(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import (
         AutoConfig,

@@ -1,24 +1,17 @@
-"""Latency tables: what they interpolate, what they time, and how a choice is corrected by what was measured."""
-
-from pathlib import Path
+"""Latency tables: what they interpolate and what they time."""
 
 import pytest
 import torch
 
-from tests.pipeline.running import execute, plans
 from tests.shrink.test_shrinking import outputs
 from tests.shrink.test_uniform import four_layers
 from tests.tiny import MODEL_TYPES
-from tests.world import World
 from tombola.families import family_of
 from tombola.masks.fitting import Kept
-from tombola.pipeline.stages.fit import Fit, _distance
-from tombola.pipeline.stages.latency import Latency
 from tombola.shrink import latency
 from tombola.shrink.latency import SizeLatency, measure_latency, of_geometry
 from tombola.shrink.measuring import count_flops
 from tombola.shrink.texts import RandomTokens
-from tombola.store.store import Store
 
 
 def shares_of_flops(factor: float = 1.0):
@@ -70,49 +63,3 @@ def test_real_times_make_a_table() -> None:
     assert set(found.heads) == {4}
     assert sorted(found.neurons) == [0, 8, 16, 24]
     assert list(found.neurons.values()) == sorted(found.neurons.values())
-
-
-@pytest.mark.parametrize(("layout", "units"), [("uniform", "head+neuron"), ("free", "neuron")])
-@pytest.mark.parametrize("quantity", [{"speedup": 1.25}, {"latency": 400}])
-def test_the_choice_is_corrected_by_the_measured_time(
-    world: World,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    layout: str,
-    units: str,
-    quantity: dict[str, float],
-) -> None:
-    search = {"method": "magnitude", "units": units}
-    draw = {**quantity, "layout": layout, "multiple": 1, "batch_size": [1, 4], "length": 8, "threads": 1}
-    (plan,) = plans(world, search=search, draw=draw, retrain={"shrink": True, "epochs": 0})
-    assert isinstance(plan.mask, Fit)
-    assert isinstance(plan.mask.latency, Latency)
-    store = Store(tmp_path / "store")
-    monkeypatch.setattr(latency, "time_shares", shares_of_flops())
-    execute([plan.mask.latency], store)
-    monkeypatch.setattr(latency, "time_shares", shares_of_flops(1.1))
-    execute([plan.mask], store)
-    fitted = plan.mask.fitted(store.open(plan.mask))
-    (wanted,) = quantity.values()
-    assert fitted.reached == pytest.approx(wanted, rel=0.05)
-
-
-def test_too_fast_is_better_than_too_slow() -> None:
-    assert sorted([0.03, -0.2, 0.06, -0.01], key=_distance) == [-0.01, 0.03, -0.2, 0.06]
-
-
-def test_a_table_belongs_to_a_geometry_and_a_machine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def key(**draw: object) -> str:
-        search = {"method": "magnitude", "units": "head+neuron"}
-        (plan,) = plans(world, search=search, draw={"speedup": 2.0, "threads": 1, **draw}, seed=3)
-        assert isinstance(plan.mask, Fit)
-        assert plan.mask.latency is not None
-        return plan.mask.latency.key
-
-    assert key() == key(speedup=3.0)
-    assert len({key(), key(threads=2), key(batch_size=1), key(length=8)}) == 4
-    before = key()
-    monkeypatch.setattr(
-        "tombola.foundations.hardware.machine.processor", lambda: type("P", (), {"model": "other"})
-    )
-    assert key() != before

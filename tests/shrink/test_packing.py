@@ -96,7 +96,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DamagedArtefact, match="not a readable safetensors"):
         unpack(tmp_path / "text")
     save_file({"weight": torch.zeros(1)}, tmp_path / "other")
-    with pytest.raises(TombolaError, match="not a model packed"):
+    with pytest.raises(TombolaError, match="not a packed model"):
         unpack(tmp_path / "other")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tombola.api.orders import Order, plan_compression
 from tombola.api.running import AnyStore, plan_recipe, run
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part
@@ -17,46 +17,18 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
 from tombola.pipeline.watching import Watcher
-from tombola.recipe.builtin import find_recipe
-from tombola.recipe.reading import Raw, load_recipe
+from tombola.recipe.reading import Raw
 from tombola.results.collecting import write_cell
 from tombola.results.compression import Compression, chosen_speedup, judge
 from tombola.results.result import Result
 from tombola.store.store import Store
 from tombola.tasks import Task
-from tombola.tasks.inferring import ENDINGS, infer_task
-from tombola.tasks.lines import ending_of
 
-AGAINST = {
-    "typos": {"augment": "typos", "defend": ["unicode", "spelling"]},
-    "synonyms": {"augment": "synonyms", "defend": []},
-}
-"""What a ticket can be made to withstand: what it is trained on, and what corrects its inputs."""
 SPEEDUPS = (1.5, 2.0, 3.0, 4.0)
 """The speed-ups that are tried where none is asked for."""
 DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
 """The parts of the recipe that say how the original is trained."""
 SHORTEST, LONGEST = 1.0, 30.0  # epochs that a budget of time may come to
-
-
-@dataclass(frozen=True)
-class Order:
-    """What `compress` is asked for; its arguments say what each is."""
-
-    model: str
-    data: str
-    speedup: float | None = 2.0
-    latency: float | None = None
-    parameters: float | None = None
-    within: float = 1.0
-    against: tuple[str, ...] = ("typos",)
-    batch_size: tuple[int, ...] = (1, 32)
-    threads: int | None = None
-    seconds: float | None = None
-    text: tuple[str, ...] = ()
-    label: str | None = None
-    recipe: str = "compress/default"
-    overrides: tuple[str, ...] = ()
 
 
 def compress(
@@ -133,7 +105,15 @@ def carry_out(
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
 ) -> Compression:
-    """Compress as an order says; the other arguments are those of `compress`."""
+    """Compress as an order says.
+
+    Args:
+        order: What is asked for.
+        output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
+        store: The folder or URL of finished stages.
+        engine: Who runs the stages; by default this process.
+        watcher: Is told what happens.
+    """
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
@@ -167,95 +147,17 @@ def quickstart(
     return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
 
 
-def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
-    """The recipe that `compress` follows, and what was inferred from a data file, for which a task file is written."""
-    task, notes = _task_of(order.data, order.text, order.label)
-    raw = load_recipe(find_recipe(order.recipe), order.overrides)
-    same_task = raw.get("task") == task
-    raw |= {"model": order.model, "task": task, "name": f"compress-{Task.named(task).name}"}
-    raw["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
-    _aim(raw, order)
-    _withstand(raw, order.against)
-    if not same_task:
-        _judged_on(raw, Task.named(task))
-    return raw, notes
-
-
 def _name(raw: Raw) -> str:
     return str(raw["name"]).removeprefix("compress-")
 
 
-def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tuple[str, tuple[str, ...]]:
-    path = Path(data)
-    if ending_of(path) in ENDINGS:
-        found = infer_task(path, text, label)
-        return str(found.path), (*found.notes, *([f"task file: {found.path}"] if found.new else []))
-    if text or label:
-        raise TombolaError(
-            f"--text and --label are for data files; {data} is a task, which names its columns itself"
-        )
-    return str(data), ()
-
-
-def _is_sentence_encoder(model: str) -> bool:
-    """Whether a model's own pooler was never trained: sentence-transformers average the tokens themselves."""
-    folder = find_folder(model)
-    return (folder / "modules.json").is_file() or model == "minilm"
-
-
-def _aim(raw: Raw, order: Order) -> None:
-    """What the draw has to meet."""
-    targets: dict[str, float | None] = {"latency": order.latency, "parameters": order.parameters}
-    given = {name: value for name, value in targets.items() if value is not None}
-    if len(given) > 1:
-        raise TombolaError(
-            "--latency and --parameters both say how small the ticket is: leave out one of them"
-        )
-    draw = {
-        name: value for name, value in raw["draw"].items() if name not in ("speedup", "latency", "parameters")
-    }
-    timed = "parameters" not in given
-    if timed:
-        draw["batch_size"] = list(order.batch_size)
-        if order.threads is not None:
-            draw["threads"] = order.threads
-    else:
-        draw.pop("batch_size", None)
-    raw["draw"] = {**draw, **(given or {"speedup": order.speedup})}
-    sizes = (raw.get("measure") or {}).get("batch_sizes", [])
-    raw["measure"] = {"batch_sizes": sorted({*sizes, *order.batch_size})}
-
-
-def _withstand(raw: Raw, against: Sequence[str]) -> None:
-    """What the ticket is trained on and corrected by."""
-    unknown = [name for name in against if name not in AGAINST]
-    if unknown:
-        raise TombolaError(f"--against {unknown[0]}: a ticket can be made to withstand {', '.join(AGAINST)}")
-    kinds = [AGAINST[name]["augment"] for name in against]
-    raw["defend"] = list(dict.fromkeys(one for name in against for one in AGAINST[name]["defend"]))
-    for part in (raw["search"], raw["retrain"]):
-        if kinds:
-            part["augment"] = {**(part.get("augment") or {}), "of": kinds}
-        else:
-            part.pop("augment", None)
-    if not kinds:
-        raw["search"]["inputs"] = "clean"
-
-
-def _judged_on(raw: Raw, task: Task) -> None:
-    """The split of published scores, the same with typos, and the companions that the task has."""
-    split = task.default_split
-    on = [split]
-    if task.single_label or task.kind == "regression":
-        on.append(f"{split}+typos")
-    companions = [name for name in ("ood", "adversarial") if getattr(task.companions, name)]
-    raw["evaluate"] = {**raw.get("evaluate", {}), "on": [*on, *companions]}
-    if raw.get("attack"):
-        raw["attack"] = {**raw["attack"], "on": split} if task.single_label else None
-
-
 def is_finetuned(model: str, task: Task) -> bool:
-    """Whether a model brings a trained head for the task: a classifier with as many outputs."""
+    """Whether a model brings a trained head for the task: a classifier with as many outputs.
+
+    Args:
+        model: A folder or a hub id.
+        task: The task.
+    """
     config = read_config(find_folder(model))
     names = config.get("architectures") or [""]
     if not str(names[0]).endswith("ForSequenceClassification"):

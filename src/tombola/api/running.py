@@ -55,12 +55,22 @@ def run(
 
 
 def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
-    """What `run` would do with a recipe: its cells and stages. Nothing runs."""
+    """What `run` would do with a recipe: its cells and stages. Nothing runs.
+
+    Args:
+        recipe: A recipe file, the name of a built-in one, or a mapping.
+        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
+    """
     return plan_recipe(load_recipe(find_recipe(recipe), overrides, **settings))
 
 
 def plan_recipe(raw: Raw) -> Plan:
-    """The plan of a recipe that has been read."""
+    """The plan of a recipe that has been read.
+
+    Args:
+        raw: The recipe as a mapping, with all overrides in it.
+    """
     cells = expand(raw)
     first = cells[0].recipe
     return plan_cells(first.name, first.about, raw, cells)
@@ -123,7 +133,13 @@ def share(
 
 
 def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
-    """What `share` would do with a recipe. Nothing runs."""
+    """What `share` would do with a recipe. Nothing runs.
+
+    Args:
+        recipe: A recipe with `tasks`: a file, the name of a built-in one, or a mapping.
+        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
+    """
     return plan_sharing(load_recipe(find_recipe(recipe), overrides, **settings))
 
 
@@ -162,7 +178,14 @@ def transfer(
 def plan_transfer(
     recipe: Source, overrides: Iterable[str] = (), sources: Sequence[str] = (), targets: Sequence[str] = ()
 ) -> Plan:
-    """What `transfer` would do with a recipe. Nothing runs."""
+    """What `transfer` would do with a recipe. Nothing runs.
+
+    Args:
+        recipe: A recipe with a search: a file, the name of a built-in one, or a mapping.
+        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        targets: Tasks to train on; by default the recipe's `task`.
+    """
     raw = load_recipe(find_recipe(recipe), overrides)
     return plan_recipe(transfer_grid(raw, list(sources), list(targets)))
 

@@ -1,4 +1,4 @@
-"""The verbs for finished tickets and other models: evaluate, attack, inspect, shrink, export."""
+"""The verbs for finished tickets and other models: evaluate, attack, import, inspect, shrink, export."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.tickets.importing import import_mask as import_mask
 
 if TYPE_CHECKING:
     from tombola.attacks.base import Attack
     from tombola.attacks.report import AttackReport
     from tombola.evaluation.scores import Score
-    from tombola.masks import Mask
     from tombola.shrink import Export, ModelShape
     from tombola.store.stage import Progress
     from tombola.tickets.comparison import Comparison
-    from tombola.tickets.importing import MaskFormat
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.shrinking import Packing, Shrinkage
     from tombola.tickets.ticket import Ticket
@@ -165,49 +164,6 @@ def attack(
         max_length=max_length or 128,
         resume=resume,
         progress=progress,
-    )
-
-
-def import_mask(
-    source: Path | str | Sequence[Path | str],
-    model: str,
-    kind: MaskFormat,
-    output: Path | str,
-    *,
-    task: str | None = None,
-    threshold: float | None = None,
-    keep_head: bool = True,
-    entry: str | None = None,
-    first: int = 0,
-) -> Mask:
-    """Convert a mask that the published code left on disk into one that `search: {method: given}` takes.
-
-    Nothing in the files is run: tensors are read by PyTorch's reader of plain tensors, lists as JSON or text.
-
-    Args:
-        source: A `mask.pt`, or a folder with one or with a file for each matrix (`bert_tickets`, `srnets`); a file or
-            folder of removed heads, and one of removed FFNs (`super_tickets`).
-        model: The pre-trained model that the mask belongs to: an embedded name, a folder or a hub id.
-        kind: The code that wrote it: bert_tickets, srnets or super_tickets.
-        output: The folder for the mask.
-        task: The task whose head is masked too.
-        threshold: Where the files hold scores, what is above it is kept.
-        keep_head: Whether a mask of the task head is taken over.
-        entry: In files of several tasks, the key of the one to take.
-        first: The number of the first layer and head in lists: 0, or 1 in some programs.
-    """
-    from tombola.tickets import importing
-
-    return importing.import_mask(
-        source,
-        model,
-        kind,
-        output,
-        task=task,
-        threshold=threshold,
-        keep_head=keep_head,
-        entry=entry,
-        first=first,
     )
 
 

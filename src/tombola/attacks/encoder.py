@@ -59,7 +59,8 @@ class SentenceEncoder:
         for i in np.flatnonzero(near_edge(cosines, STEP, SLACK)).tolist():
             a, b = (self.embed([text])[0] for text in pairs[i])
             cosines[i] = a @ b
-        return (np.round(cosines / STEP) * STEP).tolist()
+        rounded: list[float] = (np.round(cosines / STEP) * STEP).tolist()
+        return rounded
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, one row a text."""

@@ -59,4 +59,5 @@ class PWWS(Attack):
 def softmax(values: np.ndarray) -> np.ndarray:
     """Positive weights that add up to one."""
     powers = np.exp(values - values.max(initial=0.0))
-    return powers / powers.sum()
+    shares: np.ndarray = powers / powers.sum()
+    return shares

@@ -77,7 +77,11 @@ class AttackReport:
     resumed: int = 0  # examples that were finished before this run
 
     def of(self, *kinds: ResultType) -> list[Example]:
-        """The examples that ended in one of these ways."""
+        """The examples that ended in one of these ways.
+
+        Args:
+            *kinds: Successful, Failed or Skipped.
+        """
         return [example for example in self.examples if example.result_type in kinds]
 
     def summary(self) -> dict[str, Any]:
@@ -105,7 +109,11 @@ class AttackReport:
         }
 
     def save(self, folder: str | Path) -> Path:
-        """Write report.json, examples.jsonl, examples.csv and diff.html; the folder is returned."""
+        """Write report.json, examples.jsonl, examples.csv and diff.html; the folder is returned.
+
+        Args:
+            folder: The folder to write.
+        """
         from tombola.attacks.page import diff_page
 
         folder = Path(folder)
@@ -121,7 +129,11 @@ class AttackReport:
 
     @classmethod
     def load(cls, folder: str | Path) -> "AttackReport":
-        """The report that `save` wrote into a folder."""
+        """The report that `save` wrote into a folder.
+
+        Args:
+            folder: The folder.
+        """
         folder = Path(folder)
         about = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         del about["summary"]

@@ -56,4 +56,5 @@ def similarity(pairs: Sequence[tuple[str, str]]) -> Steps[list[float]]:
 def propose(text: str, spans: tuple[tuple[int, int], ...], k: int) -> Steps[list[list[str]]]:
     """The masked LM's `k` best words for each (start, end) of the text."""
     answers = yield Request(MASKED_LM, [(text, spans, k)])
-    return answers[0]
+    (words,) = answers
+    return list(words)

@@ -108,7 +108,8 @@ def near_edge(values: np.ndarray, step: float, slack: float) -> np.ndarray:
 def near_tie(logits: np.ndarray, slack: float) -> np.ndarray:
     """Rows in which a change of `slack` in each logit could make another label win."""
     best = np.sort(logits, axis=1)
-    return best[:, -1] - best[:, -2] <= 2 * slack
+    close: np.ndarray = best[:, -1] - best[:, -2] <= 2 * slack
+    return close
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
@@ -116,4 +117,5 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
     settled = np.round(logits / STEP) * STEP
     settled[np.arange(len(logits)), logits.argmax(axis=1)] += STEP / 4
     powers = np.exp(settled - settled.max(axis=1, keepdims=True))
-    return np.round(powers / powers.sum(axis=1, keepdims=True), 12)
+    shares: np.ndarray = np.round(powers / powers.sum(axis=1, keepdims=True), 12)
+    return shares

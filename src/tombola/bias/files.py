@@ -104,7 +104,8 @@ def _array(path: Path, rows: list[Any]) -> np.ndarray:
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        return np.load(path, allow_pickle=False)
+        values: np.ndarray = np.load(path, allow_pickle=False)
+        return values
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: not an .npy file of numbers ({error}).") from None
 
@@ -203,7 +204,8 @@ def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:
             else f"those of example {split.ids[row]!r} add up to {sums[row]:.3g} as probabilities"
         )
         raise DataError(f"{path}: not normalised log-probabilities; {reason}.")
-    return values - np.log(sums)[:, None].astype(np.float32)
+    normalised: np.ndarray = values - np.log(sums)[:, None].astype(np.float32)
+    return normalised
 
 
 def write(folder: Path, log_probs: np.ndarray, split: Split) -> None:
@@ -221,4 +223,5 @@ def read(folder: Path, split: Split | None = None) -> torch.Tensor:
                 f"{folder / LOG_PROBS} was made for the data {made_for}, not for {split.task.name}/{split.name} "
                 f"({split.fingerprint})."
             )
-        return file.get_tensor("log_probs")
+        log_probs: torch.Tensor = file.get_tensor("log_probs")
+        return log_probs

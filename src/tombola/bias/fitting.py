@@ -74,7 +74,8 @@ def fold_numbers(split: Split, folds: int, seed: int) -> np.ndarray:
     ends = np.array(links, dtype=np.int64).reshape(-1, 2).T
     graph = coo_matrix((np.ones(len(links)), ends), shape=(len(split), len(split)))
     count, family = connected_components(graph, directed=False)
-    return np.random.default_rng(seed).integers(folds, size=count)[family]
+    folds_of: np.ndarray = np.random.default_rng(seed).integers(folds, size=count)[family]
+    return folds_of
 
 
 def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.ndarray, seed: int) -> Pipeline:
@@ -97,7 +98,8 @@ def _log_probs(settings: FittedBias, task: Task, model: Pipeline, inputs: Any) -
     full = np.full((len(found), task.num_labels), FLOOR)
     settings.spread(found, model.classes_.tolist(), full, task)
     full = np.maximum(full, FLOOR)
-    return (full - logsumexp(full, axis=1, keepdims=True)).astype(np.float32)
+    normalised: np.ndarray = (full - logsumexp(full, axis=1, keepdims=True)).astype(np.float32)
+    return normalised
 
 
 def _take(inputs: Any, rows: Sequence[int] | np.ndarray) -> Any:

@@ -81,7 +81,8 @@ class LexicalOverlap(FittedBias):
         """Whether the label is the one that overlap speaks for."""
         import numpy as np
 
-        return (np.asarray(split.labels) == self.label_number(split.task)).astype(np.int64)
+        targets: np.ndarray = (np.asarray(split.labels) == self.label_number(split.task)).astype(np.int64)
+        return targets
 
     def spread(self, log_probs: np.ndarray, classes: Sequence[int], full: np.ndarray, task: Task) -> None:
         """The label's own, and the rest for the others in equal parts."""

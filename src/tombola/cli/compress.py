@@ -8,18 +8,9 @@ from typing import Annotated
 import typer
 
 from tombola.cli.console import Screen
-from tombola.cli.options import (
-    Address,
-    DryRun,
-    EngineName,
-    Output,
-    Report,
-    Store,
-    Workers,
-    chosen_engine,
-    verb,
-)
+from tombola.cli.options import verb
 from tombola.cli.outcome import show_compression, show_plan, write_page
+from tombola.cli.running import EngineOptions
 from tombola.errors import TombolaError
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -28,6 +19,7 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 @verb(long=True)
 def compress(
     screen: Screen,
+    options: EngineOptions,
     model: Annotated[
         str, typer.Argument(help="A fine-tuned classifier or a pre-trained model: folder or hub id.")
     ],
@@ -56,20 +48,14 @@ def compress(
     threads: Annotated[int | None, typer.Option(help="Threads of the target.", show_default="all")] = None,
     time: Annotated[str | None, typer.Option(help="Time for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
-    output: Output = None,
-    store: Store = None,
-    dry_run: DryRun = False,
-    engine: EngineName = None,
-    workers: Workers = None,
-    address: Address = None,
-    report: Report = True,
 ) -> None:
     """Make a classifier smaller, faster and tougher: one command, and the proof.
 
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
     from tombola import api
-    from tombola.api.compressing import Order, carry_out, plan_compression
+    from tombola.api.compressing import carry_out
+    from tombola.api.orders import Order, plan_compression
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
         raise TombolaError(
@@ -91,16 +77,16 @@ def compress(
         recipe=recipe,
         overrides=tuple(overrides or ()),
     )
-    if dry_run:
+    if options.dry_run:
         with screen.watch("planning"):
             raw, _ = plan_compression(order)
             plan = api.plan_run(raw)
-        show_plan(screen, plan, store)
+        show_plan(screen, plan, options.store)
         return
-    chosen = chosen_engine(engine, workers, address)
+    engine = options.chosen_engine()
     with screen.watch("planning") as watcher:
-        found = carry_out(order, output=output, store=store, engine=chosen, watcher=watcher)
-        page = write_page(found.result, store) if report else None
+        found = carry_out(order, output=options.output, store=options.store, engine=engine, watcher=watcher)
+        page = write_page(found.result, options.store) if options.report else None
     show_compression(screen, found, page)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -15,9 +16,6 @@ from tombola.cli import console
 from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
-
-if TYPE_CHECKING:
-    from tombola.pipeline.engines import Local, Ray
 
 app = typer.Typer(
     name="tombola",
@@ -90,6 +88,7 @@ def verb(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a verb of the command. Its first argument is the `Screen`; the others are options.
 
+    An argument whose type is a dataclass stands for options too: one for every field.
     Every verb takes `--plugin` besides, and one that works long `--quiet` and `--json`.
 
     Args:
@@ -103,7 +102,7 @@ def verb(
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        own = list(signature.parameters.values())[1:]
+        own, groups = _spread(list(signature.parameters.values())[1:])
         added = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
             for key, (kind, default) in shared.items()
@@ -115,7 +114,11 @@ def verb(
             with console.opened(quiet=quiet, as_json=json) as screen:
                 try:
                     load_plugins(plugin)
-                    function(screen, **options)
+                    grouped = {
+                        key: kind(**{one.name: options.pop(one.name) for one in fields(kind)})
+                        for key, kind in groups.items()
+                    }
+                    function(screen, **grouped, **options)
                 except TombolaError as error:
                     screen.fail(str(error))
                     raise
@@ -133,35 +136,29 @@ def verb(
     return register
 
 
+def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
+    """The parameters by keyword, with the fields of a dataclass in its place; and the dataclasses by parameter."""
+    spread: list[inspect.Parameter] = []
+    groups: dict[str, type[Any]] = {}
+    for parameter in parameters:
+        kind = parameter.annotation
+        if not isinstance(kind, type) or not is_dataclass(kind):
+            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = kind
+        hints = get_type_hints(kind, include_extras=True)
+        spread += [
+            one.replace(annotation=hints[name]) for name, one in inspect.signature(kind).parameters.items()
+        ]
+    return spread, groups
+
+
 def load_plugins(names: list[str] | None) -> None:
     """Import the user's modules, so that what they register can be named."""
     if names:
         from tombola.foundations import plugins
 
         plugins.load_plugins(names)
-
-
-def chosen_engine(
-    name: str | None, workers: int | None, address: str | None, base: Local | Ray | None = None
-) -> Local | Ray | None:
-    """The engine that the options ask for, laid over the one of a study; None where nothing is asked."""
-    asked = {key: value for key, value in (("workers", workers), ("address", address)) if value is not None}
-    if name is None and not asked:
-        return base
-    from tombola.foundations.settings import checked
-    from tombola.pipeline.engines import Local
-    from tombola.pipeline.engines.ranks import ranks
-    from tombola.pipeline.study import StudySettings
-
-    if ranks() > 1:
-        raise TombolaError(
-            "under `accelerate launch` all processes train together: leave out --engine and --workers"
-        )
-    base = base or Local()
-    kind = name or ("ray" if address else base.kind)
-    kept = base.model_dump(exclude_defaults=True) if kind == base.kind else {}
-    raw = {"recipes": [{}], "engine": {**kept, "kind": kind, **asked}}
-    return checked(StudySettings, raw).engine
 
 
 @app.callback(invoke_without_command=True)

@@ -27,14 +27,8 @@ def write_page(result: Result, store: str | None) -> Path | None:
     return api.report(result.folder, result.folder / "report.html", store=store)
 
 
-def show_result(screen: Screen, result: Result, page: Path | None = None) -> None:
-    """The table of a run or study, what follows from it, and where everything is.
-
-    Args:
-        screen: Where to show it.
-        result: What came out.
-        page: The report, if one was written.
-    """
+def show_tables(screen: Screen, result: Result) -> None:
+    """The table of a run or study, and what follows from it."""
     from tombola.cli import tables
 
     if result.cells:
@@ -43,7 +37,6 @@ def show_result(screen: Screen, result: Result, page: Path | None = None) -> Non
             screen.print(tables.phase_table(result, phases))
         for line in tables.matching_lines(result):
             screen.print(Text(line))
-    close(screen, result, page)
 
 
 def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:

@@ -18,7 +18,8 @@ from tombola.tasks.task import DEFINITIONS
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities along the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+    shares: np.ndarray = shifted / shifted.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def ordered_logits(inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:

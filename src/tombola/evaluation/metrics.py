@@ -76,13 +76,15 @@ def _f1(confusion: np.ndarray) -> np.ndarray:
 def _macro_f1(confusion: np.ndarray) -> np.ndarray:
     """Unweighted mean of the F1 of the classes that occur among labels or predictions."""
     values, _, occurs = _class_f1(confusion)
-    return (values * occurs).sum(axis=-1) / occurs.sum(axis=-1)
+    mean: np.ndarray = (values * occurs).sum(axis=-1) / occurs.sum(axis=-1)
+    return mean
 
 
 def _weighted_f1(confusion: np.ndarray) -> np.ndarray:
     """Mean of the classes' F1, weighted by their number of examples."""
     values, support, _ = _class_f1(confusion)
-    return (values * support).sum(axis=-1) / support.sum(axis=-1)
+    mean: np.ndarray = (values * support).sum(axis=-1) / support.sum(axis=-1)
+    return mean
 
 
 def _mcc(confusion: np.ndarray) -> np.ndarray:

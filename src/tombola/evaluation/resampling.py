@@ -31,4 +31,7 @@ def score_of_sums(counts: np.ndarray, formula: Callable[[np.ndarray], np.ndarray
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """The quotient, 0 where the denominator is."""
-    return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0)
+    quotient: np.ndarray = np.divide(
+        numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0
+    )
+    return quotient

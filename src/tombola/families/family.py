@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from tombola.errors import ModelError, PluginError
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
-from tombola.foundations.yaml12 import parse_yaml
+from tombola.foundations.yaml12 import read_yaml
 
 if TYPE_CHECKING:
     from torch import nn
@@ -105,7 +104,7 @@ class Family(_Data):
 
     def heads_in(self, config: PretrainedConfig) -> int:
         """The number of query heads per layer."""
-        return getattr(config, self.heads)
+        return int(getattr(config, self.heads))
 
     def kv_heads_in(self, config: PretrainedConfig) -> int:
         """The number of key/value heads per layer: the heads that can be removed on their own."""
@@ -114,7 +113,7 @@ class Family(_Data):
     def head_dim_in(self, config: PretrainedConfig) -> int:
         """A head's width: the config's own where it sets one, else the hidden size split among the heads."""
         own = getattr(config, self.head_dim, None) if self.head_dim else None
-        return own or config.hidden_size // self.heads_in(config)
+        return int(own or config.hidden_size // self.heads_in(config))
 
 
 _registered: Registry[Family] = Registry("family")
@@ -138,7 +137,7 @@ def register_family(description: str | Path | Mapping[str, Any]) -> Family:
         description: A mapping as in the package's `families/bert.yaml`, or the path of such a YAML file.
     """
     if isinstance(description, Mapping):
-        family: Family = checked(Family, dict(description), "family")
+        family = checked(Family, dict(description), "family")
     else:
         family = _read(Path(description))
     for known in families():
@@ -169,10 +168,4 @@ def family_of(model: PreTrainedModel) -> Family:
 
 
 def _read(path: Path) -> Family:
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"{path}: cannot read the family ({error.strerror}).") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-    return checked(Family, content, f"{path}: family")
+    return checked(Family, read_yaml(path, "family", ModelError), f"{path}: family")

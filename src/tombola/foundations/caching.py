@@ -46,6 +46,7 @@ def cached_in_run(function: Callable[P, T]) -> Callable[P, T]:
             key = (function, repr((args, kwargs)))
         if key not in cache:
             cache[key] = function(*args, **kwargs)
-        return cache[key]
+        kept: T = cache[key]
+        return kept
 
     return cached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -16,6 +16,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from tombola.errors import RecipeError, UnknownName
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Settings(BaseModel):
@@ -73,7 +75,7 @@ class Complaint:
         return f"{place}: {self.text}" if place else self.text
 
 
-def checked(kind: type[BaseModel], raw: Any, where: str = "") -> Any:
+def checked(kind: type[Model], raw: Any, where: str = "") -> Model:
     """Build `kind` from raw input, or say what is wrong and where: all mistakes at once."""
     if not isinstance(raw, dict):
         raise RecipeError(f"{where or 'recipe'}: takes a mapping of settings, not {raw!r}")

@@ -4,9 +4,12 @@ Files from outside are bounded in size, depth and aliases, and whatever is wrong
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tombola.errors import TombolaError
 
 LARGEST = 2_000_000
 """Characters of the largest text that is read."""
@@ -71,6 +74,22 @@ def parse_yaml(text: str) -> Any:
         raise yaml.YAMLError(f"a value cannot be read ({str(error)[:200]})") from None
     finally:
         loader.dispose()
+
+
+def read_yaml(path: Path, what: str, error: type[TombolaError]) -> Any:
+    """The content of a YAML file.
+
+    Args:
+        path: The file.
+        what: What the file describes, for the sentence that says it cannot be read.
+        error: What to raise then.
+    """
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise error(f"{path}: cannot read the {what} ({problem.strerror}).") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+        raise error(f"{path}: not a YAML file ({' '.join(str(problem).split())}).") from None
 
 
 def _require_small(root: yaml.Node) -> None:

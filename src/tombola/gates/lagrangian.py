@@ -37,6 +37,9 @@ class Lagrangian(Budget):
         self, share: float, target: float, openness: Callable[[], float], multipliers: Tensor
     ) -> float:
         """Ascend, then −(λ1 + 2·λ2·g): gates are pressed to shut where the expected sparsity falls short."""
+        first: float
+        second: float
+        last: float
         first, second, last = multipliers.tolist()
         gap = 1.0 - openness() - self.target_at(share, target)
         soon = gap + AHEAD * (gap - last if share > 0 else 0.0)

@@ -30,7 +30,11 @@ class Base(BaseModel):
 
 
 def geometry(model: "PreTrainedModel") -> Base:
-    """The base of a model by its sizes alone, without a fingerprint."""
+    """The base of a model by its sizes alone, without a fingerprint.
+
+    Args:
+        model: A model of a known family.
+    """
     family = family_of(model)
     first = Layout.of(model).layers()[0]
     return Base(
@@ -51,6 +55,9 @@ def fingerprint(model: "PreTrainedModel") -> Base:
 
     Embeddings, pooler and head are left out, so that the classifier, the masked language model and the
     question-answering version of one pre-trained model agree. Values are compared as float32.
+
+    Args:
+        model: A model of a known family.
     """
     base = geometry(model)
     if any(parameter.is_meta for parameter in model.base_model.parameters()):

@@ -15,7 +15,12 @@ from tombola.masks.select import Candidates, keep_highest
 
 
 def removals(sparsity: float, count: int) -> int:
-    """The number of units that a sparsity removes of `count`: the nearest whole number, halves upwards."""
+    """The number of units that a sparsity removes of `count`: the nearest whole number, halves upwards.
+
+    Args:
+        sparsity: The share to remove.
+        count: The number of units.
+    """
     return floor(sparsity * count + 0.5)
 
 
@@ -30,9 +35,14 @@ def draw(
 ) -> Mask:
     """The mask that removes exactly so many of the lowest scores; of equal scores the later goes first.
 
-    Scope "global" ranks all units together, "local" removes the same share of every group. What `within`
-    has removed stays removed and counts towards the total, so that masks of one run are nested. What
-    `protect` keeps is not removed.
+    Args:
+        scores: A score for every unit.
+        sparsity: The share of the units to remove; give this or `remove`.
+        remove: The number of units to remove.
+        scope: "global" ranks all units together, "local" removes the same share of every group.
+        within: What this mask has removed stays removed and counts towards the total, so that masks of one run are
+            nested.
+        protect: What this mask keeps is not removed.
     """
     for mask in (within, protect):
         if mask is not None:

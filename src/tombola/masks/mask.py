@@ -40,12 +40,21 @@ class Mask(Mapping[str, Tensor]):
 
     @classmethod
     def full(cls, units: Units) -> "Mask":
-        """The mask that keeps everything."""
+        """The mask that keeps everything.
+
+        Args:
+            units: The units it is over.
+        """
         return cls(units, {group.name: packed.ones(group.count) for group in units.groups})
 
     @classmethod
     def from_bools(cls, units: Units, kept: Mapping[str, Tensor]) -> "Mask":
-        """The mask of one boolean tensor per group, True = kept."""
+        """The mask of one boolean tensor per group, True = kept.
+
+        Args:
+            units: The units it is over.
+            kept: A boolean tensor for every group of the units, in the group's shape.
+        """
         check_groups("booleans", units, {name: tuple(value.shape) for name, value in kept.items()})
         if any(value.dtype != torch.bool for value in kept.values()):
             raise TombolaError(
@@ -59,7 +68,11 @@ class Mask(Mapping[str, Tensor]):
         return self.units.base
 
     def bools(self, name: str) -> Tensor:
-        """The group's bits as a boolean tensor of the group's shape."""
+        """The group's bits as a boolean tensor of the group's shape.
+
+        Args:
+            name: The name of the group.
+        """
         return packed.unpack(self.bits[name], self.units.by_name[name].shape)
 
     def __getitem__(self, name: str) -> Tensor:
@@ -106,16 +119,28 @@ class Mask(Mapping[str, Tensor]):
         return Mask(self.units, {name: operation(self.bits[name], other.bits[name]) for name in self.bits})
 
     def join(self, other: "Mask") -> "Mask":
-        """One mask over both kinds of units: a ticket of heads and FFNs."""
+        """One mask over both kinds of units: a ticket of heads and FFNs.
+
+        Args:
+            other: A mask over other units of the same model.
+        """
         return Mask(self.units.join(other.units), {**self.bits, **other.bits})
 
     def without(self, kind: str) -> "Mask":
-        """The mask without the units of one kind of matrix."""
+        """The mask without the units of one kind of matrix.
+
+        Args:
+            kind: The kind of matrix, such as "pooler".
+        """
         units = self.units.without(kind)
         return Mask(units, {group.name: self.bits[group.name] for group in units.groups})
 
     def on(self, base: Base) -> "Mask":
-        """The same mask on other weights, which `check` must find to be of the same geometry."""
+        """The same mask on other weights, which `check` must find to be of the same geometry.
+
+        Args:
+            base: The identity of the other weights.
+        """
         return Mask(replace(self.units, base=base), self.bits, self.metadata)
 
     # Numbers
@@ -172,6 +197,9 @@ class Mask(Mapping[str, Tensor]):
 
         Expanded to weights when the granularities differ, and over the groups that both masks have: a
         language model's mask has no pooler.
+
+        Args:
+            other: A mask of the same model or of one of equal geometry.
         """
         pairs = list(self._pairs(other))
         both = sum(packed.population(mine & theirs) for mine, theirs in pairs)
@@ -179,7 +207,11 @@ class Mask(Mapping[str, Tensor]):
         return both / either if either else 1.0
 
     def contains(self, other: "Mask") -> bool:
-        """Whether everything the other mask keeps is kept here too, over the groups that both masks have."""
+        """Whether everything the other mask keeps is kept here too, over the groups that both masks have.
+
+        Args:
+            other: A mask of the same model or of one of equal geometry.
+        """
         return not any(bool((theirs & ~mine).any()) for mine, theirs in self._pairs(other))
 
     def _pairs(self, other: "Mask") -> Iterator[tuple[Bits, Bits]]:
@@ -217,17 +249,30 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, expanded)
 
     def tensors(self, model: "PreTrainedModel") -> dict[str, Tensor]:
-        """What is kept of each tensor that loses something, biases too, by name below the base model or `head.`."""
+        """What is kept of each tensor that loses something, biases too, by name below the base model or `head.`.
+
+        Args:
+            model: A model that the mask fits.
+        """
         return {name: kept.to(parameter.device) for name, kept, parameter in self._on(model)}
 
     @torch.no_grad()
     def apply(self, model: "PreTrainedModel") -> None:
-        """Zero the removed weights, and the removed units' biases, in place."""
+        """Zero the removed weights, and the removed units' biases, in place.
+
+        Args:
+            model: A model that the mask fits.
+        """
         for _, kept, parameter in self._on(model):
             parameter.masked_fill_(~kept.to(parameter.device), 0.0)
 
     def check(self, model: "PreTrainedModel", base: Base | None = None) -> None:
-        """Refuse a model of another geometry, or one that started from another base, by MaskMismatch."""
+        """Refuse a model of another geometry, or one that started from another base, by MaskMismatch.
+
+        Args:
+            model: The model.
+            base: What the model started from; without it only the geometry is checked.
+        """
         check_model(self.units, model, base)
 
     def _on(self, model: "PreTrainedModel") -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
@@ -242,12 +287,21 @@ class Mask(Mapping[str, Tensor]):
     # On disk
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
-        """Write one safetensors file: packed bits per group, the units and the base in its header."""
+        """Write one safetensors file: packed bits per group, the units and the base in its header.
+
+        Args:
+            path: The file to write.
+            **metadata: Text to keep in the header, by key.
+        """
         storage.write(path, "mask", self.units, self.bits, {**self.metadata, **metadata})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Mask":
-        """Read what `save` wrote; a damaged or altered file is refused."""
+        """Read what `save` wrote; a damaged or altered file is refused.
+
+        Args:
+            path: The file.
+        """
         units, arrays, metadata = storage.read(path, "mask")
         for group in units.groups:
             if not packed.fits(arrays[group.name], group.count):

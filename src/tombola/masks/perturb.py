@@ -6,7 +6,13 @@ from tombola.masks.mask import Mask
 
 
 def perturb(mask: Mask, share: float, seed: int) -> Mask:
-    """Swap a share of the kept units with as many removed ones, at random; the sparsity stays exactly the same."""
+    """Swap a share of the kept units with as many removed ones, at random; the sparsity stays exactly the same.
+
+    Args:
+        mask: The mask.
+        share: Of the kept units, the share that is swapped.
+        seed: Which of them.
+    """
     kept = {name: bools.flatten() for name, bools in mask.items()}
     flat = torch.cat(list(kept.values()))
     ones, zeros = flat.nonzero().flatten(), (~flat).nonzero().flatten()

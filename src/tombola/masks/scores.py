@@ -29,7 +29,12 @@ class Scores(Mapping[str, Tensor]):
 
     @classmethod
     def total(cls, units: Units, values: Mapping[str, Tensor]) -> "Scores":
-        """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …"""
+        """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …
+
+        Args:
+            units: The units to score.
+            values: A tensor of values for every tensor that the units cover.
+        """
         return cls(units, {group.name: _total(group, values, group.parts) for group in units.groups})
 
     @classmethod
@@ -37,6 +42,10 @@ class Scores(Mapping[str, Tensor]):
         """The absolute value of each weight of the model, or the mean over the weights of each larger unit.
 
         Single weights are looked at where they are: draw before the model changes.
+
+        Args:
+            units: The units to score.
+            model: The model whose weights they are.
         """
         weights = units.matrices(model)
         if units.granularity == "weight":
@@ -54,13 +63,22 @@ class Scores(Mapping[str, Tensor]):
         return len(self.stored)
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
-        """Write one safetensors file: a float32 tensor per group, and the units in the header."""
+        """Write one safetensors file: a float32 tensor per group, and the units in the header.
+
+        Args:
+            path: The file to write.
+            **metadata: Text to keep in the header, by key.
+        """
         tensors = {name: score.cpu().contiguous().numpy() for name, score in self.items()}
         storage.write(path, "scores", self.units, tensors, metadata)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Scores":
-        """Read what `save` wrote; a damaged file is refused."""
+        """Read what `save` wrote; a damaged file is refused.
+
+        Args:
+            path: The file.
+        """
         units, tensors, _ = storage.read(path, "scores")
         if any(tensor.dtype.name != "float32" for tensor in tensors.values()):
             raise TombolaError(f"{path} holds scores that are not float32: compute them again.")

@@ -8,17 +8,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+from tombola.foundations.headed_files import read_headed, write_headed
 from tombola.masks.base import Base
 from tombola.masks.layout import Layout
 from tombola.masks.units import Units
 
 MASK = "mask.safetensors"
 """The file of a mask inside a ticket or a stage."""
-HEADER = "tombola"
 Kind = Literal["mask", "scores"]
 Array = NDArray[Any]
 
@@ -52,28 +50,14 @@ def write(
         layout=units.layout,
         sha256=_checksum(units, arrays),
     )
-    try:
-        save_file(dict(arrays), path, {**metadata, HEADER: header.model_dump_json(exclude_defaults=True)})
-    except (OSError, SafetensorError) as error:
-        raise TombolaError(f"could not write the {kind} to {path}: {error}.") from error
+    write_headed(path, kind, arrays, header.model_dump_json(exclude_defaults=True), metadata, "numpy")
 
 
 def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array], dict[str, str]]:
     """The units, the array of each group and the metadata of a file, refused unless all of it is whole."""
+    arrays, said, metadata = read_headed(path, kind, "numpy")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise TombolaError(f"there is no {kind} file at {path}.") from error
-    except (OSError, SafetensorError) as error:
-        raise DamagedArtefact(
-            f"{path} is not a readable safetensors file ({error}): get it again."
-        ) from error
-    if HEADER not in metadata:
-        raise TombolaError(f"{path} is a safetensors file, but not a {kind} written by Tombola.")
-    try:
-        header = Header.model_validate_json(metadata.pop(HEADER))
+        header = Header.model_validate_json(said)
         units = Units.from_layout(header.layout, header.granularity, header.base)
     except (ValidationError, UnknownName, KeyError, ZeroDivisionError) as error:
         raise DamagedArtefact(f"{path} has a malformed header ({_first(error)}): get it again.") from error

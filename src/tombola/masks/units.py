@@ -56,7 +56,13 @@ class Units:
 
     @classmethod
     def from_layout(cls, layout: Layout, granularity: str, base: Base) -> "Units":
-        """The units of a layout; a joint granularity is written "head+ffn"."""
+        """The units of a layout; a joint granularity is written "head+ffn".
+
+        Args:
+            layout: Where a model keeps its matrices.
+            granularity: What a unit is.
+            base: The identity of the pre-trained model.
+        """
         groups = [group for name in granularity.split("+") for group in groups_of(layout, name)]
         return cls(granularity, layout, tuple(groups), base)
 
@@ -64,7 +70,11 @@ class Units:
         return f"{self.count} {self.granularity} units of {self.base}"
 
     def join(self, other: "Units") -> "Units":
-        """Both kinds of units together, as in tickets of heads and FFNs; no weight may belong to two."""
+        """Both kinds of units together, as in tickets of heads and FFNs; no weight may belong to two.
+
+        Args:
+            other: Other units of the same model.
+        """
         shared = self._covers.keys() & other._covers.keys()
         if self.layout.matrices != other.layout.matrices or shared:
             reason = f"both cover {min(shared)}" if shared else "they belong to different models"
@@ -114,18 +124,30 @@ class Units:
         return covers
 
     def same_as(self, other: "Units") -> bool:
-        """Whether masks over both can be combined bit by bit: the same units of equally shaped matrices."""
+        """Whether masks over both can be combined bit by bit: the same units of equally shaped matrices.
+
+        Args:
+            other: The units to compare with.
+        """
         mine = (self.granularity, self.family, self.layout.matrices, self.layout.biases)
         return mine == (other.granularity, other.family, other.layout.matrices, other.layout.biases)
 
     def without(self, kind: str) -> "Units":
-        """The units without those of one kind of matrix, as `without("pooler")`."""
+        """The units without those of one kind of matrix, as `without("pooler")`.
+
+        Args:
+            kind: The kind of matrix.
+        """
         matrices = tuple(matrix for matrix in self.layout.matrices if matrix.kind != kind)
         layout = self.layout.model_copy(update={"matrices": matrices})
         return Units.from_layout(layout, self.granularity, self.base)
 
     def only(self, granularity: str) -> "Units":
-        """The units of one kind among several, as the heads of `head+ffn`."""
+        """The units of one kind among several, as the heads of `head+ffn`.
+
+        Args:
+            granularity: What a unit is.
+        """
         return Units.from_layout(self.layout, granularity, self.base)
 
     def at_weights(self) -> "Units":
@@ -133,7 +155,11 @@ class Units:
         return Units.from_layout(self.layout, "weight", self.base)
 
     def matrices(self, model: "PreTrainedModel") -> dict[str, torch.nn.Parameter]:
-        """The tensors whose entries the units cover, by name; the head's after `head.`."""
+        """The tensors whose entries the units cover, by name; the head's after `head.`.
+
+        Args:
+            model: A model of the same geometry.
+        """
         parameters = parameters_of(model)
         names = dict.fromkeys(part.tensor for group in self.groups for part in group.parts)
         return {name: parameters[name] for name in names}
@@ -142,6 +168,9 @@ class Units:
         """A value per unit, by group, spread over every stored tensor it covers; 1 where no unit is.
 
         Differentiable, tensor by tensor: multiplied by the stored tensors these are the masked weights.
+
+        Args:
+            values: For every group a tensor with one value per unit.
         """
         shapes = self.layout.shapes
         for tensor, covers in self._covers.items():

@@ -96,4 +96,5 @@ def _tiny() -> float:
 
 
 def _length(values: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(values, dim=(1, 2), keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(values, dim=(1, 2), keepdim=True)
+    return lengths

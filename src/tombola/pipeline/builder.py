@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.attacks.in_the_loop import AttackAdversary
-from tombola.augmentations import AugmentSettings
-from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
-from tombola.foundations.hardware import Precision
-from tombola.models.controls import Control
-from tombola.objectives.cross_entropy import CrossEntropyLoss
-from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_data, find_texts
+from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
-from tombola.pipeline.stages.bias import Bias
-from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.export import Export
@@ -27,164 +19,19 @@ from tombola.pipeline.stages.latency import Latency
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.score import Score
-from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.shrink import Shrink
-from tombola.pipeline.stages.teacher import Teacher
-from tombola.pipeline.stages.train import Train
+from tombola.pipeline.trainings import TrainingBuilder
 from tombola.recipe.drawing import TIMED
-from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
-from tombola.search.learned import Learned
-from tombola.tasks import kind_of
-from tombola.tasks.mixing import Mixed
-from tombola.tasks.targets import all_targets
-from tombola.training.settings import TrainSettings
 
 
-class StageBuilder:
-    """Fills in what all stages of a recipe have in common: model, data, seed and precision.
+class StageBuilder(TrainingBuilder):
+    """Builds every kind of stage, with the recipe's model, data, seed and precision filled in.
 
     Args:
         recipe: The recipe of one cell.
         precision: What `precision: auto` came to on this machine.
     """
-
-    def __init__(self, recipe: Recipe, precision: Precision) -> None:
-        self.recipe = recipe
-        self.precision = precision
-        self.model = ModelSource.find(recipe.model, recipe.pooler)
-        self.data = self._training_data(recipe.data.mix)
-        self.defend = self._defend()
-
-    def split(
-        self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
-    ) -> DataSource:
-        """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
-        return find_data(self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
-
-    def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
-        """The training data, without what the bias model's file leaves out."""
-        bias = self.recipe.bias
-        only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
-        return self.split("train", self.recipe.data.train, mix, predicted_in=only)
-
-    def _defend(self) -> Defend | None:
-        """The defense of the recipe, fitted to its training texts."""
-        if not self.recipe.defend:
-            return None
-        task = self.data.definition
-        if not kind_of(task).reads_whole_texts:
-            raise RecipeError(
-                f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
-                "must stay as they are: leave `defend` out"
-            )
-        return Defend(data=self.data, defend=self.recipe.defend)
-
-    def train(
-        self,
-        mask: MaskStage | None = None,
-        start: ModelStage[Any] | None = None,
-        head: ModelStage[Any] | None = None,
-        stop_at: float | None = None,
-        fresh_head: int = 0,
-        settings: TrainSettings | None = None,
-        length: float = 1.0,
-        control: Control | None = None,
-        keep_epochs: bool = False,
-        last: bool = False,
-    ) -> Train:
-        """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
-        settings = _shortened((settings or self.recipe.train).training_part(), length)
-        check_texts(settings, self.data)
-        check_attacked(settings, self.data)
-        distill_from, settings = self._distill_from(settings), _without_teacher(settings)
-        return Train(
-            model=self.model,
-            data=self.data,
-            train=settings,
-            seed=self.recipe.seed,
-            precision=self.precision,
-            mask=mask,
-            start=start,
-            head=head,
-            bias=self._bias(settings, self.data),
-            teacher=self._teacher(settings, self.data),
-            distill_from=distill_from,
-            defend=self.defend,
-            fresh_head=fresh_head,
-            stop_at=stop_at,
-            control=control,
-            keep_epochs=keep_epochs,
-            **(self._watched() if last else {}),
-        )
-
-    def _watched(self) -> dict[str, Any]:
-        """What is scored while the last training goes on."""
-        evaluate, limit = self.recipe.evaluate, self.recipe.data.evaluation
-        watched = all_targets(evaluate.on, self.recipe.task) if evaluate.every is not None else []
-        return {
-            "watched": tuple(self.split(on, limit) for on in watched),
-            "choose": self.split(evaluate.best, limit) if evaluate.best is not None else None,
-            "score_every": evaluate.every or "epoch",
-        }
-
-    def _bias(self, settings: TrainSettings, data: DataSource) -> Bias | None:
-        """The bias model's predictions, where the loss reads them."""
-        if not settings.loss.needs_bias:
-            return None
-        task = data.definition
-        if not task.single_label:
-            raise RecipeError(
-                f"loss: {settings.loss.kind} is for tasks with one label per text, and {task.name} is a {task.kind} "
-                "task; use loss: {kind: cross_entropy}"
-            )
-        assert self.recipe.bias is not None, "the recipe was checked to have a bias model"
-        return Bias.of(self.recipe.bias, data, self.recipe.seed)
-
-    def _teacher(self, settings: TrainSettings, data: DataSource) -> Teacher | None:
-        """The predictions of a plainly fine-tuned model, where the loss reads them."""
-        if not settings.loss.needs_teacher:
-            return None
-        plain = self._plain()
-        return Teacher(
-            model=self.train(settings=plain), data=data, max_length=plain.max_length, precision=self.precision
-        )
-
-    def _plain(self) -> TrainSettings:
-        """The recipe's fine-tuning without anything but its loss on the labels."""
-        extras = ("adversary", "r_drop", "augment", "distill", "select")
-        return self.recipe.train.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
-
-    def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
-        """The model to distil from: the one that is named, or the recipe's own plain fine-tuning."""
-        if settings.distill is None:
-            return None
-        if settings.distill.teacher is not None:
-            return ModelSource.find(settings.distill.teacher)
-        return self.train(settings=self._plain())
-
-    def learn(
-        self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
-    ) -> Search:
-        """Scores learned by gradient descent, at one sparsity if they depend on it."""
-        data = self._training_data(settings.mix) if settings.mix else self.data
-        check_texts(settings.train, data)
-        distill_from = self._distill_from(settings.train)
-        settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
-        return Search(
-            model=self.model,
-            data=data,
-            search=self._own(settings),
-            seed=self.recipe.seed,
-            precision=self.precision,
-            start=start,
-            bias=self._bias(settings.train, data),
-            teacher=self._teacher(settings.train, data),
-            distill_from=distill_from,
-            defend=self.defend,
-            sparsity=sparsity,
-            scope=self.recipe.draw.scope if sparsity is not None else None,
-        )
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
         """Scores of a model's units, for draws at any sparsity."""
@@ -298,9 +145,6 @@ class StageBuilder:
             multiple=drawn.multiple,
         )
 
-    def _own(self, settings: Any) -> Any:
-        return _own(settings, self.recipe.train.augment)
-
     def _scored_length(self, scorer: SearchSettings) -> int | None:
         return self.recipe.train.max_length if scorer.reads_data else None
 
@@ -390,53 +234,3 @@ class StageBuilder:
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
             max_length=self.recipe.train.max_length,
         )
-
-
-def check_texts(settings: TrainSettings, data: DataSource) -> None:
-    """Refuse to change texts that labels point into."""
-    task = data.definition
-    if settings.augment is not None and not kind_of(task).reads_whole_texts:
-        raise RecipeError(
-            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
-            "must stay as they are: leave `augment` out"
-        )
-
-
-def check_attacked(settings: TrainSettings, data: DataSource) -> None:
-    """Refuse to attack a model that gives no single label."""
-    task = data.definition
-    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
-        raise RecipeError(
-            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
-            "freelb or pgd"
-        )
-
-
-def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
-    """The same training for a share of its epochs or steps, of which at least one is left."""
-    if length == 1:
-        return settings
-    if settings.steps is not None:
-        return settings.model_copy(update={"steps": max(1, round(settings.steps * length))})
-    return settings.model_copy(update={"epochs": settings.epochs * length})
-
-
-def _without_teacher(settings: TrainSettings) -> TrainSettings:
-    """The settings without the teacher's name: the stage that it is for has the model itself, wherever it lies."""
-    if settings.distill is None or settings.distill.teacher is None:
-        return settings
-    return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
-
-
-def _own(settings: Any, augment: AugmentSettings | None) -> Any:
-    """The search's settings as a stage needs them.
-
-    Without what other stages say (the task it is transferred from, how rounds are trained), and with how its texts are
-    augmented, where that is as in the training.
-    """
-    changes: dict[str, Any] = {"task": None} if settings.task is not None else {}
-    if not isinstance(settings, Learned) and getattr(settings, "train", None) is not None:
-        changes["train"] = None
-    if getattr(settings, "inputs", "clean") != "clean" and settings.augment is None and augment is not None:
-        changes["augment"] = augment.model_copy(update={"consistency": 0.0})
-    return settings.model_copy(update=changes) if changes else settings

@@ -117,6 +117,18 @@ def _attacks() -> Rows:
     return [(name, kind.paper) for name, kind in attacks.items()]
 
 
+def _augmentations() -> Rows:
+    from tombola.augmentations import augmentations
+
+    return _documented(augmentations.items())
+
+
+def _defenses() -> Rows:
+    from tombola.defenses import defenses
+
+    return _documented(defenses.items())
+
+
 def _families() -> Rows:
     from tombola.families import families
 
@@ -149,6 +161,8 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "bias models": _bias_models,
     "controls": _controls,
     "attacks": _attacks,
+    "augmentations": _augmentations,
+    "defenses": _defenses,
     "families": _families,
     "recipes": _recipes,
 }

@@ -40,9 +40,7 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
     raw = load_recipe(path, overrides)
     if any(key in raw for key in ("recipes", *OWN)):
         study = load_study(path, overrides)
-        settings: StudyRecipe = checked(
-            StudyRecipe, {key: value for key, value in study.items() if key != "engine"}
-        )
+        settings = checked(StudyRecipe, {key: value for key, value in study.items() if key != "engine"})
         cells = study_cells(settings)
         found = f"a valid study of {_count(len(settings.recipes), 'recipe')}, {_count(len(cells), 'cell')}"
     elif "tasks" in raw:

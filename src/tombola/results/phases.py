@@ -187,8 +187,8 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     from tombola.search.importance import Importance
 
     recipe = summary.cells[0].recipe
-    search: Importance = checked(Importance, recipe["search"], "search")
-    drawn: DrawSettings = checked(DrawSettings, recipe.get("draw", {}), "draw")
+    search = checked(Importance, recipe["search"], "search")
+    drawn = checked(DrawSettings, recipe.get("draw", {}), "draw")
     of_random = {"mask_number": 0, "preserve_layer_ratio": False}
     settings = search.model_copy(update={"order": "winning", **of_random}).canonical()
     own = {f"search.{name}": value for name, value in settings.items() if name != "method"}

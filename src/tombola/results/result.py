@@ -61,7 +61,11 @@ class Result:
 
     @classmethod
     def load(cls, path: Path | str) -> Result:
-        """Read a result from its folder or its JSON file."""
+        """Read a result from its folder or its JSON file.
+
+        Args:
+            path: The folder of a run, or its `results.json`.
+        """
         path = Path(path)
         file = path / RESULTS if path.is_dir() else path
         if not file.is_file():
@@ -123,13 +127,20 @@ class Result:
         return list(dict.fromkeys(str(cell.recipe["task"]) for cell in self.cells if "task" in cell.recipe))
 
     def headline(self, on: str) -> str:
-        """The metric that scores on a data set are compared by."""
+        """The metric that scores on a data set are compared by.
+
+        Args:
+            on: The data set or attack.
+        """
         return next(next(iter(cell.scores[on])) for cell in self.cells if on in cell.scores)
 
     def condition(self, on: str) -> Condition:
         """Whether a score is of the task's own data, of other data, or of attacked texts.
 
         A split of the task with a synthetic bias turned round (`validation+anti`) is other data.
+
+        Args:
+            on: The data set or attack.
         """
         return self._conditions[on]
 

@@ -200,10 +200,13 @@ def whole_units(share: float, count: int) -> int:
 def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
     """Heads and neurons over the L2 norm of their layer, FFNs over that of all layers' FFNs."""
     ffns = [values[group.name] for group in units.groups if group.kind == "ffn"]
-    over_layers = torch.cat(ffns).norm() if ffns else None
+    over_layers: Tensor | None = torch.cat(ffns).norm() if ffns else None
 
     def norm(group: Group) -> Tensor:
-        return over_layers if group.kind == "ffn" and over_layers is not None else values[group.name].norm()
+        if group.kind == "ffn" and over_layers is not None:
+            return over_layers
+        own: Tensor = values[group.name].norm()
+        return own
 
     return masks.Scores(
         units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups}

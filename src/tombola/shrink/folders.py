@@ -20,7 +20,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The config of a model folder as it is written."""
     path = folder / "config.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return config
     except FileNotFoundError:
         raise ModelError(f"{folder} has no config.json, so it is not a model folder.") from None
     except ValueError as error:

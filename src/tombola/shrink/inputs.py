@@ -7,7 +7,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 def longest_input(config: PretrainedConfig) -> int:
     """The most tokens that a model surely takes; RoBERTa and MPNet count positions from 2."""
-    return config.max_position_embeddings - 2
+    return int(config.max_position_embeddings) - 2
 
 
 def random_inputs(

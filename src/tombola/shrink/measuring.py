@@ -22,13 +22,18 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
     """The floating-point operations of one forward pass: two for each multiply-add of every matrix product.
 
     Scores and contexts of the attention are included, element-wise work (norms, activations) is not.
+
+    Args:
+        model: The model.
+        batch: Texts in the pass.
+        length: Tokens of each text.
     """
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     known = {fused: _attention_flops}  # torch knows the fused attentions of other devices
     counting = FlopCounterMode(display=False, custom_mapping=known)
     with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
         model(**random_inputs(model, batch, length))
-    return counter.get_total_flops()
+    return int(counter.get_total_flops())
 
 
 class Measurement(NamedTuple):

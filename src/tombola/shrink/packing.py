@@ -9,18 +9,15 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from tombola.errors import DamagedArtefact, TombolaError
+from tombola.errors import DamagedArtefact
+from tombola.foundations.headed_files import read_headed, write_headed
 from tombola.masks import Mask, bits
 from tombola.masks.layout import state_name
 from tombola.models.loading import model_class
 from tombola.shrink.folders import config_from
-
-HEADER = "tombola"
 
 
 class Header(BaseModel):
@@ -39,6 +36,11 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
     """Write the model under its mask as one safetensors file: kept values and a bit per weight.
 
     A tensor of which too little is removed to pay for its bitmap is written as it is.
+
+    Args:
+        model: The model.
+        mask: A mask that fits it.
+        path: The file to write.
     """
     kept = {state_name(model, name): bools for name, bools in mask.tensors(model).items()}
     stored: dict[str, Tensor] = {}
@@ -58,28 +60,18 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
     header = Header(
         architecture=type(model).__name__, config=json.loads(model.config.to_json_string()), shapes=shapes
     )
-    try:
-        save_file(stored, path, {"format": "pt", HEADER: header.model_dump_json()})
-    except (OSError, SafetensorError) as error:
-        raise TombolaError(f"could not write the packed model to {path}: {error}.") from error
+    write_headed(path, "packed model", stored, header.model_dump_json(), {"format": "pt"}, "pt")
 
 
 def unpack(path: str | PathLike[str]) -> PreTrainedModel:
-    """The model that `pack` wrote, bit for bit; removed weights are zero."""
+    """The model that `pack` wrote, bit for bit; removed weights are zero.
+
+    Args:
+        path: The file.
+    """
+    stored, said, _ = read_headed(path, "packed model", "pt")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise TombolaError(f"there is no packed model at {path}.") from error
-    except (OSError, SafetensorError) as error:
-        raise DamagedArtefact(
-            f"{path} is not a readable safetensors file ({error}): get it again."
-        ) from error
-    if HEADER not in metadata:
-        raise TombolaError(f"{path} is a safetensors file, but not a model packed by Tombola.")
-    try:
-        header = Header.model_validate_json(metadata[HEADER])
+        header = Header.model_validate_json(said)
     except ValidationError as error:
         raise DamagedArtefact(
             f"{path} has a malformed header ({error.errors()[0]['msg']}): get it again."

@@ -27,7 +27,12 @@ from tombola.shrink.shape import LayerShape, ModelShape
 
 
 def convert_pruned_heads(old: str | Path, new: str | Path) -> ModelShape:
-    """Write a folder whose config carries `pruned_heads` as a shrunk folder; what is left of each layer."""
+    """Write a folder whose config carries `pruned_heads` as a shrunk folder; what is left of each layer.
+
+    Args:
+        old: A model folder with `pruned_heads` in its config.
+        new: The folder to write.
+    """
     old, new = Path(old), Path(new)
     config = read_config(old)
     weights = require_safetensors(old)

@@ -36,7 +36,11 @@ class ModelShape(BaseModel):
 
     @classmethod
     def read(cls, data: object) -> "ModelShape":
-        """The shape that a config carries, refused with one sentence if it is malformed or from the future."""
+        """The shape that a config carries, refused with one sentence if it is malformed or from the future.
+
+        Args:
+            data: The config's `quantization_config`.
+        """
         try:
             return cls.model_validate(data)
         except ValidationError as error:

@@ -23,6 +23,11 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
 
     An FFN keeps a `multiple` of neurons, filled up with removed ones whose weights are zero: they change no
     output and get no gradient, while any other width costs a third of a matrix product's speed on CPUs.
+
+    Args:
+        model: The model to make small.
+        mask: A mask of heads, neurons, FFNs or layers that fits the model.
+        multiple: What the number of an FFN's neurons is rounded up to a multiple of.
     """
     require_structure(mask)
     mask.check(model)
@@ -40,7 +45,11 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
 
 
 def require_structure(mask: Mask) -> None:
-    """Refuse a mask of single weights, rows or columns: removing those does not make a matrix smaller."""
+    """Refuse a mask of single weights, rows or columns: removing those does not make a matrix smaller.
+
+    Args:
+        mask: The mask.
+    """
     others = set(mask.units.granularity.split("+")) - STRUCTURED
     if others:
         raise TombolaError(
@@ -51,7 +60,11 @@ def require_structure(mask: Mask) -> None:
 
 
 def shape_of(model: PreTrainedModel) -> ModelShape:
-    """What a model has left of each layer: all, unless it was shrunk before."""
+    """What a model has left of each layer: all, unless it was shrunk before.
+
+    Args:
+        model: The model.
+    """
     recorded = getattr(model.config, "quantization_config", None)
     if recorded is not None:
         data = recorded if isinstance(recorded, dict) else recorded.to_dict()

@@ -51,7 +51,13 @@ class RandomTokens:
 
     @classmethod
     def fitting(cls, config: PretrainedConfig, length: int = LENGTH, reason: str = "") -> RandomTokens:
-        """Texts of this length, or of the longest that the model takes."""
+        """Texts of this length, or of the longest that the model takes.
+
+        Args:
+            config: The config of the model that reads them.
+            length: Tokens of a text.
+            reason: Why there are no texts of a task.
+        """
         return cls(min(length, longest_input(config)), reason)
 
     @property
@@ -89,7 +95,14 @@ class TaskTexts:
     def of(
         cls, split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int, config: PretrainedConfig
     ) -> TaskTexts:
-        """Tokenise a split as the model reads it, cut at `max_length` or at the model's last position."""
+        """Tokenise a split as the model reads it, cut at `max_length` or at the model's last position.
+
+        Args:
+            split: The texts with their labels.
+            tokenizer: The model's tokenizer.
+            max_length: Tokens that texts are cut at.
+            config: The model's config.
+        """
         encoded = encode(split, tokenizer, fitting_length(max_length, config))
         return cls(split, encoded, collate_of(split.task, tokenizer), defense_of(tokenizer))
 

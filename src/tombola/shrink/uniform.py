@@ -69,6 +69,11 @@ def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPL
 def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
     """The layers, heads and neurons that a mask leaves, if all of its layers are alike.
 
+    Args:
+        model: The larger model.
+        mask: The mask.
+        multiple: Neurons are rounded up to a multiple of this number.
+
     Raises:
         TombolaError: If they are not, or if no plain config can say so.
     """

@@ -27,7 +27,7 @@ def verify(folder: Path) -> dict[str, Any]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a finished folder."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
         manifest["files"], manifest["stage"]
     except FileNotFoundError:
         raise DamagedArtefact(f"{folder} is not a finished stage: it has no {MANIFEST}") from None

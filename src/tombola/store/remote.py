@@ -38,7 +38,7 @@ class Remote:
 
     def has(self, name: str) -> bool:
         """Whether a stage, named kind/key, is there."""
-        return self.files.exists(self._pointer(name))
+        return bool(self.files.exists(self._pointer(name)))
 
     def names(self) -> set[str]:
         """The names of all stages that are there, by one listing."""
@@ -47,7 +47,8 @@ class Remote:
 
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a stage that is there."""
-        return json.loads(self.files.cat_file(f"{self._at(name)}/{MANIFEST}"))
+        manifest: dict[str, Any] = json.loads(self.files.cat_file(f"{self._at(name)}/{MANIFEST}"))
+        return manifest
 
     def push(self, name: str, folder: Path) -> None:
         """Upload a finished folder, unless another machine was faster."""

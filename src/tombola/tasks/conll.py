@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Layout
-from tombola.tasks.readers import Fields, Malformed, Table, ending_of, numbered_lines
+from tombola.tasks.lines import ending_of, numbered_lines
+from tombola.tasks.readers import Fields, Malformed, Table
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task

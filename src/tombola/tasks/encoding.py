@@ -161,10 +161,10 @@ class Collate:
 
 def position_limit(config: "PreTrainedConfig") -> int | None:
     """The longest input a model has positions for; None where positions are not counted."""
-    positions = getattr(config, "max_position_embeddings", None)
+    positions: int | None = getattr(config, "max_position_embeddings", None)
     if positions is None or config.model_type not in POSITIONS_AFTER_PADDING:
         return positions
-    return positions - config.pad_token_id - 1
+    return positions - int(config.pad_token_id) - 1
 
 
 def fitting_length(max_length: int, config: "PreTrainedConfig") -> int:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tombola.errors import DataError
-from tombola.tasks.readers import Fields, Malformed, Table, numbered_lines
+from tombola.tasks.lines import numbered_lines
+from tombola.tasks.readers import Fields, Malformed, Table
 
 
 def passage_table(path: Path, column: str = "text", encoding: str | None = None) -> Table:

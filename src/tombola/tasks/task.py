@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
 from pydantic import PrivateAttr, field_validator, model_validator
 
 from tombola.errors import DataError, PluginError, RecipeError, UnknownName
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
-from tombola.foundations.yaml12 import parse_yaml
+from tombola.foundations.yaml12 import read_yaml
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
@@ -117,7 +116,11 @@ class Task(Definition):
 
     @classmethod
     def named(cls, name: str) -> "Task":
-        """A task of the package or of a plugin, or the one in a YAML file when `name` is the path of such a file."""
+        """A task of the package or of a plugin, or the one in a YAML file when `name` is the path of such a file.
+
+        Args:
+            name: The name of a task, or the path of a task file.
+        """
         if name.endswith((".yaml", ".yml")):
             return cls.from_file(Path(name))
         if name in _registered:
@@ -128,15 +131,13 @@ class Task(Definition):
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Task":
-        """A task from its YAML file. Data files it names without a `folder` are found beside it."""
+        """A task from its YAML file. Data files it names without a `folder` are found beside it.
+
+        Args:
+            path: The YAML file.
+        """
         path = Path(path)
-        try:
-            content = parse_yaml(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise RecipeError(f"{path}: cannot read the task file ({error.strerror}).") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise RecipeError(f"{path}: not a YAML file ({' '.join(str(error).split())}).") from None
-        task: Task = checked(cls, content, where=f"{path}: task")
+        task = checked(cls, read_yaml(path, "task file", RecipeError), where=f"{path}: task")
         task._directory = path.parent
         return task
 
@@ -181,12 +182,21 @@ class Task(Definition):
         return [*self.source.files, *self.holdout]
 
     def holding_out(self, share: float) -> "Task":
-        """The same task with this share of its training data in a split of its own."""
+        """The same task with this share of its training data in a split of its own.
+
+        Args:
+            share: The share of the training data.
+        """
         held = {HOLDOUT: Holdout(of="train", share=share)}
         return self.model_copy(update={"holdout": {**self.holdout, **held}})
 
     def with_settings(self, settings: Mapping[str, Any], where: str = "data.task_settings") -> "Task":
-        """The same task with some of its kind's settings changed; `where` names their place for messages."""
+        """The same task with some of its kind's settings changed; `where` names their place for messages.
+
+        Args:
+            settings: What differs.
+            where: The place of the settings, for messages.
+        """
         if not settings:
             return self
         known = kind_of(self).settings
@@ -199,7 +209,14 @@ class Task(Definition):
     def load(
         self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0
     ) -> Split:
-        """A split from the package, else the local data folder, else the hub; at most `limit` random examples of it."""
+        """A split from the package, else the local data folder, else the hub.
+
+        Args:
+            split: The name of the split.
+            folder: The root of local data folders; by default `TOMBOLA_DATA`.
+            limit: The most examples to take, drawn at random.
+            seed: Which examples are drawn.
+        """
         if split not in self.split_names():
             raise UnknownName(f"split of {self.name}", split, self.split_names())
         whole = self.holdout[split].of if split in self.holdout else split

@@ -45,7 +45,12 @@ class Comparison:
 
 
 def open_masks(source: str | Path, task: str | None = None) -> dict[str, Mask]:
-    """The mask of a ticket or of a mask file, or those of a multi-task ticket, by name."""
+    """The mask of a ticket or of a mask file, or those of a multi-task ticket, by name.
+
+    Args:
+        source: A ticket, a multi-task ticket (folders or hub ids) or a mask file.
+        task: The task of a multi-task ticket; by default all of them.
+    """
     path = Path(source)
     if is_multi_task(path):
         ticket = MultiTaskTicket.from_pretrained(path)

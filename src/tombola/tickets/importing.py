@@ -33,7 +33,7 @@ def import_mask(
     entry: str | None = None,
     first: int = 0,
 ) -> Mask:
-    """Convert a mask of another program into a folder that `search: {method: given}` takes.
+    """Convert a mask that the published code left on disk into one that `search: {method: given}` takes.
 
     Nothing in the files is run: tensors are read by PyTorch's reader of plain tensors, lists as JSON or text.
 
@@ -41,7 +41,7 @@ def import_mask(
         source: A `mask.pt`, a folder with one or with a file for each matrix (`bert_tickets`, `srnets`); a file or
             folder of removed heads, and one of removed FFNs (`super_tickets`).
         model: The pre-trained model that the mask belongs to: an embedded name, a folder or a hub id.
-        kind: The code base that wrote it.
+        kind: The code that wrote it: bert_tickets, srnets or super_tickets.
         output: The folder for the mask.
         task: The task whose head is masked too.
         threshold: Where the files hold scores, what is above it is kept.

@@ -9,42 +9,35 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
-from tombola.models.finding import find_folder
-from tombola.models.loading import load_tokenizer
 from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
+from tombola.tickets.saved import FORMAT, SavedTicket
+from tombola.tickets.ticket import Ticket, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 SHARE = "share.json"
 
 
 @dataclass(frozen=True)
-class MultiTaskTicket:
+class MultiTaskTicket(SavedTicket):
     """Tasks that share an encoder, in a folder."""
 
-    folder: Path
-    info: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
-        """Open a multi-task ticket from a local folder or the hub."""
-        folder = find_folder(str(source))
-        return cls(folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket"))
+    info_file: ClassVar[str] = SHARE
+    otherwise: ClassVar[str] = "not a multi-task ticket"
 
     @property
     def tasks(self) -> list[str]:
@@ -57,19 +50,28 @@ class MultiTaskTicket:
         return {name: own["metrics"] for name, own in self.info["tasks"].items()}
 
     def mask(self, task: str) -> Mask:
-        """Which units a task keeps."""
+        """Which units a task keeps.
+
+        Args:
+            task: The name of one of the tasks.
+        """
         return Mask.load(task_folder(self.folder, task) / MASK)
 
     def model(self, task: str) -> PreTrainedModel:
-        """One task as an ordinary classifier: the encoder under the task's mask, and the task's head."""
+        """One task as an ordinary classifier: the encoder under the task's mask, and the task's head.
+
+        Args:
+            task: The name of one of the tasks.
+        """
         return open_task(self.folder, task)
 
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokenizer that belongs to the encoder."""
-        return load_tokenizer(self.folder)
-
     def cut(self, task: str, folder: str | Path) -> Ticket:
-        """Write one task as an ordinary ticket, which can be evaluated, attacked, shrunk and exported."""
+        """Write one task as an ordinary ticket, which can be evaluated, attacked, shrunk and exported.
+
+        Args:
+            task: The name of one of the tasks.
+            folder: The folder to write; it must be empty or not exist.
+        """
         folder, model = Path(folder), self.model(task)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise TombolaError(f"{folder} exists already: choose another folder, or remove it first")
@@ -90,12 +92,21 @@ class MultiTaskTicket:
 
 
 def is_multi_task(folder: Path) -> bool:
-    """Whether a folder is a multi-task ticket."""
+    """Whether a folder is a multi-task ticket.
+
+    Args:
+        folder: The folder to look at.
+    """
     return (folder / SHARE).is_file()
 
 
 def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
-    """The task, if it is one of the ticket's; else an error that names those."""
+    """The task, if it is one of the ticket's; else an error that names those.
+
+    Args:
+        ticket: The ticket.
+        task: The task that was asked for.
+    """
     if task is None:
         tasks = ", ".join(ticket.tasks)
         raise TombolaError(f"{ticket.folder} is a ticket of several tasks: pass --task, one of {tasks}")
@@ -106,7 +117,12 @@ def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
 
 @contextmanager
 def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
-    """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket."""
+    """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket.
+
+    Args:
+        folder: The folder of a ticket or of a multi-task ticket.
+        task: The task of a multi-task ticket.
+    """
     if is_multi_task(folder):
         ticket = MultiTaskTicket.from_pretrained(folder)
         with TemporaryDirectory() as temporary:
@@ -122,7 +138,13 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
 
 
 def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
-    """Assemble the folder from a finished shared training and what is known about it."""
+    """Assemble the folder from a finished shared training and what is known about it.
+
+    Args:
+        folder: The ticket's folder; a ticket that is there is replaced.
+        model: The folder of the shared training.
+        info: What is known: base, tasks with their masks and metrics, recipe, provenance.
+    """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, SHARE) as new:
         shutil.copytree(model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG), dirs_exist_ok=True)

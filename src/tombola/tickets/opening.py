@@ -34,7 +34,11 @@ class Opened:
 
 
 def tasks_of(source: Source) -> list[str]:
-    """The tasks of a multi-task ticket; none for anything else."""
+    """The tasks of a multi-task ticket; none for anything else.
+
+    Args:
+        source: A ticket, its folder or a hub id.
+    """
     folder = _folder(source)
     return MultiTaskTicket.from_pretrained(folder).tasks if is_multi_task(folder) else []
 

@@ -38,7 +38,12 @@ class TextFile:
 
     @classmethod
     def read(cls, path: Path, task: Task) -> TextFile:
-        """Read a file with the task's columns, or in one of its layouts; labels need not be there."""
+        """Read a file with the task's columns, or in one of its layouts; labels need not be there.
+
+        Args:
+            path: The file.
+            task: The task that the texts are of.
+        """
         found, table = open_unlabelled(_as_named(task), path)
         split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
         ending = ending_of(path)
@@ -80,7 +85,12 @@ class TextFile:
         return cls(read.split, read.rows, form)
 
     def with_predictions(self, predictions: Iterable[Prediction], form: Form) -> str:
-        """The rows with a label and its probabilities, as the text of a file."""
+        """The rows with a label and its probabilities, as the text of a file.
+
+        Args:
+            predictions: One for each row, in order.
+            form: How to write it: csv, tsv or jsonl.
+        """
         taken = {PREDICTION, PROBABILITIES} | {
             f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
         }
@@ -96,7 +106,11 @@ class TextFile:
 
 
 def form_of(path: Path) -> Form:
-    """How a file is to be written, by its ending."""
+    """How a file is to be written, by its ending.
+
+    Args:
+        path: The file.
+    """
     ending = path.suffix.lower()
     if ending not in (".csv", ".tsv", ".jsonl"):
         raise DataError(f"{path}: predictions are written as .csv, .tsv or .jsonl.")

@@ -26,8 +26,9 @@ from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
 from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
+from tombola.tickets.saved import read_info
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
-from tombola.tickets.ticket import TICKET, read_info
+from tombola.tickets.ticket import TICKET
 
 TOLERANCE = 1e-5
 
@@ -151,7 +152,11 @@ def shrink_ticket(
 
 
 def cut_info(folder: Path) -> dict[str, Any] | None:
-    """How the model of a ticket's folder was cut out; None if what its mask removes is still there."""
+    """How the model of a ticket's folder was cut out; None if what its mask removes is still there.
+
+    Args:
+        folder: The ticket's folder.
+    """
     return read_info(folder / TICKET, str(folder)).get("cut") if (folder / TICKET).is_file() else None
 
 
@@ -192,7 +197,12 @@ def _copy_cut(
 
 
 def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
-    """Pack the model of a ticket's folder into one file, and say how much smaller it is."""
+    """Pack the model of a ticket's folder into one file, and say how much smaller it is.
+
+    Args:
+        folder: The ticket's folder.
+        path: The file to write.
+    """
     folder, path = Path(folder), Path(path)
     if cut_info(folder) is not None:
         raise TombolaError(

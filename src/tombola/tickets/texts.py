@@ -12,7 +12,8 @@ from tombola.models.loading import load_tokenizer
 from tombola.pipeline.references import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
-from tombola.tickets.ticket import TICKET, read_info
+from tombola.tickets.saved import read_info
+from tombola.tickets.ticket import TICKET
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -23,11 +24,16 @@ SHRINKAGE = "shrinkage.json"
 
 
 def recipe_of(folder: Path) -> dict[str, Any] | None:
-    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models."""
+    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models.
+
+    Args:
+        folder: The folder of a ticket, of a shrunk model, or of any model.
+    """
     if (folder / TICKET).is_file():
         return dict(read_info(folder / TICKET, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():
-        return json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
+        recipe: dict[str, Any] = json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
+        return recipe
     return None
 
 

@@ -9,45 +9,36 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import DEFENSE
-from tombola.errors import TombolaError
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
-from tombola.models.finding import find_folder
-from tombola.models.loading import load_tokenizer, open_model
+from tombola.models.loading import open_model
 from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
+from tombola.tickets.saved import FORMAT, SavedTicket
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 TICKET = "ticket.json"
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Endings of the files of a model folder that a ticket takes over."""
-FORMAT = 1
-"""Of what is known about a ticket."""
 
 
 @dataclass(frozen=True)
-class Ticket:
+class Ticket(SavedTicket):
     """A subnetwork with its weights, in a folder."""
 
-    folder: Path
-    info: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def from_pretrained(cls, source: str | Path) -> Ticket:
-        """Open a ticket from a local folder or the hub."""
-        folder = find_folder(str(source))
-        return cls(folder, read_info(folder / TICKET, f"{source} is a model but not a ticket"))
+    info_file: ClassVar[str] = TICKET
+    otherwise: ClassVar[str] = "a model but not a ticket"
 
     @cached_property
     def mask(self) -> Mask:
@@ -57,12 +48,14 @@ class Ticket:
     @property
     def metrics(self) -> Mapping[str, Any]:
         """The scores that were measured when the ticket was made, by data set and metric."""
-        return self.info["metrics"]
+        metrics: Mapping[str, Any] = self.info["metrics"]
+        return metrics
 
     @property
     def recipe(self) -> Mapping[str, Any]:
         """The recipe that draws this ticket again."""
-        return self.info["recipe"]
+        recipe: Mapping[str, Any] = self.info["recipe"]
+        return recipe
 
     @property
     def is_cut(self) -> bool:
@@ -70,12 +63,12 @@ class Ticket:
         return "cut" in self.info
 
     def model(self, **options: Any) -> PreTrainedModel:
-        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out."""
-        return open_model(self.folder, **options)
+        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out.
 
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokenizer that belongs to the model."""
-        return load_tokenizer(self.folder)
+        Args:
+            **options: Passed on to `from_pretrained` of the model's class, such as `dtype`.
+        """
+        return open_model(self.folder, **options)
 
     def shrink(self) -> PreTrainedModel:
         """The model with the removed heads, neurons, FFNs and layers cut out: smaller and faster, the same outputs."""
@@ -83,44 +76,18 @@ class Ticket:
 
         return self.model() if self.is_cut else shrink(self.model(), self.mask)
 
-    def save_pretrained(self, folder: str | Path) -> Path:
-        """Copy the ticket to another folder."""
-        folder = Path(folder)
-        if folder.resolve() != self.folder.resolve():
-            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        return folder
-
-    def push_to_hub(self, repo_id: str, private: bool | None = None, token: str | None = None) -> str:
-        """Publish the folder, model card included; the address of the commit."""
-        from huggingface_hub import HfApi
-
-        api = HfApi(token=token)
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        return str(
-            api.upload_folder(repo_id=repo_id, folder_path=self.folder, commit_message="Upload the ticket")
-        )
-
-
-def read_info(path: Path, otherwise: str) -> dict[str, Any]:
-    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there."""
-    if not path.is_file():
-        raise TombolaError(f"{otherwise}: it has no {path.name}")
-    try:
-        info = json.loads(path.read_text())
-    except ValueError as error:
-        raise TombolaError(f"{path} is not valid JSON: {error}") from None
-    if info.get("format") != FORMAT:
-        raise TombolaError(
-            f"{path} has format {info.get('format')!r}; this version of tombola reads {FORMAT}"
-        )
-    return info
-
 
 def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
     """Assemble a ticket's folder from a finished training, its mask and what is known about them.
 
     Where the mask was not trained under (no retraining), it is applied to the weights here. A small model that was cut
     out by the mask (`cut` in what is known) is taken as it is.
+
+    Args:
+        folder: The ticket's folder; a ticket that is there is replaced.
+        model: The folder of the trained model.
+        mask: The folder with the mask.
+        info: What is known: base, mask, metrics, recipe, provenance.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:

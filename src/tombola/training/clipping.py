@@ -36,4 +36,5 @@ def clip_each(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
     norms = torch._foreach_norm(gradients)
     factors = [torch.clamp(longest / (norm + SLACK), max=1.0) for norm in norms]
     torch._foreach_mul_(gradients, factors)
-    return torch.linalg.vector_norm(torch.stack(list(norms)))
+    total: Tensor = torch.linalg.vector_norm(torch.stack(list(norms)))
+    return total

@@ -38,7 +38,7 @@ class Evaluation:
         """Whether it is called after this step."""
         if self.every == "epoch":
             return float(state.epoch).is_integer()
-        return state.global_step % self.every == 0
+        return int(state.global_step) % self.every == 0
 
 
 class Course(TrainerCallback):
@@ -93,6 +93,7 @@ class Course(TrainerCallback):
 
     def _due(self) -> bool:
         """Whether it is time to save by the clock of the main process."""
+        due: bool
         (due,) = broadcast_object_list([time.monotonic() - self._saved >= self.checkpoint_seconds])
         return due
 

@@ -82,8 +82,9 @@ class GateTrainer(ObjectiveTrainer):
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """The optimizer of the recipe, over the scores."""
         kind, arguments = self.optimizer_cls_and_kwargs
-        self.optimizer = kind(self.gating.parameters(), weight_decay=self.args.weight_decay, **arguments)
-        return self.optimizer
+        made: Optimizer = kind(self.gating.parameters(), weight_decay=self.args.weight_decay, **arguments)
+        self.optimizer = made
+        return made
 
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None

@@ -44,7 +44,7 @@ class AdamaxW(Adamax):
                 loss = closure()
         for group in self.param_groups:
             lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
-            self._init_group(group, *lists)
+            self._init_group(group, *lists)  # type: ignore[no-untyped-call]  # torch has no types for it
             weights, gradients, means, largest, steps = lists
             if not weights:
                 continue

@@ -55,22 +55,24 @@ class ObjectiveTrainer(Trainer):
     @property
     def trained(self) -> nn.Module:
         """What is optimised, and what a checkpoint holds."""
-        return self.model
+        model: nn.Module = self.model
+        return model
 
     @property
     def seconds(self) -> float:
         """Time spent training, with what a run before the resumption had spent up to its checkpoint."""
         return self.seconds_before + time.perf_counter() - self.started
 
-    def get_train_dataloader(self) -> DataLoader:
+    def get_train_dataloader(self) -> DataLoader[Any]:
         """The training batches, shared out over the processes."""
-        loader = DataLoader(
+        loader: DataLoader[Any] = DataLoader(
             self.train_dataset,
             batch_sampler=self.batches,
             collate_fn=self.data_collator,
             pin_memory=self.args.dataloader_pin_memory,
         )
-        return self.accelerator.prepare(loader)
+        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
+        return prepared
 
     def compute_loss(
         self,
@@ -92,7 +94,7 @@ class ObjectiveTrainer(Trainer):
         items = batch["labels"].ne(-100).sum()
         weight = self.accelerator.num_processes * items / num_items_in_batch
         self.objective.at(self.state.global_step / self.state.max_steps)
-        loss = weight * self.objective.step(model, batch, lambda part: self.backward(weight * part))
+        loss: Tensor = weight * self.objective.step(model, batch, lambda part: self.backward(weight * part))
         self._require_finite(loss, "loss")
         return loss
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.pipeline.running import execute, plans
-from tests.world import World
+from tests.world import World, tagged_task
 from tombola.errors import RecipeError
 from tombola.pipeline.stages.train import Train
 from tombola.store.store import Store
@@ -33,17 +32,9 @@ def test_a_search_takes_them_too(world: World, tmp_path: Path) -> None:
 
 
 def test_words_with_labels_of_their_own_are_refused(world: World, tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("the O\nfilm B-X\n\na O\nplot B-X\n")
-    task = {
-        "name": "tags",
-        "version": 1,
-        "kind": "token-classification",
-        "text": "words",
-        "labels": ["O", "B-X", "I-X"],
-        "metrics": ["entity_f1"],
-        "source": {"files": {"train": "train.txt"}},
-    }
-    path = tmp_path / "tags.yaml"
-    path.write_text(yaml.safe_dump(task))
     with pytest.raises(RecipeError, match="whose labels belong to places in the texts"):
-        plans(World(world.model, path), train={"augment": {"of": ["typos"]}}, evaluate={"on": []})
+        plans(
+            World(world.model, tagged_task(tmp_path)),
+            train={"augment": {"of": ["typos"]}},
+            evaluate={"on": []},
+        )

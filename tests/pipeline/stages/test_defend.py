@@ -9,7 +9,7 @@ import yaml
 
 import tombola
 from tests.pipeline.running import execute, plans, stages
-from tests.world import World
+from tests.world import World, tagged_task
 from tombola.defenses import DEFENSE
 from tombola.defenses.tokenizing import defense_of
 from tombola.errors import RecipeError
@@ -101,17 +101,5 @@ def test_it_is_counted_when_speed_is_measured(world: World, tmp_path: Path) -> N
 
 
 def test_tasks_whose_labels_point_into_the_text_are_refused(world: World, tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("the O\nfilm B-X\n\na O\nplot B-X\n")
-    task = {
-        "name": "tags",
-        "version": 1,
-        "kind": "token-classification",
-        "text": "words",
-        "labels": ["O", "B-X", "I-X"],
-        "metrics": ["entity_f1"],
-        "source": {"files": {"train": "train.txt"}},
-    }
-    path = tmp_path / "tags.yaml"
-    path.write_text(yaml.safe_dump(task))
     with pytest.raises(RecipeError, match="defend: tags is a token-classification task"):
-        plans(World(world.model, path), defend="unicode", evaluate={"on": []})
+        plans(World(world.model, tagged_task(tmp_path)), defend="unicode", evaluate={"on": []})

@@ -1,12 +1,30 @@
-"""What a draw says of masks that let nothing through, and how a pooler is left out."""
+"""Draws: exact counts, what is said of masks that let nothing through, and how a pooler is left out."""
 
 import torch
 
+from tests.pipeline.running import execute, plans, workspace
 from tests.tiny import tiny
 from tombola.masks import Mask, Units
-from tombola.pipeline.stages.base import emptied
+from tombola.pipeline.stages.base import Drawn, emptied
 from tombola.search.iterative import Iterative
 from tombola.search.magnitude import Magnitude
+from tombola.store.store import Store
+
+
+def test_a_draw_removes_the_exact_share_and_describes_the_mask(world, tmp_path):
+    (plan,) = plans(world, search={"method": "magnitude"}, draw={"sparsity": 0.3}, retrain=None)
+    store = Store(tmp_path)
+    execute([plan.mask], store)
+    drawn, mask = store.read(plan.mask), plan.mask.load(workspace(store))
+    assert isinstance(drawn, Drawn)
+    assert drawn.removed == mask.removed == int(0.3 * mask.count + 0.5)
+    assert drawn == Drawn.of(mask, drawn.parameters)
+    assert drawn.total_sparsity == mask.removed_weights / tiny_parameters(world)
+
+
+def tiny_parameters(world):
+    (plan,) = plans(world)
+    return plan.model.model.load(plan.model.data.definition, seed=1).num_parameters()
 
 
 def test_a_matrix_without_a_weight_is_named():

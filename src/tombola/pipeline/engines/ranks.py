@@ -72,5 +72,6 @@ def _shared(said: str | None) -> str | None:
     from accelerate.utils import broadcast_object_list
 
     PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
+    heard: str | None
     (heard,) = broadcast_object_list([said])
     return heard

@@ -101,6 +101,7 @@ def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin]) -> str | Non
 
 def _reason(ray: Any, done: Any) -> str | None:
     try:
-        return ray.get(done)
+        reason: str | None = ray.get(done)
+        return reason
     except ray.exceptions.RayError as error:
         return f"Ray lost it: {str(error).strip().splitlines()[0]}"

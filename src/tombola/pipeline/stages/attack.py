@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tombola.attacks.base import Attack as AttackSettings
 from tombola.foundations.hardware import Precision
@@ -39,7 +39,7 @@ class Attack(Stage[Attacked]):
     kind: ClassVar = "attack"
     version: ClassVar = 1
 
-    model: ModelStage
+    model: ModelStage[Any]
     data: DataSource
     trained: DataSource
     attack: AttackSettings

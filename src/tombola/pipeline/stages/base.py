@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -28,7 +28,7 @@ class StageResult(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
-    def load(cls, path: Path) -> Any:
+    def load(cls, path: Path) -> Self:
         """Read the result from a JSON file of a finished stage."""
         return cls.model_validate_json(path.read_bytes())
 

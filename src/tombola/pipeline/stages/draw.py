@@ -35,7 +35,7 @@ class Draw(MaskStage):
     seed: int
     max_length: int | None = None
     """Where texts are cut, for scores that read data."""
-    of: ModelStage | None = None
+    of: ModelStage[Any] | None = None
     """The model whose units are scored; else the pre-trained one."""
     defend: Defend | None = None
     """What corrects the texts first, for scores that read data."""

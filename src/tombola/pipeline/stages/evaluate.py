@@ -103,7 +103,7 @@ class Evaluate(EvaluateStage):
     kind: ClassVar = "evaluate"
     version: ClassVar = 2
 
-    model: ModelStage
+    model: ModelStage[Any]
     mask: MaskStage | None = None
     """A mask to apply first, where the model was not trained under it."""
 
@@ -140,7 +140,8 @@ def read_correct(folder: Path) -> np.ndarray | None:
     """Which examples of a finished evaluation were classified rightly; None where predictions are no classes."""
     from safetensors.numpy import load_file
 
-    return load_file(folder / PREDICTIONS).get("correct")
+    correct: np.ndarray | None = load_file(folder / PREDICTIONS).get("correct")
+    return correct
 
 
 @cache

@@ -31,7 +31,7 @@ class Export(ModelStage[Exported]):
     kind: ClassVar = "export"
     version: ClassVar = 1
 
-    model: ModelStage
+    model: ModelStage[Any]
     int8: bool
     mask: MaskStage | None = None
     """A mask whose units are still in the model: structured ones are cut out, others stay as zeros."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
@@ -44,7 +44,7 @@ class Measure(Stage[Measured]):
     kind: ClassVar = "measure"
     version: ClassVar = 2
 
-    model: ModelStage
+    model: ModelStage[Any]
     measure: MeasureSettings
     mask: MaskStage | None = None
     data: DataSource | None = None

@@ -37,7 +37,7 @@ class Score(ScoreStage):
     search: SearchSettings
     seed: int
     max_length: int | None = None
-    of: ModelStage | None = None
+    of: ModelStage[Any] | None = None
     """The model whose units are scored; else the pre-trained one."""
     defend: Defend | None = None
     """What corrects the texts first, for scores that read data."""

@@ -32,11 +32,11 @@ class Search(ScoreStage):
     search: Learned
     seed: int
     precision: Precision
-    start: ModelStage | None = None
+    start: ModelStage[Any] | None = None
     """The weights under the gates; else the pre-trained ones."""
     bias: Bias | None = None
     teacher: Teacher | None = None
-    distill_from: ModelStage | ModelSource | None = None
+    distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `search.train.distill` learns from."""
     defend: Defend | None = None
     """What corrects the texts first."""

@@ -48,7 +48,7 @@ class Shrink(ModelStage[CutOut]):
     layout: Layout
     seed: int
     """Of the head, where the pre-trained model is cut."""
-    of: ModelStage | None = None
+    of: ModelStage[Any] | None = None
     """The model that is cut; else the pre-trained one."""
     within: MaskStage | None = None
     """The mask that `of` was cut out by, where it is a small model already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource
@@ -24,7 +24,7 @@ class Teacher(Stage["Tensor"]):
     kind: ClassVar = "teacher"
     version: ClassVar = 1
 
-    model: ModelStage
+    model: ModelStage[Any]
     data: DataSource
     max_length: int
     precision: Precision
@@ -65,4 +65,5 @@ class Teacher(Stage["Tensor"]):
         """The probabilities, (examples, labels), in the training data's order."""
         from safetensors.torch import load_file
 
-        return load_file(folder / PROBABILITIES)["probs"]
+        probabilities: Tensor = load_file(folder / PROBABILITIES)["probs"]
+        return probabilities

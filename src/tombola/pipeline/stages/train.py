@@ -64,15 +64,15 @@ class Train(ModelStage[Trained]):
     seed: int
     precision: Precision
     mask: MaskStage | None = None
-    start: ModelStage | None = None
+    start: ModelStage[Any] | None = None
     """The model whose weights, head included, training starts from; else the pre-trained one.
 
     A small model that was cut out is taken as it is; any other gives its weights to the pre-trained one."""
-    head: ModelStage | None = None
+    head: ModelStage[Any] | None = None
     """The model whose head it starts from, where that is another."""
     bias: Bias | None = None
     teacher: Teacher | None = None
-    distill_from: ModelStage | ModelSource | None = None
+    distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `train.distill` learns from."""
     defend: Defend | None = None
     """What corrects the texts first."""

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from tombola.tasks.definition import Layout
 from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.lines import ending_of
 from tombola.tasks.questions import Answers, question_table, read_answers
-from tombola.tasks.readers import Table, ending_of, open_table
+from tombola.tasks.readers import Table, open_table
 from tombola.tasks.rows import Columns
 
 if TYPE_CHECKING:

@@ -47,7 +47,8 @@ class MixedCollate(Collate):
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """A batch of one task."""
-        return self.each[examples[0][TASK]](examples)
+        batch: dict[str, Tensor] = self.each[examples[0][TASK]](examples)
+        return batch
 
 
 class MixedBatches(ShuffledBatches):
@@ -115,4 +116,5 @@ def steps_of(sampling: Sampling, sizes: Sequence[int], whole: Sequence[int]) -> 
     steps = np.maximum(1, np.floor(ideal)).astype(int)
     rest = max(0, sum(whole) - int(steps.sum()))
     steps[np.argsort(steps - ideal, kind="stable")[:rest]] += 1
-    return steps.tolist()
+    counts: list[int] = steps.tolist()
+    return counts

@@ -53,7 +53,8 @@ class SharedModel(nn.Module):
 
     def get_input_embeddings(self) -> nn.Module:
         """The word embeddings, which adversarial objectives perturb."""
-        return self.models[0].get_input_embeddings()
+        embeddings: nn.Module = self.models[0].get_input_embeddings()
+        return embeddings
 
     def forward(self, **inputs: Any) -> Any:
         """The output of the current task's head."""

@@ -106,7 +106,7 @@ class SelectiveAdamW(AdamW):
     def _rows(self, group: dict[str, Any]) -> Iterator["_Row"]:
         """The group's weights that have a gradient, each with its moments, made where they are missing."""
         lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
-        self._init_group(group, *lists)
+        self._init_group(group, *lists)  # type: ignore[no-untyped-call]  # torch has no types for it
         weights, gradients, means, squares, _, steps = lists
         for row in zip(weights, gradients, means, squares, steps, strict=True):
             yield _Row(group, *row)

@@ -1,0 +1,59 @@
+"""Masks that meet a target: counted exactly, or corrected by what was measured."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.running import execute, plans, workspace
+from tests.shrink.test_latency import shares_of_flops
+from tests.world import World
+from tombola.models.loading import load_model
+from tombola.pipeline.stages.fit import Fit, _distance
+from tombola.pipeline.stages.latency import Latency
+from tombola.shrink import latency, shrink
+from tombola.store.store import Store
+
+
+def test_a_target_of_parameters_is_what_the_small_model_has(world: World, tmp_path: Path) -> None:
+    draw = {"parameters": 0.9, "multiple": 1}
+    (plan,) = plans(world, search={"method": "magnitude", "units": "head+neuron"}, draw=draw, retrain=None)
+    assert isinstance(plan.mask, Fit)
+    assert plan.mask.label == "draw free layers for 90% of the parameters"
+    store = Store(tmp_path)
+    execute([plan.mask], store)
+    fitted = plan.mask.fitted(store.open(plan.mask))
+    assert (fitted.quantity, fitted.target, fitted.note) == ("parameters", 0.9, None)
+    model = load_model(world.model, plan.mask.data.definition, seed=0)
+    small = shrink(model, plan.mask.load(workspace(store)))
+    assert small.num_parameters() / model.num_parameters() == pytest.approx(fitted.reached)
+    assert 0.85 < fitted.reached <= 0.9
+    assert store.read(plan.mask).parameters == model.num_parameters()
+
+
+@pytest.mark.parametrize(("layout", "units"), [("uniform", "head+neuron"), ("free", "neuron")])
+@pytest.mark.parametrize("quantity", [{"speedup": 1.25}, {"latency": 400}])
+def test_the_choice_is_corrected_by_the_measured_time(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: str,
+    units: str,
+    quantity: dict[str, float],
+) -> None:
+    search = {"method": "magnitude", "units": units}
+    draw = {**quantity, "layout": layout, "multiple": 1, "batch_size": [1, 4], "length": 8, "threads": 1}
+    (plan,) = plans(world, search=search, draw=draw, retrain={"shrink": True, "epochs": 0})
+    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask.latency, Latency)
+    store = Store(tmp_path / "store")
+    monkeypatch.setattr(latency, "time_shares", shares_of_flops())
+    execute([plan.mask.latency], store)
+    monkeypatch.setattr(latency, "time_shares", shares_of_flops(1.1))
+    execute([plan.mask], store)
+    fitted = plan.mask.fitted(store.open(plan.mask))
+    (wanted,) = quantity.values()
+    assert fitted.reached == pytest.approx(wanted, rel=0.05)
+
+
+def test_too_fast_is_better_than_too_slow() -> None:
+    assert sorted([0.03, -0.2, 0.06, -0.01], key=_distance) == [-0.01, 0.03, -0.2, 0.06]

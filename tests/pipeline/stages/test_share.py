@@ -1,0 +1,63 @@
+"""Shared training as a stage: one encoder, a head and a mask per task, and the scores of one task of the result."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.pipeline.running import execute
+from tests.world import World
+from tombola.models.loading import load_tokenizer
+from tombola.pipeline.sharing import plan_share
+from tombola.pipeline.stages.share import EvaluateShared, Share
+from tombola.store.stage import topological_order
+from tombola.store.store import Store
+from tombola.training.log import TrainLog
+from tombola.training.multitask.model import open_task
+
+
+def test_tasks_share_weights_and_are_scored_one_by_one(world: World, tmp_path: Path) -> None:
+    other = tmp_path / "again.yaml"
+    for split in ("train", "validation", "other"):
+        shutil.copy(world.task.with_name(f"{split}.tsv"), tmp_path)
+    other.write_text(world.task.read_text().replace("name: tiny", "name: again"))
+    plan = plan_share(
+        {
+            "name": "two",
+            "model": str(world.model),
+            "tasks": [str(world.task), str(other)],
+            "precision": "fp32",
+            "train": {"steps": 6, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16},
+            "single": {"steps": 2},
+            "search": {"method": "magnitude", "units": "head"},
+            "sparsity": 0.5,
+        }
+    )
+    shares = [one for one in plan.stages if isinstance(one, Share)]
+    assert sorted(one.label for one in shares) == [
+        "train 2 tasks with tickets",
+        "train 2 tasks without tickets",
+    ]
+    stage = next(one for one in shares if one.masks)
+    evaluations = [
+        one for one in plan.stages if isinstance(one, EvaluateShared) and one.model.key == stage.key
+    ]
+    store = Store(tmp_path / "store")
+    execute(topological_order(evaluations), store)
+    log = store.read(stage)
+    assert isinstance(log, TrainLog)
+    assert log.steps == stage.training_steps() == 6
+    folder = store.open(stage)
+    first, second = open_task(folder, "tiny"), open_task(folder, "again")
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(first.base_model.get_parameter(name), second.base_model.get_parameter(name))
+    for evaluation in evaluations:
+        score = store.read(evaluation).scores["accuracy"]
+        split = evaluation.data.load()
+        model, tokenizer = open_task(folder, evaluation.task).eval(), load_tokenizer(folder)
+        right = 0
+        for (text,), label in zip(split.texts, split.labels, strict=True):
+            with torch.no_grad():
+                right += int(model(**tokenizer(text, return_tensors="pt")).logits.argmax()) == label
+        assert score.value == pytest.approx(right / len(split))
