@@ -19,6 +19,12 @@ def store_address(store: str | None = None) -> str:
     return store or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
 
 
+def public_name(name: str) -> str:
+    """A model, a task or a file as others may read it: of a local path only the last part, all else as it is."""
+    local = name.startswith(("/", "~", ".")) or re.match(r"[A-Za-z]:[\\/]", name) or Path(name).exists()
+    return re.split(r"[\\/]", name.rstrip("/\\"))[-1] if local else name
+
+
 def with_tilde(text: str) -> str:
     """The text with the user's home folder written as `~`, so that it can be shown to others."""
     try:

@@ -1,6 +1,7 @@
 """Masks and scores on disk: one safetensors file each, with the units and a checksum in the header."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+from tombola.foundations.checksums import hash_text
 from tombola.masks.base import Base
 from tombola.masks.layout import Layout
 from tombola.masks.units import Units
@@ -34,6 +36,8 @@ class Header(BaseModel):
     base: Base
     layout: Layout
     sha256: str
+    digest: str = ""
+    """Of the header itself, the caller's metadata, and the form of the arrays."""
 
 
 def write(
@@ -52,6 +56,7 @@ def write(
         layout=units.layout,
         sha256=_checksum(units, arrays),
     )
+    header = header.model_copy(update={"digest": _digest(header, arrays, metadata)})
     try:
         save_file(dict(arrays), path, {**metadata, HEADER: header.model_dump_json(exclude_defaults=True)})
     except (OSError, SafetensorError) as error:
@@ -81,7 +86,11 @@ def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array]
         raise TombolaError(
             f"{path} holds a file of kind {header.kind!r} where one of kind {kind!r} is wanted."
         )
-    if arrays.keys() != units.by_name.keys() or _checksum(units, arrays) != header.sha256:
+    if (
+        arrays.keys() != units.by_name.keys()
+        or _checksum(units, arrays) != header.sha256
+        or header.digest not in ("", _digest(header, arrays, metadata))
+    ):
         raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged or changed.")
     return units, arrays, metadata
 
@@ -91,6 +100,12 @@ def _checksum(units: Units, arrays: Mapping[str, Array]) -> str:
     for group in units.groups:
         total.update(np.ascontiguousarray(arrays[group.name]).data)
     return total.hexdigest()
+
+
+def _digest(header: Header, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
+    forms = {name: [str(array.dtype), *array.shape] for name, array in arrays.items()}
+    about = header.model_dump_json(exclude_defaults=True, exclude={"digest"})
+    return hash_text(json.dumps([about, forms, dict(metadata)], sort_keys=True))
 
 
 def _first(error: Exception) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import ModelError
+from tombola.foundations.checksums import CHECKSUMS, check_checksums
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
@@ -20,7 +21,11 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         ModelError: With what is wrong and what to do.
+        DamagedArtefact: If a file is not as its checksum says.
     """
+    check_checksums(
+        folder, f"copy or make it again; if you changed it on purpose, delete {folder / CHECKSUMS}"
+    )
     config = read_config(folder)
     if (folder / INDEX).is_file():
         files = _read_object(folder / INDEX).get("weight_map", {})

@@ -7,6 +7,7 @@ from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.in_the_loop import AttackAdversary
+from tombola.attacks.resources import ENCODER
 from tombola.augmentations import AugmentSettings
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
@@ -358,6 +359,7 @@ class StageBuilder:
             query_budget=settings.query_budget,
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
+            encoder=ModelSource.find(ENCODER),
             epoch=epoch,
         )
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError, UnknownName
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -24,7 +25,7 @@ from tombola.models.loading import load_tokenizer
 from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.ticket import FORMAT, Ticket, read_info, write_ticket
+from tombola.tickets.ticket import CARD, FORMAT, Ticket, read_info, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class MultiTaskTicket:
     def from_pretrained(cls, source: str | Path) -> MultiTaskTicket:
         """Open a multi-task ticket from a local folder or the hub."""
         folder = find_folder(str(source))
-        return cls(folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket"))
+        return cls(
+            folder, read_info(folder / SHARE, f"{source} is not a multi-task ticket", ("tasks", "recipe"))
+        )
 
     @property
     def tasks(self) -> list[str]:
@@ -125,9 +128,12 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
     """Assemble the folder from a finished shared training and what is known about it."""
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, SHARE) as new:
-        shutil.copytree(model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG), dirs_exist_ok=True)
+        shutil.copytree(
+            model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG, CHECKSUMS), dirs_exist_ok=True
+        )
         (new / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / "README.md").write_text(shared_card(full), encoding="utf-8")
+        (new / CARD).write_text(shared_card(full), encoding="utf-8")
+        write_checksums(new, without=(CARD,))
     return MultiTaskTicket(folder, full)
 
 

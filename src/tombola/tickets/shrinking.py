@@ -8,6 +8,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from tombola.errors import ModelError, TombolaError
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.loading import model_class
@@ -26,8 +27,9 @@ from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
 from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
+from tombola.store.manifest import MANIFEST
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
-from tombola.tickets.ticket import TICKET, read_info
+from tombola.tickets.ticket import CARD, TICKET, read_info
 
 TOLERANCE = 1e-5
 
@@ -120,7 +122,7 @@ def shrink_ticket(
     mask.apply(masked)
     with written_whole(output) as partial:
         shrink(masked, mask, multiple).save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
         shrunk = load_model(partial)
         fixed = RandomTokens.fitting(masked.config, length or LENGTH)
         texts = fixed if length else texts_of(folder, masked.config)
@@ -147,6 +149,7 @@ def shrink_ticket(
             recipe=recipe_of(folder),
         )
         (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        write_checksums(partial, without=(CARD,))
     return shrinkage
 
 
@@ -171,7 +174,7 @@ def _copy_cut(
     with written_whole(output) as partial:
         small = load_model(folder)
         small.save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
         texts = RandomTokens.fitting(config, length) if length else texts_of(folder, config)
         (before, after), (speedup,) = measure(
             dense, small, batch_sizes=batch_sizes, texts=texts, rounds=rounds
@@ -188,6 +191,7 @@ def _copy_cut(
             recipe=recipe_of(folder),
         )
         (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        write_checksums(partial, without=(CARD,))
     return shrinkage
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.defenses import DEFENSE
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 TICKET = "ticket.json"
+CARD = "README.md"
+"""The model card, which people may change."""
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Endings of the files of a model folder that a ticket takes over."""
 FORMAT = 1
@@ -47,7 +50,9 @@ class Ticket:
     def from_pretrained(cls, source: str | Path) -> Ticket:
         """Open a ticket from a local folder or the hub."""
         folder = find_folder(str(source))
-        return cls(folder, read_info(folder / TICKET, f"{source} is a model but not a ticket"))
+        return cls(
+            folder, read_info(folder / TICKET, f"{source} is a model but not a ticket", ("metrics", "recipe"))
+        )
 
     @cached_property
     def mask(self) -> Mask:
@@ -101,17 +106,27 @@ class Ticket:
         )
 
 
-def read_info(path: Path, otherwise: str) -> dict[str, Any]:
-    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there."""
+def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",)) -> dict[str, Any]:
+    """What is known about a ticket, from the file beside its weights.
+
+    Args:
+        path: The file.
+        otherwise: What to say if it is not there.
+        required: Entries that must be there.
+    """
     if not path.is_file():
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:
-        info = json.loads(path.read_text())
-    except ValueError as error:
-        raise TombolaError(f"{path} is not valid JSON: {error}") from None
-    if info.get("format") != FORMAT:
+        info = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise TombolaError(f"{path} is not valid JSON ({str(error)[:200]}): copy or make it again") from None
+    found = info.get("format") if isinstance(info, dict) else None
+    if found != FORMAT:
+        raise TombolaError(f"{path} has format {str(found)[:80]!r}; this version of tombola reads {FORMAT}")
+    wrong = [name for name in required if not isinstance(info.get(name), dict)]
+    if wrong:
         raise TombolaError(
-            f"{path} has format {info.get('format')!r}; this version of tombola reads {FORMAT}"
+            f"{path} is not about a ticket: its {wrong[0]!r} is missing. Copy or make it again"
         )
     return info
 
@@ -125,13 +140,14 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
         for path in model.iterdir():
-            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK):
+            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, CHECKSUMS):
                 shutil.copyfile(path, new / path.name)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not (model / MASK).is_file():
             _mask_weights(new)
         (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / "README.md").write_text(ticket_card(full), encoding="utf-8")
+        (new / CARD).write_text(ticket_card(full), encoding="utf-8")
+        write_checksums(new, without=(CARD,))
     return Ticket(folder, full)
 
 
