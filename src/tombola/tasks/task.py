@@ -129,7 +129,7 @@ class Task(Definition):
     @classmethod
     def from_file(cls, path: str | Path) -> "Task":
         """A task from its YAML file. Data files it names without a `folder` are found beside it."""
-        path = Path(path)
+        path = Path(path).expanduser()
         try:
             content = parse_yaml(path.read_text(encoding="utf-8"))
         except OSError as error:

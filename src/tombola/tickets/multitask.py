@@ -139,7 +139,7 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
 
 def shared_card(info: Mapping[str, Any]) -> str:
     """The model card of a multi-task ticket."""
-    first = next(iter(info["tasks"]))
+    quoted = json.dumps(next(iter(info["tasks"])))
     return card(
         info,
         title=f"{len(info['tasks'])} tasks on one {info['base']['name']}",
@@ -159,7 +159,7 @@ def shared_card(info: Mapping[str, Any]) -> str:
             "from tombola import MultiTaskTicket",
             "",
             'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
-            f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
-            f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
+            f"model, tokenizer = ticket.model({quoted}), ticket.tokenizer()",
+            f'ticket.cut({quoted}, "folder").shrink()  # one task as an ordinary ticket, really smaller',
         ],
     )
