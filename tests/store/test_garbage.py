@@ -1,5 +1,6 @@
 """The store can be listed, checked and cleaned, and cleaning spares what a result needs."""
 
+import errno
 import json
 import os
 import time
@@ -12,6 +13,8 @@ from tests.store.kinds import Write
 from tombola.cli import app
 from tombola.errors import DamagedArtefact
 from tombola.foundations.checksums import sealed
+from tombola.pipeline.engines import Local
+from tombola.pipeline.watching import Watcher
 from tombola.store.garbage import (
     LEASE,
     MISSING,
@@ -221,3 +224,17 @@ def test_the_command_shows_first_and_deletes_when_told(store, result):
     broken = call("verify")
     assert broken.exit_code == 1
     assert "damaged" in broken.output
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_store_that_cannot_be_written_serves_what_is_finished(store, result, monkeypatch, number):
+    def refuse(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("tombola.store.garbage.FileLock", refuse)
+    monkeypatch.setattr("tombola.store.store.FileLock", refuse)
+    monkeypatch.setattr("os.utime", refuse)
+    with running(store, result, END.with_inputs()):
+        assert Local().run(END.with_inputs(), store, Watcher()).ran == []
+        assert store.open(END)
+    register_root(store, result, END.with_inputs(), finished=True)

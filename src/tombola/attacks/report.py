@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tombola.attacks.text import Text
 from tombola.errors import DamagedArtefact, DataError
 from tombola.evaluation.intervals import wilson
-from tombola.foundations.checksums import check_checksums, write_checksums
+from tombola.foundations.checksums import check_checksums, write_checksums, write_whole
 
 ResultType = Literal["Successful", "Failed", "Skipped"]
 
@@ -117,11 +117,11 @@ class AttackReport:
         folder.mkdir(parents=True, exist_ok=True)
         about = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "examples"}
         content = {"summary": self.summary(), **about}
-        (folder / "report.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
         _write_lines(folder / "examples.jsonl", [example.to_json() for example in self.examples])
         _write_csv(folder / "examples.csv", self.examples)
         page = diff_page(self)
-        (folder / "diff.html").write_text(page, encoding="utf-8", errors="replace")
+        write_whole(folder / "diff.html", page, errors="replace")
         write_checksums(folder, only=("report.json", "examples.jsonl", "examples.csv", "diff.html"))
         return folder
 
@@ -168,7 +168,7 @@ class AttackReport:
             "citation": f"adversarial examples found by {self.attack}",
         }
         path = folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(task, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        write_whole(path, yaml.safe_dump(task, sort_keys=False, allow_unicode=True))
         return path
 
 
@@ -178,7 +178,7 @@ def _mean(examples: Sequence[Example], value: Callable[[Example], Any]) -> float
 
 def _write_lines(path: Path, records: list[dict[str, Any]]) -> None:
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    path.write_text(lines, encoding="utf-8", errors="surrogatepass")
+    write_whole(path, lines, errors="surrogatepass")
 
 
 def _write_csv(path: Path, examples: list[Example]) -> None:

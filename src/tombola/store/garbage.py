@@ -6,6 +6,7 @@ minute. The stages of a root are kept as long as its run is at work or its resul
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -87,8 +88,12 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
     record = RootRecord(
         result=path, finished=finished, stages=sorted(stage.name for stage in stages), seen=time.time()
     )
-    with suppress(PermissionError), _locked(store):
-        _write(_root_file(store, path), record)
+    try:
+        with _locked(store):
+            _write(_root_file(store, path), record)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
 
 
 @contextmanager
