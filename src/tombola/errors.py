@@ -3,9 +3,20 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST, MOST_LINES = 2_000, 20
+"""Characters of a line and lines of a message, at most."""
+
 
 class TombolaError(Exception):
-    """Base of every error that the user can mend; the command prints it and exits with code 2."""
+    """Base of every error that the user can mend; the command prints it and exits with code 2.
+
+    Args:
+        message: What is wrong and what to do. What it quotes of a file may be of any length and hold anything: long
+            lines are cut, and control characters are shown as such.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_bounded(message))
 
 
 class UnknownName(TombolaError):
@@ -13,7 +24,7 @@ class UnknownName(TombolaError):
 
     def __init__(self, kind: str, name: object, valid: Iterable[str], where: str = "") -> None:
         valid = sorted(valid)
-        near = get_close_matches(str(name), valid, n=3, cutoff=0.6)
+        near = get_close_matches(str(name)[:LONGEST], valid, n=3, cutoff=0.6)
         offer = f"Did you mean {_either(near)}?" if near else f"Valid: {', '.join(valid)}."
         place = f"{where}: " if where else ""
         super().__init__(f"{place}unknown {kind} {str(name)!r}. {offer}")
@@ -26,7 +37,7 @@ class RecipeError(TombolaError):
         *mistakes: A sentence for each mistake. One stays a sentence, several become a list.
     """
 
-    shown = 20
+    shown = 17
 
     def __init__(self, *mistakes: str) -> None:
         self.mistakes = tuple(dict.fromkeys(mistakes))
@@ -67,3 +78,16 @@ class TrainingDiverged(TombolaError):
 def _either(names: list[str]) -> str:
     quoted = [repr(name) for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _bounded(message: str) -> str:
+    lines = [_cut(line) for line in message.split("\n")]
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], f"… and {len(lines) - MOST_LINES + 1} more lines"]
+    return "\n".join(lines)
+
+
+def _cut(line: str) -> str:
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST * 3 // 4]} … {line[-LONGEST // 4 :]}"
+    return "".join(one if one.isprintable() or one == "\t" else repr(one)[1:-1] for one in line)

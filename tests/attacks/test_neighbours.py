@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tombola.attacks.neighbours as module
-from tombola.attacks.neighbours import embedded_neighbours, nearest_rows, neighbours_of
+from tombola.attacks.neighbours import Vectors, embedded_neighbours, kept_table, nearest_rows, neighbours_of
 from tombola.errors import DataError
 
 
@@ -97,3 +97,19 @@ def test_the_embedded_table_knows_synonyms(monkeypatch):
     assert table.of("terrible", 2) in (["horrible", "awful"], ["awful", "horrible"])
     assert set(table.of("movie", 3)) == {"movies", "film", "films"}
     assert table.of("table", 3, at_least=0.5) == ["tables"]
+
+
+def test_a_damaged_table_is_computed_again(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("TOMBOLA_CACHE", str(tmp_path))
+    vectors = Vectors(["a", "b", "c", "d"], np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32))
+    first = kept_table("content", 2, "test", lambda: vectors)
+    (file,) = tmp_path.glob("neighbours-*")
+    whole = file.read_bytes()
+    for place in range(8, len(whole), 5):
+        caplog.clear()
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        table = kept_table("content", 2, "test", lambda: vectors)
+        assert (table.words, table.cosines.tolist()) == (first.words, first.cosines.tolist())
+        assert (table.nearest == first.nearest).all()
+        assert "made again" in caplog.text or whole[place : place + 1] == b" "
+        assert file.read_bytes() == whole or whole[place : place + 1] == b" "

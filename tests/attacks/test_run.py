@@ -15,7 +15,7 @@ from tests.attacks.toys import resources
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.attacks import DeepWordBug, Resources, attack
-from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+from tombola.errors import TombolaError, UnknownName
 
 pytestmark = pytest.mark.portable
 
@@ -72,8 +72,10 @@ def test_a_killed_attack_goes_on_and_gives_the_same_report(tmp_path):
     assert reports[-1][2] == {"under attack": again.summary()["accuracy_under_attack"]}
     assert untimed(again) == untimed(whole)
     finished = run(resume=path)
-    assert (finished.resumed, finished.rows) == (len(EXAMPLES), 0)
-    assert finished.examples == whole.examples
+    assert finished.resumed == len(EXAMPLES)
+    assert untimed(finished) == untimed(whole)
+    assert finished.resources == again.resources == whole.resources
+    assert finished.rows == again.rows == whole.rows
     assert len(path.read_text().splitlines()) == 1 + len(EXAMPLES)
 
 
@@ -93,13 +95,20 @@ def test_a_journal_of_another_run_is_refused(tmp_path, changed, named):
         run(recipe="random_substitution", resume=path, **changed)
 
 
-def test_a_damaged_journal_is_refused(tmp_path):
+def test_damaged_lines_of_a_journal_are_done_again_and_doubled_ones_count_once(tmp_path, caplog):
     path = tmp_path / "journal.jsonl"
-    run(recipe="random_substitution", resume=path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:3], b"oops\n", *lines[4:]]))
-    with pytest.raises(DamagedArtefact, match=":4: not JSON"):
-        run(recipe="random_substitution", resume=path)
+    whole = run(recipe="random_substitution", resume=path)
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    ruins = [b"".join([*lines[:3], b"oops\n", *lines[4:]]), content + lines[5], content[:-9]]
+    for place in range(0, len(content), len(content) // 12):
+        ruins.append(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+    for ruin in ruins:
+        path.write_bytes(ruin)
+        again = run(recipe="random_substitution", resume=path)
+        assert (untimed(again), again.rows) == (untimed(whole), whole.rows)
+        assert len(path.read_bytes().splitlines()) >= 1 + len(EXAMPLES)
+    assert "damaged lines are dropped and done again" in caplog.text
 
 
 def test_settings_and_resources_are_in_the_report():

@@ -189,3 +189,16 @@ def test_bits_that_no_unit_owns_are_refused(tmp_path, bits):
 def test_an_unwritable_place_is_named(tmp_path):
     with pytest.raises(TombolaError, match="could not write the mask"):
         Mask.full(small_units()).save(tmp_path / "no" / "such" / "folder" / "mask.safetensors")
+
+
+def test_every_flipped_bit_of_a_mask_is_noticed_header_and_padding_included(heads):
+    whole, mask = heads.read_bytes(), Mask.load(heads)
+    harmless = 0
+    for place in range(len(whole)):
+        heads.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            assert Mask.load(heads) == mask
+            harmless += 1
+        except TombolaError:
+            pass
+    assert harmless <= 8  # padding behind the header, if any

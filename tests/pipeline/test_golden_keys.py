@@ -58,7 +58,7 @@ GOLDEN = {
     "mask": "f99ad87dbc934365efb9254b",
     "ticket": "97172d7d502759621e89297d",
     "evaluate": "f2a2809159b6ff3d8ffaa991",
-    "attack": "50d11df777ba8ea9b1010648",
+    "attack": "59b1a484d9dc52ffb9a84d09",
     "measure": "79602e3c22b98617e3263f94",
 }
 

@@ -77,7 +77,7 @@ def keep_attack(store: Path) -> None:
     """A finished attack in a store."""
     folder = store / ATTACK
     _attack_report().save(folder)
-    write_manifest(folder, {"stage": {"kind": "attack"}})
+    write_manifest(folder, {"stage": {"kind": "attack"}, "label": "attack", "made": {}})
 
 
 def _masks() -> dict[float, Mask]:

@@ -227,3 +227,14 @@ def test_a_result_shows_its_scores_in_a_session(found):
     shown = repr(found).splitlines()
     assert shown[0] == f"Result 'x': 3 rows, 3 seeds ({found.folder})"
     assert shown[2] == "  imp · 50 %: validation 91.3 % ± 1.5, hans/validation 72.0 % ± 2.6"
+
+
+def test_every_flipped_bit_of_a_result_is_named(tmp_path):
+    file = result(cell("dense", 0.9), cell("ticket", 0.8), folder=tmp_path).save()
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 11):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(TombolaError, match="run the command that wrote it again"):
+            Result.load(tmp_path)
+    file.write_bytes(whole)
+    assert Result.load(tmp_path).record.checksum == ""

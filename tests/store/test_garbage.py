@@ -1,5 +1,6 @@
 """The store can be listed, checked and cleaned, and cleaning spares what a result needs."""
 
+import errno
 import json
 import os
 import time
@@ -10,6 +11,10 @@ from typer.testing import CliRunner
 
 from tests.store.kinds import Write
 from tombola.cli import app
+from tombola.errors import DamagedArtefact
+from tombola.foundations.checksums import sealed
+from tombola.pipeline.engines import Local
+from tombola.pipeline.watching import Watcher
 from tombola.store.garbage import (
     LEASE,
     MISSING,
@@ -65,7 +70,8 @@ def age(store, seconds):
     """Let every root have been seen, and every folder been used, so long ago."""
     (file,) = (store.root / "roots").glob("*.json")
     record = json.loads(file.read_text())
-    file.write_text(json.dumps({**record, "seen": record["seen"] - seconds}))
+    del record["checksum"]
+    file.write_text(sealed({**record, "seen": record["seen"] - seconds}))
     os.utime(file, (time.time() - seconds,) * 2)
 
 
@@ -151,7 +157,25 @@ def test_one_damaged_file_does_not_stop_the_others_from_being_seen(store, result
     assert {item.label for item in items(store)} == {"damaged", "evaluate", "nobody's"}
     assert len(roots(store)) == 1
     collect_garbage(store)
+    assert store.has(LOOSE), "nobody knows whether the broken root needs it"
+    listed = CliRunner().invoke(app, ["store", "verify", "--store", str(store.root)])
+    assert (listed.exit_code, listed.output.count("broken.json")) == (1, 1)
+    (store.root / "roots" / "broken.json").unlink()
+    collect_garbage(store)
     assert not store.has(LOOSE)
+
+
+def test_every_bit_of_a_manifest_and_a_root_counts(store, result):
+    manifest = store.path(END) / "manifest.json"
+    (root,) = (store.root / "roots").glob("*.json")
+    for file, look in ((manifest, lambda: store.open(END)), (root, lambda: next(iter(roots(store))))):
+        whole = file.read_bytes()
+        for place in range(0, len(whole), 7):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with pytest.raises((DamagedArtefact, StopIteration)):
+                look()
+        file.write_bytes(whole)
+        look()
 
 
 def test_locks_and_logs_that_nobody_needs_are_removed(store):
@@ -187,7 +211,7 @@ def test_the_command_shows_first_and_deletes_when_told(store, result):
 
     assert "nobody's" in call("ls").output
     assert str(result) in call("ls").output
-    assert f"{sum(item.bytes for item in items(store))} B" in call("du").output
+    assert f"{sum(item.bytes for item in items(store)) / 1000:.0f} kB" in call("du").output
     assert call("verify").exit_code == 0
     shown = call("gc")
     assert LOOSE.key in shown.output
@@ -200,3 +224,17 @@ def test_the_command_shows_first_and_deletes_when_told(store, result):
     broken = call("verify")
     assert broken.exit_code == 1
     assert "damaged" in broken.output
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_store_that_cannot_be_written_serves_what_is_finished(store, result, monkeypatch, number):
+    def refuse(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("tombola.store.garbage.FileLock", refuse)
+    monkeypatch.setattr("tombola.store.store.FileLock", refuse)
+    monkeypatch.setattr("os.utime", refuse)
+    with running(store, result, END.with_inputs()):
+        assert Local().run(END.with_inputs(), store, Watcher()).ran == []
+        assert store.open(END)
+    register_root(store, result, END.with_inputs(), finished=True)

@@ -1,10 +1,13 @@
 """A store at a URL: whole stages only, copied when needed, checked when copied."""
 
+import json
+
 import fsspec
 import pytest
 
 from tests.store.kinds import Write
 from tombola.errors import DamagedArtefact, TombolaError
+from tombola.foundations.checksums import sealed
 from tombola.store.store import Store
 
 ONE = Write(text="1")
@@ -82,3 +85,52 @@ def test_a_place_that_fsspec_does_not_know_is_one_sentence():
     assert "nowhere" not in fsspec.available_protocols()
     with pytest.raises(TombolaError, match="cannot be reached"):
         Store("nowhere://x")
+
+
+def rewrite(store, change):
+    """Change the manifest of the stage that is far away."""
+    files = store.remote.files
+    (path,) = [name for name in files.find(store.remote.root) if name.endswith("manifest.json")]
+    content = json.loads(files.cat_file(path))
+    del content["checksum"]
+    change(content)
+    files.pipe_file(path, sealed(content).encode())
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/tmp/escaped", "a/../../../escaped", "..\\escaped", ""])
+def test_a_manifest_from_outside_writes_nothing_outside_its_stage(machines, tmp_path, name):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+    rewrite(here, lambda manifest: manifest["files"].update({name: {"size": 1, "blake2b": "0"}}))
+    there = machines("there")
+    before = {path for path in tmp_path.rglob("*") if "there" not in path.parts}
+    with pytest.raises(TombolaError, match="not the name of a file"):
+        there.open(ONE)
+    assert {path for path in tmp_path.rglob("*") if "there" not in path.parts} == before
+    assert list(there.path(ONE).parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("at", ["../../elsewhere", "", None, {"deep": []}])
+def test_a_pointer_from_outside_leads_nowhere_else(machines, at):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+    here.remote.files.pipe_file(here.remote._pointer(ONE.name), json.dumps({"at": at}).encode())
+    with pytest.raises(DamagedArtefact, match="does not point to a stage; delete"):
+        machines("there").open(ONE)
+    with pytest.raises(DamagedArtefact, match="does not point"):
+        machines("third").seconds(ONE)
+
+
+def test_uploads_that_nothing_points_to_and_missing_files_are_found(machines):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+    assert list(here.remote.orphans()) == []
+    assert [reason for _, reason in here.remote.damaged()] == [None]
+    left = f"{here.remote.root}/{ONE.name}/{'0' * 32}/text"
+    here.remote.files.makedirs(left.rpartition("/")[0], exist_ok=True)
+    here.remote.files.pipe_file(left, b"half")
+    assert list(here.remote.orphans()) == [f"{here.remote.url}/{ONE.name}/{'0' * 32}"]
+    (path,) = [name for name in here.remote.files.find(here.remote.root) if name.endswith("result.txt")]
+    here.remote.files.rm(path)
+    ((name, reason),) = here.remote.damaged()
+    assert (name, "result.txt is missing" in reason) == (ONE.name, True)

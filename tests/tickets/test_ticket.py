@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import tombola
-from tombola.errors import TombolaError
+from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask
 
 pytestmark = pytest.mark.portable
@@ -99,7 +99,12 @@ def test_what_is_not_a_ticket_is_told_so(world, ticket, tmp_path):
     ticket.save_pretrained(tmp_path / "old")
     info = {**ticket.info, "format": 99}
     (tmp_path / "old" / "ticket.json").write_text(json.dumps(info))
-    with pytest.raises(TombolaError, match="format 99"):
+    with pytest.raises(
+        TombolaError, match=r"ticket\.json is not as it was written.*delete .*checksums\.json"
+    ):
+        tombola.Ticket.from_pretrained(tmp_path / "old")
+    (tmp_path / "old" / "checksums.json").unlink()
+    with pytest.raises(TombolaError, match="format '99'"):
         tombola.Ticket.from_pretrained(tmp_path / "old")
 
 
@@ -139,3 +144,22 @@ def test_a_mask_for_another_model_is_refused_with_both_fingerprints(ticket, tmp_
 
     assert Mask.load(ticket.folder / "mask.safetensors").base.fingerprint in str(caught.value)
     assert fingerprint(changed).fingerprint in str(caught.value)
+
+
+def test_a_flipped_bit_in_any_file_of_a_ticket_is_named(ticket, tmp_path):
+    ticket.save_pretrained(tmp_path / "copy")
+    files = [path for path in (tmp_path / "copy").iterdir() if path.name != "README.md"]
+    assert {"model.safetensors", "ticket.json", "config.json", "mask.safetensors"} <= {
+        one.name for one in files
+    }
+    for file in files:
+        whole = file.read_bytes()
+        for place in (0, len(whole) // 3, len(whole) - 1):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with pytest.raises(DamagedArtefact, match=r"was damaged; copy or make it again"):
+                tombola.Ticket.from_pretrained(tmp_path / "copy")
+            with pytest.raises(DamagedArtefact):
+                tombola.evaluate(tmp_path / "copy")
+        file.write_bytes(whole)
+    (tmp_path / "copy" / "README.md").write_text("my own words")
+    tombola.Ticket.from_pretrained(tmp_path / "copy").model()

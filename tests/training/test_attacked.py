@@ -73,7 +73,7 @@ def run(world: World, folder: Path, kill: int | None = None, **options: Any) -> 
 
 def found(folder: Path) -> dict[str, dict[str, Any]]:
     files = sorted((folder / "adversarial").iterdir())
-    return {file.name: json.loads(file.read_text()) for file in files}
+    return {file.name: json.loads(file.read_text())["texts"] for file in files}
 
 
 def test_successful_texts_stand_behind_their_examples_with_their_labels(world: World) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import write_whole
 
 if TYPE_CHECKING:
     from tombola.evaluation.evaluators import Prediction
@@ -85,8 +86,7 @@ def predict_file(
     found = _predicted(opened, file.split, progress)
     text = file.with_predictions(found, written_as or ("jsonl" if file.form == "txt" else file.form))
     if output is not None:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        Path(output).write_text(text, encoding="utf-8", newline="\n")
+        write_whole(Path(output), text, newline="\n")
     return text
 
 

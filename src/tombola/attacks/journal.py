@@ -1,18 +1,23 @@
 """Finished examples on disk, line by line, so that a killed attack goes on where it stopped."""
 
 import json
+import logging
 import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tombola.errors import DamagedArtefact, TombolaError
+from tombola.errors import TombolaError
+from tombola.foundations.checksums import hash_text, write_whole
+
+logger = logging.getLogger(__name__)
 
 
 class Journal:
     """A JSON-lines file: a header that names the run's settings, then one record for each finished example.
 
-    A last line without its end is what a kill leaves behind: it is cut off and its example done again.
+    Every line begins with its checksum. One that does not agree with it is damaged, or what a kill left behind: it is
+    cut out and its example done again. Without a sound header, nothing in the file is believed.
     """
 
     def __init__(self, path: str | Path, settings: dict[str, Any]) -> None:
@@ -22,14 +27,16 @@ class Journal:
         """Read what is there, check that it is of the same run, and open the file to go on writing."""
         self.records: list[dict[str, Any]] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        whole = self._read_whole_lines()
-        if whole:
-            self._check(whole[0])
-            self.records = [self._parsed(line, number) for number, line in enumerate(whole[1:], start=2)]
+        header, *lines = self._read_lines() or [None]
+        if header is not None:
+            self._check(header)
+            self.records = [line for line in lines if line is not None]
+        if dropped := lines.count(None) + (header is None and self.path.is_file()):
+            logger.warning("%s: %d damaged lines are dropped and done again", self.path, dropped)
+        if dropped or header is None:
+            rows = [{"tombola attack": self.settings}, *self.records]
+            write_whole(self.path, "".join(map(_line, rows)), errors="surrogatepass", newline="\n")
         self._file = self.path.open("ab")
-        self._file.truncate(sum(map(len, whole)))
-        if not whole:
-            self._write({"tombola attack": self.settings})
         return self
 
     def __exit__(
@@ -43,17 +50,18 @@ class Journal:
         self._write(record)
 
     def _write(self, content: dict[str, Any]) -> None:
-        self._file.write(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        self._file.write(_line(content).encode("utf-8", "surrogatepass"))
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def _read_whole_lines(self) -> list[bytes]:
+    def _read_lines(self) -> list[dict[str, Any] | None]:
+        """The content of every line; None for one that is damaged or has no end."""
         if not self.path.is_file():
             return []
-        return [line for line in self.path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+        return [_parsed(line) for line in self.path.read_bytes().split(b"\n") if line]
 
-    def _check(self, header: bytes) -> None:
-        found = self._parsed(header, 1).get("tombola attack")
+    def _check(self, header: dict[str, Any]) -> None:
+        found = header.get("tombola attack")
         if found != self.settings:
             theirs = found if isinstance(found, dict) else {}
             differing = sorted(key for key in self.settings if theirs.get(key) != self.settings[key])
@@ -62,11 +70,17 @@ class Journal:
                 "remove the file to begin anew, or give another path."
             )
 
-    def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            content = json.loads(line.decode("utf-8", "surrogatepass"))
-        except ValueError as error:
-            raise DamagedArtefact(f"{self.path}:{number}: not JSON ({error}); remove the file.") from None
-        if not isinstance(content, dict):
-            raise DamagedArtefact(f"{self.path}:{number}: not a record of an attack; remove the file.")
-        return content
+
+def _line(content: dict[str, Any]) -> str:
+    text = json.dumps(content, ensure_ascii=False)
+    return f"{hash_text(text)} {text}\n"
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    known, _, text = line.partition(b" ")
+    try:
+        decoded = text.decode("utf-8", "surrogatepass")
+        content = json.loads(decoded) if hash_text(decoded) == known.decode() else None
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

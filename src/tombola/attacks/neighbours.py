@@ -1,8 +1,8 @@
 """Which words lie next to a word: a table of nearest neighbours by cosine, computed once and kept on disk."""
 
 import logging
-import os
 import re
+import uuid
 from collections.abc import Callable
 from functools import cached_property
 from hashlib import blake2b, file_digest
@@ -97,22 +97,48 @@ def kept_table(
     content: str, k: int, source: str, read: Callable[[], Vectors], scale: float = 1.0
 ) -> Neighbours:
     """The table of what `content` names, from the cache folder if it is there, else computed from `read()`."""
-    from safetensors.numpy import load_file, save_file
+    from safetensors.numpy import save_file
 
-    key = blake2b(f"neighbours 1 {content} {k}".encode(), digest_size=12).hexdigest()
+    key = blake2b(f"neighbours 2 {content} {k}".encode(), digest_size=12).hexdigest()
     path = cache_folder() / f"neighbours-{key}.safetensors"
-    if not path.is_file():
+    table = _kept(path)
+    if table is None:
         words, matrix = read()
         logger.info("computing the %d nearest neighbours of %d words of %s, once", k, len(words), source)
         nearest, cosines = nearest_rows(matrix, k)
         letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        save_file({"words": letters, "nearest": nearest, "cosines": cosines}, unfinished)
+        table = {"words": letters, "nearest": nearest, "cosines": cosines}
+        unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        save_file(table, unfinished, {"checksum": _table_hash(table)})
         unfinished.rename(path)
-    table = load_file(path)
     words = table["words"].tobytes().decode().split("\n")
     return Neighbours(words, table["nearest"], table["cosines"], source, scale)
+
+
+def _kept(path: Path) -> dict[str, np.ndarray] | None:
+    """The table in a file of the cache; None if there is none, or if it was damaged and is computed again."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            table = {name: file.get_tensor(name) for name in ("words", "nearest", "cosines")}
+            if (file.metadata() or {}).get("checksum") == _table_hash(table):
+                return table
+    except (OSError, SafetensorError, ValueError, TypeError):
+        pass
+    logger.warning("%s was damaged and is made again", path)
+    return None
+
+
+def _table_hash(table: dict[str, np.ndarray]) -> str:
+    digest = blake2b(digest_size=16)
+    for name, array in sorted(table.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def nearest_rows(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import Any, Literal
 
 from tombola.attacks.text import Text
-from tombola.errors import DataError
+from tombola.errors import DamagedArtefact, DataError
 from tombola.evaluation.intervals import wilson
+from tombola.foundations.checksums import check_checksums, write_checksums, write_whole
 
 ResultType = Literal["Successful", "Failed", "Skipped"]
 
@@ -36,6 +37,10 @@ class Example:
     num_queries: int
     result_type: ResultType
     similarity: float | None = None
+    rows: int = 0
+    """Texts that the model scored for the example."""
+    similarity_rows: int = 0
+    """Texts that the sentence encoder read for it."""
 
     @cached_property
     def original_text(self) -> Text:
@@ -50,7 +55,7 @@ class Example:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Example":
         """The example from its line in a JSON-lines file."""
-        known = {name: record[name] for name in cls.__dataclass_fields__}
+        known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         changes = {int(position): word for position, word in record["changes"].items()}
         return cls(**known | {"original": tuple(record["original"]), "changes": changes})
 
@@ -120,11 +125,12 @@ class AttackReport:
         folder.mkdir(parents=True, exist_ok=True)
         about = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "examples"}
         content = {"summary": self.summary(), **about}
-        (folder / "report.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_whole(folder / "report.json", json.dumps(content, indent=2) + "\n")
         _write_lines(folder / "examples.jsonl", [example.to_json() for example in self.examples])
         _write_csv(folder / "examples.csv", self.examples)
         page = diff_page(self)
-        (folder / "diff.html").write_text(page, encoding="utf-8", errors="replace")
+        write_whole(folder / "diff.html", page, errors="replace")
+        write_checksums(folder, only=("report.json", "examples.jsonl", "examples.csv", "diff.html"))
         return folder
 
     @classmethod
@@ -135,10 +141,16 @@ class AttackReport:
             folder: The folder.
         """
         folder = Path(folder)
-        about = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        del about["summary"]
-        lines = (folder / "examples.jsonl").read_text("utf-8", "surrogatepass").splitlines()
-        return cls(examples=[Example.from_json(json.loads(line)) for line in lines], **about)
+        again = "attack the model again"
+        check_checksums(folder, again)
+        try:
+            about = json.loads((folder / "report.json").read_bytes())
+            del about["summary"]
+            text = (folder / "examples.jsonl").read_bytes().decode("utf-8", "surrogatepass")
+            records = [json.loads(line) for line in text.split("\n") if line]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise DamagedArtefact(f"{folder} does not hold the report of an attack: {again}") from None
+        return cls(examples=[Example.from_json(record) for record in records], **about)
 
     def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:
         """Write the successes as a task of this `name`, to train on or to evaluate on; its YAML file is returned."""
@@ -168,7 +180,7 @@ class AttackReport:
             "citation": f"adversarial examples found by {self.attack}",
         }
         path = folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(task, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        write_whole(path, yaml.safe_dump(task, sort_keys=False, allow_unicode=True))
         return path
 
 
@@ -178,7 +190,7 @@ def _mean(examples: Sequence[Example], value: Callable[[Example], Any]) -> float
 
 def _write_lines(path: Path, records: list[dict[str, Any]]) -> None:
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    path.write_text(lines, encoding="utf-8", errors="surrogatepass")
+    write_whole(path, lines, errors="surrogatepass")
 
 
 def _write_csv(path: Path, examples: list[Example]) -> None:

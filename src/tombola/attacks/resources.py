@@ -5,7 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tombola.errors import TombolaError
+from tombola.errors import ModelError, TombolaError
+from tombola.foundations.checksums import checksum
+from tombola.foundations.folders import public_name
 from tombola.words.lexicon import Lexicon, bundled
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from tombola.attacks.masked_lm import MaskedLM
     from tombola.attacks.neighbours import Neighbours
 
+ENCODER = "minilm"
+"""The sentence encoder that comes with the package."""
 TABLE_WIDTH = 50  # neighbours kept of each word: what TextFooler asks for, the most of any attack
 
 
@@ -31,7 +35,7 @@ class Resources:
     """
 
     vectors: str | Path | None = None
-    encoder: str | Path | None = "minilm"
+    encoder: str | Path | None = ENCODER
     mlm: "str | Path | MaskedLM | None" = None
 
     @cached_property
@@ -76,10 +80,15 @@ class Resources:
         """How many texts the sentence encoder has read so far."""
         return self.similarity.rows if "similarity" in vars(self) else 0
 
-    def named(self) -> dict[str, str]:
-        """What was asked for, to tell one run's resources from another's."""
+    def fingerprints(self) -> dict[str, str]:
+        """What was asked for, by content, to tell one run's resources from another's."""
         mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
-        return {"vectors": str(self.vectors), "encoder": str(self.encoder), "mlm": str(mlm)}
+        vectors = Path(self.vectors).expanduser() if self.vectors is not None else None
+        return {
+            "vectors": checksum(vectors) if vectors is not None and vectors.is_file() else str(vectors),
+            "encoder": _fingerprint(self.encoder),
+            "mlm": _fingerprint(mlm) if isinstance(self.mlm, str | Path) else str(mlm),
+        }
 
     def used(self) -> dict[str, str]:
         """What has really been used so far, by kind, in words for the report."""
@@ -90,7 +99,19 @@ class Resources:
         if "neighbours" in loaded:
             names["word neighbours"] = self.neighbours.source
         if "similarity" in loaded:
-            names["sentence encoder"] = f"{self.encoder}, mean-pooled"
+            names["sentence encoder"] = f"{public_name(str(self.encoder))}, mean-pooled"
         if "masked_lm" in loaded:
-            names["masked LM"] = self.masked_lm.name
+            names["masked LM"] = public_name(self.masked_lm.name)
         return names
+
+
+def _fingerprint(model: str | Path | None) -> str:
+    """The content of a model; its name where it is not there, which matters only to attacks that ask it."""
+    from tombola.models.finding import find_model
+
+    if model is None:
+        return "None"
+    try:
+        return find_model(str(model)).fingerprint
+    except ModelError:
+        return str(model)

@@ -76,14 +76,18 @@ def attack(
         "query_budget": query_budget,
         "max_length": max_length,
         "precision": precision,
-        "resources": resources.named(),
+        "resources": resources.fingerprints(),
     }
     if (defense := defense_of(tokenizer)) is not None:
         settings["defense"] = defense.fingerprint
     start = perf_counter()
     with _evaluating(model), _journal(resume, settings, model) as journal:
-        found = [Example.from_json(record) for record in journal.records] if journal else []
+        records = journal.records if journal else []
+        kept = {int(record["index"]): Example.from_json(record) for record in records}
+        found = [kept[i] for i in indices if i in kept]
         resumed = len(found)
+        before = max((float(record["seconds"]) for record in records), default=0.0)
+        used = {kind: name for record in records for kind, name in record["resources"].items()}
         held = sum(example.result_type == "Failed" for example in found)
         if progress is not None and resumed:
             progress(resumed, len(indices), {"under attack": held / resumed})
@@ -100,7 +104,8 @@ def attack(
         ):
             found.append(example)
             if journal:
-                journal.append(example.to_json())
+                seconds = before + perf_counter() - start
+                journal.append({**example.to_json(), "seconds": seconds, "resources": resources.used()})
             held += example.result_type == "Failed"
             if progress is not None:
                 progress(len(found), len(indices), {"under attack": held / len(found)})
@@ -112,10 +117,10 @@ def attack(
         labels=material.labels,
         seed=seed,
         query_budget=query_budget,
-        resources=resources.used(),
-        seconds=perf_counter() - start,
-        rows=scorer.rows,
-        similarity_rows=resources.similarity_rows,
+        resources=used | resources.used(),
+        seconds=before + perf_counter() - start,
+        rows=sum(example.rows for example in found),
+        similarity_rows=sum(example.similarity_rows for example in found),
         resumed=resumed,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,7 @@ def oracles_of(model: Oracle, resources: Resources) -> Oracles:
 def _example(lane: Lane[Outcome], material: Material) -> Example:
     assert lane.outcome is not None
     text, before, after, alike = lane.outcome
+    pairs: list[Any] = [key for oracle, key in lane.known if oracle == SIMILARITY]
     truth = material.truths[lane.index]
     old, new = int(before.argmax()), int(after.argmax())
     result: ResultType = "Skipped" if old != truth else "Successful" if new != truth else "Failed"
@@ -89,4 +90,6 @@ def _example(lane: Lane[Outcome], material: Material) -> Example:
         num_queries=lane.queries,
         result_type=result,
         similarity=alike,
+        rows=sum(oracle == MODEL for oracle, _ in lane.known),
+        similarity_rows=len({text for pair in pairs for text in pair}),
     )

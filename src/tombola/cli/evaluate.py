@@ -8,6 +8,7 @@ import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.foundations.checksums import write_whole
 
 
 @verb(long=True)
@@ -48,6 +49,6 @@ def evaluate(
     plain = {on: {name: score.as_dict() for name, score in found.items()} for on, found in scores.items()}
     if output:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps({"model": model, "scores": plain}, indent=1))
+        write_whole(output, json.dumps({"model": model, "scores": plain}, indent=1))
         screen.wrote("scores", output)
     screen.finish(model=model, scores=plain)

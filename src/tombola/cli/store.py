@@ -65,13 +65,18 @@ def verify(screen: Screen, store: Store = None) -> None:
 
     [bold]Example:[/bold] tombola store verify
     """
-    from tombola.store.garbage import damaged
+    from tombola.store.garbage import damaged, damaged_roots
     from tombola.store.store import Store as OpenStore
 
-    checked = list(damaged(OpenStore(store)))
-    wrong = [reason for _, reason in checked if reason]
+    opened = OpenStore(store)
+    checked = [reason for _, reason in damaged(opened)]
+    if opened.remote:
+        checked += [reason for _, reason in opened.remote.damaged()]
+    wrong = [*filter(None, checked), *damaged_roots(opened)]
     for reason in wrong:
         screen.print(reason)
+    for upload in opened.remote.orphans() if opened.remote else ():
+        screen.print(f"{upload} is left of an upload that was cut short: delete it, unless one runs now")
     screen.print(f"{len(checked)} stages checked, {len(wrong)} damaged")
     if wrong:
         raise typer.Exit(1)

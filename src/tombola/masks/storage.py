@@ -1,6 +1,7 @@
 """Masks and scores on disk: one safetensors file each, with the units and a checksum in the header."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
+from tombola.foundations.checksums import hash_text
 from tombola.foundations.headed_files import read_headed, write_headed
 from tombola.masks.base import Base
 from tombola.masks.layout import Layout
@@ -32,6 +34,8 @@ class Header(BaseModel):
     base: Base
     layout: Layout
     sha256: str
+    digest: str = ""
+    """Of the header itself, the caller's metadata, and the form of the arrays."""
 
 
 def write(
@@ -50,6 +54,7 @@ def write(
         layout=units.layout,
         sha256=_checksum(units, arrays),
     )
+    header = header.model_copy(update={"digest": _digest(header, arrays, metadata)})
     write_headed(path, kind, arrays, header.model_dump_json(exclude_defaults=True), metadata, "numpy")
 
 
@@ -65,7 +70,11 @@ def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array]
         raise TombolaError(
             f"{path} holds a file of kind {header.kind!r} where one of kind {kind!r} is wanted."
         )
-    if arrays.keys() != units.by_name.keys() or _checksum(units, arrays) != header.sha256:
+    if (
+        arrays.keys() != units.by_name.keys()
+        or _checksum(units, arrays) != header.sha256
+        or header.digest not in ("", _digest(header, arrays, metadata))
+    ):
         raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged or changed.")
     return units, arrays, metadata
 
@@ -75,6 +84,12 @@ def _checksum(units: Units, arrays: Mapping[str, Array]) -> str:
     for group in units.groups:
         total.update(np.ascontiguousarray(arrays[group.name]).data)
     return total.hexdigest()
+
+
+def _digest(header: Header, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
+    forms = {name: [str(array.dtype), *array.shape] for name, array in arrays.items()}
+    about = header.model_dump_json(exclude_defaults=True, exclude={"digest"})
+    return hash_text(json.dumps([about, forms, dict(metadata)], sort_keys=True))
 
 
 def _first(error: Exception) -> str:

@@ -35,8 +35,8 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (ValueError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except Exception as error:  # the tokenizers library raises it bare
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
         raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
     return as_stored(tokenizer, folder)
 

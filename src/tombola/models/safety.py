@@ -5,9 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import ModelError
+from tombola.foundations.checksums import CHECKSUMS, check_checksums
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
+UNREADABLE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What transformers and torch raise about files that do not make sense."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -20,7 +32,11 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         ModelError: With what is wrong and what to do.
+        DamagedArtefact: If a file is not as its checksum says.
     """
+    check_checksums(
+        folder, f"copy or make it again; if you changed it on purpose, delete {folder / CHECKSUMS}"
+    )
     config = read_config(folder)
     if (folder / INDEX).is_file():
         files = _read_object(folder / INDEX).get("weight_map", {})
@@ -45,6 +61,7 @@ def open_pretrained(kind: Any, folder: Path, **options: Any) -> Any:
         ModelError: If the folder is refused, or a file in it is damaged.
     """
     from safetensors import SafetensorError
+    from torch import OutOfMemoryError
 
     check_folder(folder)
     try:
@@ -53,6 +70,37 @@ def open_pretrained(kind: Any, folder: Path, **options: Any) -> Any:
         )
     except SafetensorError as error:
         raise ModelError(f"{_damaged(folder)} is damaged ({error}): copy or save it again") from None
+    except (MemoryError, OutOfMemoryError):
+        raise
+    except UNREADABLE as error:
+        if str(error).startswith("Unrecognized configuration class"):
+            raise  # the caller knows which task wanted it
+        raise ModelError(
+            f"{folder} cannot be opened as a model ({_reason(error)}): its files do not belong together, or one is "
+            "damaged. Copy or save it again"
+        ) from error
+
+
+def open_config(folder: Path) -> Any:
+    """What a model folder's config.json says, as transformers reads it.
+
+    Raises:
+        ModelError: If the folder is refused, or transformers cannot read its config.
+    """
+    from transformers import AutoConfig
+
+    check_folder(folder)
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except UNREADABLE as error:
+        raise ModelError(
+            f"{folder / CONFIG} cannot be read ({_reason(error)}): copy or save it again"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def _is_known(model_type: object) -> bool:

@@ -71,8 +71,10 @@ def _check_share(sparsity: float, local: bool, units: Units) -> None:
 def _units(folder: str, search: SearchSettings) -> Units:
     """The units of a model by its sizes alone: its weights are not read."""
     import torch
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
-    config = AutoConfig.from_pretrained(Path(folder), trust_remote_code=False, local_files_only=True)
+    from tombola.models.safety import open_config
+
+    config = open_config(Path(folder))
     with torch.device("meta"):
         return search.units_of(AutoModel.from_config(config))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
+from tombola.attacks.resources import ENCODER
 from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
@@ -203,6 +204,7 @@ class StageBuilder(TrainingBuilder):
             query_budget=settings.query_budget,
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
+            encoder=ModelSource.find(ENCODER),
             epoch=epoch,
         )
 

@@ -74,9 +74,10 @@ class ModelSource(Reference):
 
     def config(self) -> PreTrainedConfig:
         """What the model's config.json says."""
-        from transformers import AutoConfig
+        from tombola.models.safety import open_config
 
-        return AutoConfig.from_pretrained(self.folder, trust_remote_code=False, local_files_only=True)
+        config: PreTrainedConfig = open_config(Path(self.folder))
+        return config
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The model's tokenizer."""

@@ -168,14 +168,14 @@ def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
     if split.task.kind not in ("classification", "regression"):
         return  # contexts are read in windows and passages in blocks: nothing is cut
     import numpy as np
-    from transformers import AutoConfig
 
     from tombola.models.finding import find_folder
     from tombola.models.loading import load_tokenizer
+    from tombola.models.safety import open_config
     from tombola.tasks import fitting_length
 
     folder = find_folder(reader.model)
-    longest = fitting_length(reader.max_length, AutoConfig.from_pretrained(folder))
+    longest = fitting_length(reader.max_length, open_config(folder))
     columns = [list(column) for column in zip(*split.texts, strict=True)]
     ids = load_tokenizer(folder)(*columns, truncation=False, verbose=False)["input_ids"]
     lengths = np.array([len(tokens) for tokens in ids])

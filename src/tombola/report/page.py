@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
+from tombola.foundations.checksums import write_whole
 from tombola.report.attacked import attacked
 from tombola.report.closing import failed, recipe
 from tombola.report.curves import against_sparsity, over_epochs, while_training
@@ -97,7 +98,7 @@ def render(
         content=_json({"facets": facets or {}, "sections": plain(sections)}),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8", newline="\n")
+    write_whole(path, page, newline="\n")
     return path
 
 

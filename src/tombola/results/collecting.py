@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.evaluation.scores import Score
+from tombola.foundations.folders import portable, public_name, with_tilde
 from tombola.foundations.hardware import describe_machine
 from tombola.foundations.paths import path_part
 from tombola.foundations.versions import versions
@@ -54,7 +55,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
     return RunRecord(
         name=plan.name,
         about=plan.about,
-        recipe=plan.recipe,
+        recipe=portable(plan.recipe),
         versions=versions(),
         machine=describe_machine(),
         stages=StageCounts(all=len(plan.stages), run_now=len(outcome.ran)),
@@ -72,11 +73,11 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     trained = store.read(plan.model) if isinstance(plan.model, Train) else None
     return CellResult(
         variant=plan.cell.variant,
-        axes=plan.cell.axes,
+        axes=portable(plan.cell.axes),
         seed=plan.cell.recipe.seed,
-        label=plan.cell.label,
+        label=with_tilde(plan.cell.label),
         precision=plan.precision,
-        recipe=plan.cell.raw(),
+        recipe=portable(plan.cell.raw()),
         scores=scores,
         constants={on: found.constant for on, found in evaluated.items() if found.constant is not None},
         attacks=attacks,
@@ -136,8 +137,8 @@ def _failures(plan: Plan, outcome: Outcome) -> list[FailureRecord]:
         FailureRecord(
             stage=failure.stage.name,
             label=failure.stage.label,
-            reason=failure.reason,
-            log=str(failure.log),
+            reason=with_tilde(failure.reason),
+            log=portable(str(failure.log)),
             cells=[label for label, needed in keys if failure.stage.key in needed],
         )
         for failure in outcome.failures
@@ -171,12 +172,12 @@ def write_cell(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> 
     assert plan.mask is not None
     assert cell.mask is not None
     info: dict[str, Any] = {
-        "base": {"name": plan.cell.recipe.model, "fingerprint": cell.mask.base},
+        "base": {"name": public_name(plan.cell.recipe.model), "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
         "metrics": _metrics(cell),
         "precision": plan.precision,
         "recipe": cell.recipe,
-        "provenance": {stage.key: stage.identity() for stage in plan.model.with_inputs()},
+        "provenance": {stage.key: portable(stage.identity()) for stage in plan.model.with_inputs()},
     }
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):
@@ -190,20 +191,20 @@ def _write_shared(
     own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
     first = own[0][0].cell.recipe
     trained = store.open(model)
-    masks = {cell.label: cell.mask or _whole(trained, cell.axes["task"]) for _, cell in own}
+    masks = {cell.label: cell.mask or _whole(trained, one.cell.axes["task"]) for one, cell in own}
     info = {
-        "base": {"name": first.model, "fingerprint": next(iter(masks.values())).base},
+        "base": {"name": public_name(first.model), "fingerprint": next(iter(masks.values())).base},
         "tasks": {
-            cell.axes["task"]: {
-                "task": one.cell.recipe.task,
+            one.cell.axes["task"]: {
+                "task": portable(one.cell.recipe.task),
                 "mask": masks[cell.label].model_dump(mode="json"),
                 "metrics": _metrics(cell),
             }
             for one, cell in own
         },
         "precision": own[0][0].precision,
-        "recipe": {**plan.recipe, "seed": first.seed},
-        "provenance": {stage.key: stage.identity() for stage in model.with_inputs()},
+        "recipe": {**portable(plan.recipe), "seed": first.seed},
+        "provenance": {stage.key: portable(stage.identity()) for stage in model.with_inputs()},
     }
     write_multi_task_ticket(folder, trained, info)
 

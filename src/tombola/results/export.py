@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import write_whole
 from tombola.results.formatting import (
     SPARSITY,
     short_axis,
@@ -49,7 +50,7 @@ def write_table(rows: Rows, path: Path) -> Path:
             writer.writeheader()
             writer.writerows(rows)
     elif path.suffix == ".json":
-        path.write_text(json.dumps(list(rows), indent=1, allow_nan=False))
+        write_whole(path, json.dumps(list(rows), indent=1, allow_nan=False))
     elif path.suffix == ".parquet":
         try:
             frame(rows).to_parquet(path, index=False)

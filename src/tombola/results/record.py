@@ -274,3 +274,4 @@ class RunRecord(Record):
     phases: list[Phases] = []
     transfer: Transfer | None = None
     sharing: dict[str, list[SharingRow]] = {}
+    checksum: str = ""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from tombola.errors import TombolaError
+from tombola.errors import DamagedArtefact, TombolaError
+from tombola.foundations.checksums import is_intact, sealed, write_whole
 from tombola.results.differences import Difference, differences
 from tombola.results.doubts import notes
 from tombola.results.export import Rows, frame, latex
@@ -83,13 +82,9 @@ class Result:
                 "sharing": {on: rows for on in self.datasets if (rows := self.sharing(on))},
             }
         )
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{RESULTS}.{os.getpid()}.{uuid.uuid4().hex}"
-        try:
-            temporary.write_text(self.record.model_dump_json(indent=1), encoding="utf-8")
-            return temporary.replace(self.folder / RESULTS)
-        finally:
-            temporary.unlink(missing_ok=True)
+        path = self.folder / RESULTS
+        write_whole(path, sealed(self.record.model_dump(mode="json", exclude={"checksum"})))
+        return path
 
     @property
     def name(self) -> str:
@@ -253,17 +248,20 @@ Study = Result
 def _read(file: Path) -> RunRecord:
     """Read and check `results.json`."""
     text = file.read_bytes()
+    again = "run the command that wrote it again; finished stages are not repeated"
     try:
-        return RunRecord.model_validate_json(text)
+        record = RunRecord.model_validate_json(text)
     except ValidationError as error:
-        again = "run the command that wrote it again; finished stages are not repeated"
         raise TombolaError(f"{file} {_what_is_wrong(text, error)}: {again}") from None
+    if not is_intact(text):
+        raise DamagedArtefact(f"{file} was changed or damaged after it was written: {again}")
+    return record.model_copy(update={"checksum": ""})
 
 
 def _what_is_wrong(text: bytes, error: ValidationError) -> str:
     try:
         content = json.loads(text)
-    except ValueError as damage:
+    except (ValueError, RecursionError) as damage:
         return f"is damaged, it is not JSON ({damage})"
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,8 +68,7 @@ def written_whole(output: Path) -> Iterator[Path]:
     """A folder to write into that becomes `output` when all is done, and vanishes if anything fails."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TombolaError(f"{output} exists already: choose another folder, or remove it first.")
-    partial = output.with_name(f"{output.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = output.with_name(f".{output.name}.{uuid.uuid4().hex}.partial")
     partial.mkdir(parents=True)
     try:
         yield partial

@@ -7,8 +7,8 @@ head) is constant. All times are shares of the dense model's time, which a busy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from copy import deepcopy
 
 import numpy as np
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 
 from tombola.evaluation.predict import evaluating
 from tombola.families import family_of
+from tombola.foundations.hardware.threads import using_threads
 from tombola.masks import Layout
 from tombola.masks.fitting import Cost, Kept
 from tombola.shrink.cutting import Cut, cut, head_count
@@ -138,7 +139,7 @@ def time_shares(
 ) -> dict[int, tuple[float, list[float]]]:
     """Seconds of the dense model, and the others' times as shares of it, measured in turns, by batch size."""
     models = [dense, *others]
-    with ExitStack() as settings, _threads(threads):
+    with ExitStack() as settings, using_threads(threads):
         for model in models:
             settings.enter_context(evaluating(model, texts.pad_id(model.config)))
         timed, _ = time_models(
@@ -205,13 +206,3 @@ def _rising(points: dict[int, float]) -> dict[int, float]:
 def _between(points: dict[int, float], number: int) -> float:
     numbers = sorted(points)
     return float(np.interp(number, numbers, [points[one] for one in numbers]))
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

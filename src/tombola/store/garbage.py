@@ -6,8 +6,8 @@ minute. The stages of a root are kept as long as its run is at work or its resul
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import json
 import logging
 import os
 import shutil
@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tombola.errors import DamagedArtefact
+from tombola.foundations.checksums import is_intact, sealed, write_whole
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 from tombola.store.stage import Stage
 from tombola.store.store import LOGS, SET_ASIDE, Store
@@ -65,6 +66,7 @@ class RootRecord(BaseModel):
     stages: list[str]
     seen: float
     """When the result's file was last known to exist; for a run that has not ended, when it began."""
+    checksum: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,12 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
     record = RootRecord(
         result=path, finished=finished, stages=sorted(stage.name for stage in stages), seen=time.time()
     )
-    with suppress(PermissionError), _locked(store):
-        _write(_root_file(store, path), record)
+    try:
+        with _locked(store):
+            _write(_root_file(store, path), record)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
 
 
 @contextmanager
@@ -113,11 +119,11 @@ def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterato
 def roots(store: Store) -> list[Root]:
     """The results that are known, and whether their stages are still needed."""
     found, now = [], time.time()
-    for file in sorted((store.root / ROOTS).glob("*.json")):
+    for file in _root_files(store):
         try:
-            record = RootRecord.model_validate_json(file.read_bytes())
-        except (ValidationError, OSError):
-            logger.warning("%s cannot be read; delete it: the run that made it will write it again", file)
+            record = _read_root(file)
+        except DamagedArtefact as error:
+            logger.warning("%s", error)
             continue
         result, renewed = Path(record.result), file.stat().st_mtime
         if result.is_file():
@@ -131,6 +137,17 @@ def roots(store: Store) -> list[Root]:
             alive = now - renewed < LEASE
         found.append(Root(file, result, frozenset(record.stages), alive))
     return found
+
+
+def damaged_roots(store: Store) -> list[str]:
+    """What is wrong with roots that cannot be read, in a sentence each."""
+    wrong = []
+    for file in _root_files(store):
+        try:
+            _read_root(file)
+        except DamagedArtefact as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def items(store: Store) -> Iterator[Item]:
@@ -168,13 +185,17 @@ def damaged(store: Store) -> Iterator[tuple[Item, str | None]]:
 
 
 def garbage(store: Store, days: float = 1.0) -> list[Item]:
-    """What no result needs, and what was left unfinished, if it was last used more than so many days ago."""
+    """What no result needs, and what was left unfinished, if it was last used more than so many days ago.
+
+    While a root cannot be read, nobody knows what its result needs: finished stages are then left alone.
+    """
+    unsure = bool(damaged_roots(store))
     needed = {name for root in roots(store) if root.alive for name in root.stages}
     oldest = time.time() - days * DAY
     return [
         item
         for item in items(store)
-        if item.used <= oldest and (not item.finished or item.name not in needed)
+        if item.used <= oldest and (not item.finished or (item.name not in needed and not unsure))
         if item.name.removesuffix(".partial") not in needed or SET_ASIDE in item.name
     ]
 
@@ -217,15 +238,30 @@ def _sweep(store: Store, oldest: float) -> None:
                 log.unlink()
 
 
+def _root_files(store: Store) -> list[Path]:
+    return sorted((store.root / ROOTS).glob("*.json"))
+
+
+def _read_root(file: Path) -> RootRecord:
+    try:
+        content = file.read_bytes()
+        record = RootRecord.model_validate_json(content)
+    except (ValidationError, OSError):
+        record = None
+    if record is None or not is_intact(content):
+        raise DamagedArtefact(
+            f"{file} is damaged: delete it, and the run that made it will write it again. Until then, "
+            "`tombola store gc` leaves finished stages alone"
+        )
+    return record
+
+
 def _root_file(store: Store, result: str) -> Path:
     return store.root / ROOTS / f"{hashlib.blake2b(result.encode(), digest_size=12).hexdigest()}.json"
 
 
 def _write(file: Path, record: RootRecord) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.stem}.{uuid.uuid4().hex}.partial")
-    partial.write_text(json.dumps(record.model_dump(mode="json")), encoding="utf-8")
-    partial.rename(file)
+    write_whole(file, sealed(record.model_dump(mode="json", exclude={"checksum"})))
 
 
 @contextmanager

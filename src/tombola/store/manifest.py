@@ -1,15 +1,37 @@
 """The manifest of a finished stage: a checksum per file, so that what was damaged later is noticed when it is read."""
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from tombola.errors import DamagedArtefact
+from tombola.foundations.checksums import checksum, is_intact, sealed
 from tombola.foundations.paths import inside
 
 MANIFEST = "manifest.json"
+
+
+class FileEntry(BaseModel):
+    """A file of a finished stage."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    size: int
+    blake2b: str
+
+
+class Manifest(BaseModel):
+    """What a manifest says. It has no other entries, so that a damaged name is noticed too."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stage: dict[str, Any]
+    label: str
+    made: dict[str, Any]
+    files: dict[str, FileEntry]
+    checksum: str = ""
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -19,7 +41,7 @@ def verify(folder: Path) -> dict[str, Any]:
         path = inside(folder, name)
         if not path.is_file():
             raise DamagedArtefact(f"{path} is missing; {_remedy(folder)}")
-        if path.stat().st_size != entry["size"] or _checksum(path) != entry["blake2b"]:
+        if path.stat().st_size != entry["size"] or checksum(path) != entry["blake2b"]:
             raise DamagedArtefact(f"{path} was damaged after it was written; {_remedy(folder)}")
     return manifest
 
@@ -27,32 +49,41 @@ def verify(folder: Path) -> dict[str, Any]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a finished folder."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
-        manifest["files"], manifest["stage"]
+        content = (folder / MANIFEST).read_bytes()
     except FileNotFoundError:
         raise DamagedArtefact(f"{folder} is not a finished stage: it has no {MANIFEST}") from None
-    except (ValueError, KeyError, TypeError):
-        raise DamagedArtefact(f"{folder / MANIFEST} cannot be read; {_remedy(folder)}") from None
-    return manifest
+    return parse_manifest(content, str(folder / MANIFEST), _remedy(folder))
+
+
+def parse_manifest(content: bytes, where: str, remedy: str) -> dict[str, Any]:
+    """The manifest in a file's content, if all of it is as it was written.
+
+    Args:
+        content: The bytes of the file.
+        where: The name of the file, for messages.
+        remedy: What to do about damage, for messages.
+    """
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError:
+        raise DamagedArtefact(f"{where} cannot be read; {remedy}") from None
+    if not is_intact(content):
+        raise DamagedArtefact(f"{where} was damaged after it was written; {remedy}")
+    return manifest.model_dump()
 
 
 def write_manifest(folder: Path, about: dict[str, Any]) -> None:
     """Seal a folder: what is in it now, and what is said about it."""
     files = {
-        str(path.relative_to(folder)): {"size": path.stat().st_size, "blake2b": _checksum(path)}
+        str(path.relative_to(folder)): {"size": path.stat().st_size, "blake2b": checksum(path)}
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
     with open(folder / MANIFEST, "w") as file:
-        json.dump({**about, "files": files}, file, indent=1)
+        file.write(sealed({**about, "files": files}))
         file.flush()
         os.fsync(file.fileno())
 
 
 def _remedy(folder: Path) -> str:
     return f"delete {folder} and run the same command again to make it anew"
-
-
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

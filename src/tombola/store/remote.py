@@ -7,16 +7,21 @@ the same time do the work twice, and the first pointer stands.
 
 import json
 import os
+import re
 import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 
-from tombola.errors import TombolaError
+from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.paths import inside
-from tombola.store.manifest import MANIFEST, read_manifest, verify
+from tombola.store.manifest import MANIFEST, parse_manifest, read_manifest, verify
+
+_UPLOAD = re.compile(r"[0-9a-f]{32}")
+_STAGE = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}")
 
 
 def is_url(root: object) -> bool:
@@ -43,12 +48,19 @@ class Remote:
     def names(self) -> set[str]:
         """The names of all stages that are there, by one listing."""
         found = self.files.glob(f"{self.root}/*/*.json")
-        return {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in found}
+        names = {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in found}
+        return {name for name in names if _STAGE.fullmatch(name)}
 
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a stage that is there."""
-        manifest: dict[str, Any] = json.loads(self.files.cat_file(f"{self._at(name)}/{MANIFEST}"))
-        return manifest
+        where = f"{self.url}/{name}"
+        try:
+            content = self.files.cat_file(f"{self._at(name)}/{MANIFEST}")
+        except OSError as error:
+            raise TombolaError(
+                f"{where} could not be read: {_reason(error)}; {self._remedy(name)}"
+            ) from error
+        return parse_manifest(content, f"{where}/{MANIFEST}", self._remedy(name))
 
     def push(self, name: str, folder: Path) -> None:
         """Upload a finished folder, unless another machine was faster."""
@@ -56,14 +68,14 @@ class Remote:
         try:
             for file in [*read_manifest(folder)["files"], MANIFEST]:
                 self.files.makedirs(os.path.dirname(f"{at}/{file}"), exist_ok=True)
-                self.files.put_file(str(folder / file), f"{at}/{file}")
+                self.files.put_file(str(inside(folder, file)), f"{at}/{file}")
             if self.has(name):
                 self.files.rm(at, recursive=True)
             else:
                 self.files.pipe_file(self._pointer(name), json.dumps({"at": at.rsplit("/", 1)[-1]}).encode())
         except OSError as error:
             raise TombolaError(
-                f"{folder} is finished but could not be uploaded to {self.url}: {error}. "
+                f"{folder} is finished but could not be uploaded to {self.url}: {_reason(error)}. "
                 "The same command tries again, without running the stage a second time"
             ) from error
 
@@ -81,13 +93,69 @@ class Remote:
             verify(partial)
             if not final.exists():
                 partial.rename(final)
-        except (OSError, ValueError, KeyError) as error:
-            raise TombolaError(f"{self.url}/{name} could not be downloaded: {error}") from error
+        except DamagedArtefact as error:
+            raise DamagedArtefact(
+                f"{self.url}/{name} is damaged there ({error}); {self._remedy(name)}"
+            ) from error
+        except OSError as error:
+            raise TombolaError(
+                f"{self.url}/{name} could not be downloaded: {_reason(error)}; {self._remedy(name)}"
+            ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
+    def orphans(self) -> Iterator[str]:
+        """Uploads that were cut short or came second: nothing points to them, and they can be deleted.
+
+        One that is being written at this moment looks the same.
+        """
+        for path in self.files.glob(f"{self.root}/*/*/*"):
+            kind, key, upload = path.rstrip("/").split("/")[-3:]
+            if not (_STAGE.fullmatch(f"{kind}/{key}") and _UPLOAD.fullmatch(upload)):
+                continue
+            try:
+                current = self._at(f"{kind}/{key}").endswith(f"/{upload}")
+            except (OSError, DamagedArtefact):
+                current = False
+            if not current:
+                yield f"{self.url}/{kind}/{key}/{upload}"
+
+    def damaged(self) -> Iterator[tuple[str, str | None]]:
+        """Every stage that is there, and what is wrong with it if a file is missing or has another size."""
+        for name in sorted(self.names()):
+            try:
+                files = self.manifest(name)["files"]
+                sizes = {
+                    path.removeprefix(f"{self._at(name)}/"): entry["size"]
+                    for path, entry in self.files.find(self._at(name), detail=True).items()
+                }
+            except TombolaError as error:
+                yield name, str(error)
+                continue
+            wrong = [file for file, entry in files.items() if sizes.get(file) != entry["size"]]
+            where = f"{self.url}/{name}"
+            yield (
+                name,
+                f"{where}: {wrong[0]} is missing or cut short; {self._remedy(name)}" if wrong else None,
+            )
+
     def _at(self, name: str) -> str:
-        return f"{self.root}/{name}/{json.loads(self.files.cat_file(self._pointer(name)))['at']}"
+        """Where the files of a stage are. The pointer may have been written by anybody."""
+        try:
+            upload = json.loads(self.files.cat_file(self._pointer(name)))["at"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            upload = None
+        if not (isinstance(upload, str) and _UPLOAD.fullmatch(upload)):
+            raise DamagedArtefact(f"{self.url}/{name}.json does not point to a stage; {self._remedy(name)}")
+        return f"{self.root}/{name}/{upload}"
+
+    def _remedy(self, name: str) -> str:
+        return f"delete {self.url}/{name}.json, and the same command makes it anew"
 
     def _pointer(self, name: str) -> str:
         return f"{self.root}/{name}.json"
+
+
+def _reason(error: OSError) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")

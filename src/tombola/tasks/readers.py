@@ -124,8 +124,8 @@ def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     for number, line in numbered_lines(path, encoding):
         try:
             yield number, json.loads(line)
-        except json.JSONDecodeError as error:
-            yield number, Malformed(f"not JSON ({error.msg})" if line else "empty line")
+        except (ValueError, RecursionError) as error:
+            yield number, Malformed(f"not JSON ({_problem(error)})" if line else "empty line")
 
 
 def read_json(path: Path, encoding: str | None = None) -> Any:
@@ -134,6 +134,15 @@ def read_json(path: Path, encoding: str | None = None) -> Any:
         return json.loads("\n".join(line for _, line in numbered_lines(path, encoding)))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({_problem(error)}).") from None
+
+
+def _problem(error: Exception) -> str:
+    """What is wrong with a JSON text, in a few words."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return error.msg if isinstance(error, json.JSONDecodeError) else "a number with too many digits"
 
 
 def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:

@@ -136,7 +136,7 @@ class Task(Definition):
         Args:
             path: The YAML file.
         """
-        path = Path(path)
+        path = Path(path).expanduser()
         task = checked(cls, read_yaml(path, "task file", RecipeError), where=f"{path}: task")
         task._directory = path.parent
         return task

@@ -1,9 +1,12 @@
 """The model card in a ticket's folder: what it is, how good it is, how to use it, the recipe that makes it again."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
+
+_MARKUP = re.compile(r"[<>&`\[\]]")
 
 
 def card(
@@ -31,29 +34,26 @@ def card(
     drawn = (
         f"Trained in {info['precision']}. Drawn from base model fingerprint `{info['base']['fingerprint']}`. "
     )
+    code, recipe = "\n".join(use), yaml.safe_dump(info["recipe"], sort_keys=False, allow_unicode=True).strip()
     lines = [
         "---",
         yaml.safe_dump(front, sort_keys=False).strip(),
         "---",
         "",
-        f"# {title}",
+        f"# {plain(title)}",
         "",
-        about,
+        plain(about),
         "",
         *(f"| {' | '.join(_cell(text) for text in row)} |" for row in (heading, rule, *rows)),
         "",
         "## Use",
         "",
-        "```python",
-        *use,
-        "```",
+        *_fenced("python", code),
         "",
         *([after_use, ""] if after_use else []),
         "## Recipe",
         "",
-        "```yaml",
-        yaml.safe_dump(info["recipe"], sort_keys=False, allow_unicode=True).strip(),
-        "```",
+        *_fenced("yaml", recipe),
         "",
         drawn + ", ".join(f"{name} {number}" for name, number in info["versions"].items()) + ".",
         "",
@@ -66,5 +66,17 @@ def figures(score: Mapping[str, Any]) -> list[str]:
     return [f"{score['value']:.4f}", f"{score['stderr']:.4f}", str(score["n"])]
 
 
+def plain(text: str) -> str:
+    """Text for Markdown that stays text: one line, no HTML, no links, no code."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", " ".join(text.split()))
+
+
+def _fenced(language: str, content: str) -> list[str]:
+    """A block of code, behind a fence that is longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", content, fence]
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return plain(text).replace("|", "\\|")

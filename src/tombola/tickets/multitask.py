@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import TombolaError, UnknownName
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -23,7 +24,7 @@ from tombola.pipeline.stages.base import LOG
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.saved import FORMAT, SavedTicket
-from tombola.tickets.ticket import Ticket, write_ticket
+from tombola.tickets.ticket import CARD, Ticket, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class MultiTaskTicket(SavedTicket):
 
     info_file: ClassVar[str] = SHARE
     otherwise: ClassVar[str] = "not a multi-task ticket"
+    required: ClassVar[tuple[str, ...]] = ("tasks", "recipe")
 
     @property
     def tasks(self) -> list[str]:
@@ -147,15 +149,18 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, SHARE) as new:
-        shutil.copytree(model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG), dirs_exist_ok=True)
+        shutil.copytree(
+            model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG, CHECKSUMS), dirs_exist_ok=True
+        )
         (new / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / "README.md").write_text(shared_card(full), encoding="utf-8")
+        (new / CARD).write_text(shared_card(full), encoding="utf-8")
+        write_checksums(new, without=(CARD,))
     return MultiTaskTicket(folder, full)
 
 
 def shared_card(info: Mapping[str, Any]) -> str:
     """The model card of a multi-task ticket."""
-    first = next(iter(info["tasks"]))
+    quoted = json.dumps(next(iter(info["tasks"])))
     return card(
         info,
         title=f"{len(info['tasks'])} tasks on one {info['base']['name']}",
@@ -175,7 +180,7 @@ def shared_card(info: Mapping[str, Any]) -> str:
             "from tombola import MultiTaskTicket",
             "",
             'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
-            f'model, tokenizer = ticket.model("{first}"), ticket.tokenizer()',
-            f'ticket.cut("{first}", "folder").shrink()  # one task as an ordinary ticket, really smaller',
+            f"model, tokenizer = ticket.model({quoted}), ticket.tokenizer()",
+            f'ticket.cut({quoted}, "folder").shrink()  # one task as an ordinary ticket, really smaller',
         ],
     )

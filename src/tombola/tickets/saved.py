@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,6 +27,8 @@ class SavedTicket:
     info_file: ClassVar[str]
     otherwise: ClassVar[str]
     """What a folder without that file is."""
+    required: ClassVar[tuple[str, ...]]
+    """Entries that the file must have."""
 
     folder: Path
     info: Mapping[str, Any] = field(repr=False)
@@ -39,7 +41,7 @@ class SavedTicket:
             source: A local folder or a hub id.
         """
         folder = find_folder(str(source))
-        return cls(folder, read_info(folder / cls.info_file, f"{source} is {cls.otherwise}"))
+        return cls(folder, read_info(folder / cls.info_file, f"{source} is {cls.otherwise}", cls.required))
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokenizer that belongs to the model."""
@@ -79,21 +81,26 @@ class SavedTicket:
         )
 
 
-def read_info(path: Path, otherwise: str) -> dict[str, Any]:
-    """What is known about a ticket, from the file beside its weights; `otherwise` is what to say if it is not there.
+def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",)) -> dict[str, Any]:
+    """What is known about a ticket, from the file beside its weights.
 
     Args:
         path: The file.
         otherwise: How the sentence begins that says it is not there.
+        required: Entries that must be there.
     """
     if not path.is_file():
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:
-        info: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
-        raise TombolaError(f"{path} is not valid JSON: {error}") from None
-    if info.get("format") != FORMAT:
+        info: dict[str, Any] = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise TombolaError(f"{path} is not valid JSON ({str(error)[:200]}): copy or make it again") from None
+    found = info.get("format") if isinstance(info, dict) else None
+    if found != FORMAT:
+        raise TombolaError(f"{path} has format {str(found)[:80]!r}; this version of tombola reads {FORMAT}")
+    wrong = [name for name in required if not isinstance(info.get(name), dict)]
+    if wrong:
         raise TombolaError(
-            f"{path} has format {info.get('format')!r}; this version of tombola reads {FORMAT}"
+            f"{path} is not about a ticket: its {wrong[0]!r} is missing. Copy or make it again"
         )
     return info

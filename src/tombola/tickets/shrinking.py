@@ -8,6 +8,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from tombola.errors import ModelError, TombolaError
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.loading import model_class
@@ -26,9 +27,10 @@ from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
 from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
+from tombola.store.manifest import MANIFEST
 from tombola.tickets.saved import read_info
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
-from tombola.tickets.ticket import TICKET
+from tombola.tickets.ticket import CARD, TICKET
 
 TOLERANCE = 1e-5
 
@@ -121,7 +123,7 @@ def shrink_ticket(
     mask.apply(masked)
     with written_whole(output) as partial:
         shrink(masked, mask, multiple).save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
         shrunk = load_model(partial)
         fixed = RandomTokens.fitting(masked.config, length or LENGTH)
         texts = fixed if length else texts_of(folder, masked.config)
@@ -148,6 +150,7 @@ def shrink_ticket(
             recipe=recipe_of(folder),
         )
         (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        write_checksums(partial, without=(CARD,))
     return shrinkage
 
 
@@ -176,7 +179,7 @@ def _copy_cut(
     with written_whole(output) as partial:
         small = load_model(folder)
         small.save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, "manifest.json", "log.json"))
+        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
         texts = RandomTokens.fitting(config, length) if length else texts_of(folder, config)
         (before, after), (speedup,) = measure(
             dense, small, batch_sizes=batch_sizes, texts=texts, rounds=rounds
@@ -193,6 +196,7 @@ def _copy_cut(
             recipe=recipe_of(folder),
         )
         (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        write_checksums(partial, without=(CARD,))
     return shrinkage
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import DEFENSE
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 TICKET = "ticket.json"
+CARD = "README.md"
+"""The model card, which people may change."""
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Endings of the files of a model folder that a ticket takes over."""
 
@@ -39,6 +42,7 @@ class Ticket(SavedTicket):
 
     info_file: ClassVar[str] = TICKET
     otherwise: ClassVar[str] = "a model but not a ticket"
+    required: ClassVar[tuple[str, ...]] = ("metrics", "recipe")
 
     @cached_property
     def mask(self) -> Mask:
@@ -92,13 +96,14 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
         for path in model.iterdir():
-            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK):
+            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, CHECKSUMS):
                 shutil.copyfile(path, new / path.name)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not (model / MASK).is_file():
             _mask_weights(new)
         (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / "README.md").write_text(ticket_card(full), encoding="utf-8")
+        (new / CARD).write_text(ticket_card(full), encoding="utf-8")
+        write_checksums(new, without=(CARD,))
     return Ticket(folder, full)
 
 

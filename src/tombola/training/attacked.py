@@ -10,6 +10,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from tombola.attacks.in_the_loop import AttackAdversary, adversarial_texts
 from tombola.augmentations.live import LiveTexts, Texts
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import is_intact, sealed, write_whole
 from tombola.foundations.hardware import Precision
 from tombola.training.seeding import undisturbed
 from tombola.training.settings import TrainSettings
@@ -56,8 +57,9 @@ class AttackEpochs(TrainerCallback):
 
     def _found(self, epoch: int, model: Any) -> dict[int, Texts]:
         file = self.folder / f"epoch-{epoch + 1}.json"
-        if file.is_file():
-            return {int(index): tuple(texts) for index, texts in json.loads(file.read_bytes()).items()}
+        if file.is_file() and is_intact(content := file.read_bytes(), required=True):
+            found = json.loads(content)["texts"]
+            return {int(index): tuple(texts) for index, texts in found.items()}
         journal = file.with_suffix(".journal")
         with undisturbed():
             found = adversarial_texts(
@@ -69,9 +71,7 @@ class AttackEpochs(TrainerCallback):
                 precision=self.precision,
                 journal=journal,
             )
-        partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps(found), encoding="utf-8")
-        partial.rename(file)
+        write_whole(file, sealed({"texts": found}))
         journal.unlink()
         return found
 

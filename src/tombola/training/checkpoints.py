@@ -5,6 +5,7 @@ afterwards. A process killed at any moment therefore leaves the last complete ch
 """
 
 import json
+import logging
 import os
 import shutil
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerState
 
 from tombola.errors import DamagedArtefact, TombolaError
+from tombola.foundations.checksums import check_checksums, write_checksums
+
+logger = logging.getLogger(__name__)
 
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 TRAINER_STATE = "trainer_state.json"  # the name under which transformers.Trainer looks for it
@@ -33,11 +37,13 @@ class Checkpoints:
     run: dict[str, Any]
 
     def last(self) -> Path | None:
-        """The newest complete checkpoint, if there is one. Refuses one that another run has left."""
-        complete = self._complete()
-        if not complete:
+        """The newest complete checkpoint, if there is one. Refuses one that another run has left.
+
+        A damaged one is removed, and the run goes on from the one before it, or from its beginning.
+        """
+        newest = next((one for one in reversed(self._complete()) if _is_whole(one)), None)
+        if newest is None:
             return None
-        newest = complete[-1]
         saved = _read_json(newest / STATE)["run"]
         differing = [name for name, value in self.run.items() if saved.get(name) != value]
         if differing:
@@ -70,6 +76,7 @@ class Checkpoints:
             save_file(tensors, partial / OPTIMIZER)
             (partial / STATE).write_text(json.dumps({**state, "rng": rng, "seconds": seconds}))
             trainer_state.save_to_json(str(partial / TRAINER_STATE))
+            write_checksums(partial)
             for path in (*partial.iterdir(), partial):
                 _flush(path)
             partial.rename(final)
@@ -84,6 +91,16 @@ class Checkpoints:
 
     def _complete(self) -> list[Path]:
         return sorted(self.folder.glob("step-*"), key=step_of)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        check_checksums(checkpoint, "the training goes on without it")
+    except DamagedArtefact as error:
+        logger.warning("%s", error)
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        return False
+    return True
 
 
 def step_of(checkpoint: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tombola.foundations.caching import run_cache
-from tombola.foundations.hardware.machine import cores
+from tombola.foundations.hardware.threads import threads_of, using_threads
 from tombola.foundations.settings import Kind
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.engines.work import attempt, log_failure, work
@@ -22,7 +22,11 @@ class Local(Kind):
 
     kind: Literal["local"] = "local"
     workers: int = Field(1, gt=0, description="processes; with one, stages run in this process")
-    threads: int | None = Field(None, gt=0, description="of each worker; by default they share the cores")
+    threads: int | None = Field(
+        None,
+        gt=0,
+        description="of every stage, however many workers there are; by default PyTorch's own number",
+    )
     retries: int = Field(2, ge=0, description="how often a stage goes to another worker when one dies")
 
     def run(
@@ -38,12 +42,12 @@ class Local(Kind):
         """
         schedule = Schedule(stages, store, watcher)
         if self.workers == 1:
-            _in_process(schedule, store, watcher, keep_going)
+            with using_threads(self.threads):
+                _in_process(schedule, store, watcher, keep_going)
         elif not schedule.over:
             from tombola.pipeline.engines.pool import Pool
 
-            threads = self.threads or max(1, cores() // self.workers)
-            with Pool(self.workers, threads, store) as pool:
+            with Pool(self.workers, threads_of(self.threads), store) as pool:
                 pool.run(schedule, self.retries, keep_going)
         return schedule.outcome
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from tombola.errors import TombolaError
 from tombola.foundations.caching import run_cache
+from tombola.foundations.hardware.threads import PATIENT, using_threads
 from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.engines.work import attempt
@@ -33,7 +34,10 @@ class Worker:
 
 
 class Pool:
-    """Workers that each have one stage at a time, and a share of the machine's threads and GPUs."""
+    """Workers that each have one stage at a time, and a share of the machine's GPUs.
+
+    Every worker computes with as many threads as a single process would: another number of threads rounds otherwise.
+    """
 
     def __init__(self, size: int, threads: int, store: Store) -> None:
         self.size, self.threads, self.address = size, threads, store.address
@@ -58,7 +62,7 @@ class Pool:
                 worker = next(one for one in self.workers if one.line is line)
                 try:
                     progress, reason = worker.line.recv()
-                except (EOFError, ConnectionResetError):
+                except (EOFError, OSError):
                     self._bury(worker, schedule, retries)
                     continue
                 assert worker.stage is not None, "only a worker with a stage reports"
@@ -86,7 +90,8 @@ class Pool:
             args=(theirs, self.address, self.threads, _device(self.started), loaded_plugins()),
             daemon=True,
         )
-        process.start()
+        with _environment(PATIENT):
+            process.start()
         theirs.close()
         self.started += 1
         self.workers.append(Worker(process, ours))
@@ -113,6 +118,21 @@ class Pool:
             self._give(self._start(), stage)
 
 
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables for a process that is started inside."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def _device(index: int) -> str | None:
     """The GPU of a worker, if there are any."""
     import torch
@@ -130,16 +150,13 @@ def _serve(
     )  # Ctrl-C reaches the whole group; the first process ends the others
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
-    import torch
-
-    torch.set_num_threads(threads)
     adopt(plugins)
     store = Store(address)
 
     def progress(step: int, steps: int, figures: Mapping[str, float]) -> None:
         line.send(((step, steps, dict(figures)), None))
 
-    with run_cache():
+    with using_threads(threads), run_cache():
         while True:
             try:
                 stage = line.recv()

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tombola.errors import TombolaError
+from tombola.foundations.hardware.threads import PATIENT, threads_of, using_threads
 from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
 from tombola.foundations.settings import Kind, Settings
 from tombola.pipeline.engines.schedule import Schedule
@@ -35,6 +36,9 @@ class Ray(Kind):
     address: str | None = Field(None, description="of a cluster, or auto; else one is started here")
     workers: int | None = Field(None, gt=0, description="processors of a cluster that is started here")
     retries: int = Field(3, ge=0, description="how often a stage is begun anew when its worker is lost")
+    threads: int | None = Field(
+        None, gt=0, description="of every stage, on every machine; by default PyTorch's own number here"
+    )
     resources: Resources = Field(Resources(), description="of a stage of any kind")
     by_kind: dict[str, Resources] = Field({}, description="of stages of some kinds, e.g. train: {gpus: 1}")
 
@@ -79,13 +83,18 @@ class Ray(Kind):
     def _run(self, ray: Any, schedule: Schedule, store: Store, keep_going: bool) -> None:
         remote = ray.remote(_attempt)
         running: dict[Any, Stage[Any]] = {}
-        plugins = loaded_plugins()
+        plugins, threads = loaded_plugins(), threads_of(self.threads)
         while not schedule.over:
             while stage := schedule.take():
                 needs = self.by_kind.get(stage.kind, self.resources)
-                options = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "max_retries": self.retries}
+                options: dict[str, Any] = {
+                    "num_cpus": needs.cpus,
+                    "num_gpus": needs.gpus,
+                    "max_retries": self.retries,
+                }
+                options["runtime_env"] = {"env_vars": dict(PATIENT)}
                 task = remote.options(name=stage.label, **options).remote(
-                    pickle.dumps(stage), store.address, plugins
+                    pickle.dumps(stage), store.address, plugins, threads
                 )
                 running[task] = stage
             (done,), _ = ray.wait(list(running))
@@ -94,9 +103,10 @@ class Ray(Kind):
                 raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
 
 
-def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin]) -> str | None:
+def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin], threads: int) -> str | None:
     adopt(plugins)
-    return attempt(pickle.loads(stage), Store(address), lambda step, steps, figures: None, capture=True)
+    with using_threads(threads):
+        return attempt(pickle.loads(stage), Store(address), lambda step, steps, figures: None, capture=True)
 
 
 def _reason(ray: Any, done: Any) -> str | None:

@@ -37,7 +37,7 @@ class Attack(Stage[Attacked]):
     """One attack on one model, or on the model of one of its epochs."""
 
     kind: ClassVar = "attack"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelStage[Any]
     data: DataSource
@@ -51,6 +51,8 @@ class Attack(Stage[Attacked]):
     query_budget: int | None = None
     vectors: FileSource | None = None
     mlm: ModelSource | None = None
+    encoder: ModelSource | None = None
+    """The sentence encoder, whose input embeddings are the word neighbours where no vectors are given."""
     epoch: int | None = None
 
     @property
@@ -77,7 +79,9 @@ class Attack(Stage[Attacked]):
             seed=self.seed,
             query_budget=self.query_budget,
             resources=Resources(
-                vectors=self.vectors.path if self.vectors else None, mlm=self.mlm.folder if self.mlm else None
+                vectors=self.vectors.path if self.vectors else None,
+                mlm=self.mlm.folder if self.mlm else None,
+                **({"encoder": self.encoder.name} if self.encoder else {}),
             ),
             max_length=self.max_length,
             precision=self.precision,

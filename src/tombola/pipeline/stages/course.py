@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tombola.errors import DamagedArtefact
 from tombola.evaluation.scores import Score
+from tombola.foundations.checksums import is_intact, sealed, write_checksums, write_whole
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.pipeline.stages.base import StageResult
@@ -85,15 +87,21 @@ class Scorekeeper:
         if choice is not None and choice.value > max(others, default=float("-inf")):
             self._keep(model)
         point = ScoredStep(step=step, epoch=step / self.steps_per_epoch, scores=watched, choice=choice)
-        whole = self.folder / f"{step}.partial"
-        whole.write_text(json.dumps(point.model_dump(mode="json"), allow_nan=False), encoding="utf-8")
-        whole.replace(self.folder / f"{step}.json")
+        write_whole(self.folder / f"{step}.json", sealed({"point": point.model_dump(mode="json")}))
 
     def points(self) -> list[ScoredStep]:
         """Every step that was scored so far, in order."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(self.folder.glob("*.json"), key=lambda path: int(path.stem))
-        return [ScoredStep.load(file) for file in files]
+        return [self._point(file) for file in files]
+
+    def _point(self, file: Path) -> ScoredStep:
+        content = file.read_bytes()
+        if not is_intact(content, required=True):
+            raise DamagedArtefact(
+                f"{file} was damaged; delete {self.folder.parent} and run the same command again to train anew"
+            )
+        return ScoredStep.model_validate(json.loads(content)["point"])
 
     def close(self, last: int, model: PreTrainedModel) -> ScoreCourse:
         """The whole course, which always has the training's last step; of equal scores the first is best."""
@@ -110,6 +118,7 @@ class Scorekeeper:
         shutil.rmtree(new, ignore_errors=True)
         with quiet():
             model.save_pretrained(new)
+        write_checksums(new)
         shutil.rmtree(self.best, ignore_errors=True)
         new.rename(self.best)
 

@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import (
-    AutoConfig,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
@@ -24,7 +23,7 @@ from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
-from tombola.models.safety import open_pretrained
+from tombola.models.safety import open_config, open_pretrained
 
 TASKS = "tasks"
 HEAD = "head.safetensors"
@@ -100,7 +99,7 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
     """One task's model out of the shared one, as an ordinary classifier under the task's mask."""
     place = task_folder(folder, name)
     with quiet(), torch.random.fork_rng(devices=[]):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False, local_files_only=True)
+        config = open_config(place)
         model = open_pretrained(
             AutoModelForSequenceClassification, folder, config=config, dtype=torch.float32
         )

@@ -1,0 +1,117 @@
+"""Checksums of files and folders, so that what was damaged after it was written is noticed when it is read."""
+
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from tombola.errors import DamagedArtefact
+from tombola.foundations.paths import inside
+
+CHECKSUMS = "checksums.json"
+"""The file of a folder that holds the checksums of the others."""
+
+_SEAL = re.compile(rb'"checksum": ?"([^"]*)"')
+_BLANK = "0" * 32
+
+
+def checksum(path: Path) -> str:
+    """The hash of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def hash_text(text: str) -> str:
+    """The hash of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def write_checksums(folder: Path, without: Collection[str] = (), only: Collection[str] = ()) -> None:
+    """Write down the checksums of the files below a folder.
+
+    Args:
+        folder: The folder, complete.
+        without: Names of files that people may change, such as README.md.
+        only: Names of the files that count, where the folder may hold others.
+    """
+    files = {
+        path.relative_to(folder).as_posix(): checksum(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in (*without, CHECKSUMS)
+        if not only or path.relative_to(folder).as_posix() in only
+    }
+    write_whole(folder / CHECKSUMS, json.dumps({"files": files}, indent=1))
+
+
+def check_checksums(folder: Path, remedy: str) -> None:
+    """Compare a folder with the checksums in it; a folder without any is taken as it is.
+
+    Args:
+        folder: The folder.
+        remedy: What to do about damage, for the message.
+
+    Raises:
+        DamagedArtefact: If a file is missing or has another content.
+    """
+    path = folder / CHECKSUMS
+    if not path.is_file():
+        return
+    try:
+        files = json.loads(path.read_bytes())["files"]
+        wrong = [name for name, known in files.items() if _content(folder, name) != known]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DamagedArtefact(f"{path} cannot be read, so it was damaged; {remedy}") from None
+    if wrong:
+        raise DamagedArtefact(f"{folder / wrong[0]} is not as it was written: it was damaged; {remedy}")
+
+
+def _content(folder: Path, name: str) -> str | None:
+    file = inside(folder, name)
+    return checksum(file) if file.is_file() else None
+
+
+def sealed(content: dict[str, Any]) -> str:
+    """A JSON object with a checksum of its own text as the last entry."""
+    text = json.dumps({**content, "checksum": _BLANK}, indent=1, allow_nan=False)
+    return seal(text)
+
+
+def seal(text: str) -> str:
+    """Put the checksum into a JSON text whose entry `checksum` is made of 32 zeros."""
+    before, _, after = text.rpartition(_BLANK)
+    return f"{before}{hash_text(text)}{after}"
+
+
+def is_intact(content: bytes, required: bool = False) -> bool:
+    """Whether a JSON text agrees with the checksum in it.
+
+    Args:
+        content: The bytes of the file.
+        required: Whether a text without any is refused.
+    """
+    *_, last = [None, *_SEAL.finditer(content)]
+    if last is None or not last[1]:
+        return not required
+    blank = content[: last.start(1)] + _BLANK.encode() + content[last.end(1) :]
+    return hashlib.blake2b(blank, digest_size=16).hexdigest().encode() == last[1]
+
+
+def write_whole(path: Path, text: str, **options: Any) -> None:
+    """Write a text file whole or not at all, beside whoever else writes it.
+
+    Args:
+        path: The file.
+        text: Its content.
+        **options: As for `Path.write_text`; the encoding is UTF-8.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex}")
+    try:
+        temporary.write_text(text, **{"encoding": "utf-8", **options})
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
