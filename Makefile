@@ -13,7 +13,7 @@ FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation f
 
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test coverage test-slow test-portable test-lowest lint types docs reference examples browser check clean
+.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples browser check clean
 
 quickstart: $(INSTALLED)
 	@echo 'Compressing a first classifier: about 5 minutes on two cores.'
@@ -27,6 +27,12 @@ coverage: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	$(PYTEST) -m slow
+
+# Kills, flipped bits, eight writers and 10,000 mutated files; see docs/evidence/reliability.md. STORM multiplies the counts.
+STORM ?= 20
+test-storm: $(INSTALLED)
+	TOMBOLA_STORM=$(STORM) TOMBOLA_S3_KILLS=100 $(PYTEST) -m slow -s tests/storm tests/boundary tests/store/test_s3.py \
+		tests/pipeline/engines/test_threads.py
 
 # Training, prediction, search, attack, shrinking and ONNX once more, as on a processor with AVX2 and nothing newer.
 test-portable: $(INSTALLED)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tombola.errors import TombolaError
-from tombola.foundations.paths import LONGEST, inside, path_part, replacing
+from tombola.foundations.paths import LONGEST, inside, path_part, replacing, temporary_beside
 
 HOSTILE = [
     "..",
@@ -95,3 +95,16 @@ def test_several_writers_of_one_folder_do_not_disturb_each_other(tmp_path):
     assert [writer.exitcode for writer in writers] == [0] * 4
     assert (tmp_path / "ticket" / "ticket.json").read_text() == "same"
     assert [path.name for path in tmp_path.iterdir()] == ["ticket"]
+
+
+def test_what_a_killed_process_left_beside_a_path_goes_with_the_next_write(tmp_path):
+    dead = multiprocessing.get_context("fork").Process(
+        target=lambda: (temporary_beside(tmp_path / "a").mkdir(), temporary_beside(tmp_path / "b").touch())
+    )
+    dead.start()
+    dead.join()
+    own = temporary_beside(tmp_path / "a")
+    own.mkdir()
+    assert temporary_beside(tmp_path / "a") != own
+    assert own.is_dir(), "its writer is alive"
+    assert len(list(tmp_path.iterdir())) == 2, "that of a is gone, that of b is not"

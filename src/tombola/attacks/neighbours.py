@@ -2,7 +2,6 @@
 
 import logging
 import re
-import uuid
 from collections.abc import Callable
 from functools import cached_property
 from hashlib import blake2b, file_digest
@@ -13,6 +12,7 @@ import numpy as np
 
 from tombola.errors import DataError
 from tombola.foundations.folders import cache_folder
+from tombola.foundations.paths import temporary_beside
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
 
@@ -107,9 +107,8 @@ def kept_table(
         logger.info("computing the %d nearest neighbours of %d words of %s, once", k, len(words), source)
         nearest, cosines = nearest_rows(matrix, k)
         letters = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
-        path.parent.mkdir(parents=True, exist_ok=True)
         table = {"words": letters, "nearest": nearest, "cosines": cosines}
-        unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        unfinished = temporary_beside(path)
         save_file(table, unfinished, {"checksum": _table_hash(table)})
         unfinished.rename(path)
     words = table["words"].tobytes().decode().split("\n")

@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
 import re
-import uuid
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from tombola.errors import DamagedArtefact
-from tombola.foundations.paths import inside
+from tombola.foundations.paths import inside, temporary_beside
 
 CHECKSUMS = "checksums.json"
 """The file of a folder that holds the checksums of the others."""
@@ -108,8 +106,7 @@ def write_whole(path: Path, text: str, **options: Any) -> None:
         text: Its content.
         **options: As for `Path.write_text`; the encoding is UTF-8.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex}")
+    temporary = temporary_beside(path)
     try:
         temporary.write_text(text, **{"encoding": "utf-8", **options})
         temporary.replace(path)

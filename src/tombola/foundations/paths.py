@@ -1,6 +1,7 @@
 """Names and paths from outside become paths here, and only here."""
 
 import hashlib
+import os
 import re
 import shutil
 import uuid
@@ -48,6 +49,33 @@ def inside(base: Path, name: str) -> Path:
     return base.joinpath(*parts.parts)
 
 
+def temporary_beside(path: Path) -> Path:
+    """A name of its own beside a path, to write under and to rename when all is there.
+
+    What processes of this machine that were killed have left behind for the same path is removed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    node = f"{uuid.getnode():x}"
+    left = re.compile(rf"\.{re.escape(path.name[:LONGEST])}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
+    for other in path.parent.iterdir():
+        if (found := left.fullmatch(other.name)) and not _is_alive(int(found[1])):
+            if other.is_dir():
+                shutil.rmtree(other, ignore_errors=True)
+            else:
+                other.unlink(missing_ok=True)
+    return path.with_name(f".{path.name[:LONGEST]}.{node}-{os.getpid()}-{uuid.uuid4().hex}.partial")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
 @contextmanager
 def replacing(folder: Path, marker: str) -> Iterator[Path]:
     """A new folder to write into, which takes the place of `folder` when the block ends well.
@@ -61,12 +89,11 @@ def replacing(folder: Path, marker: str) -> Iterator[Path]:
         TombolaError: If there is something else at `folder`.
     """
     _require_own(folder, marker)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.partial")
+    partial = temporary_beside(folder)
     partial.mkdir()
     try:
         yield partial
-        old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+        old = temporary_beside(folder)
         _require_own(folder, marker)
         with suppress(FileNotFoundError):
             folder.rename(old)

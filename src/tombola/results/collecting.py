@@ -67,7 +67,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
 def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     """What came out of one cell."""
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
-    evaluated = {on: store.read(stage) for on, stage in plan.evaluations.items()}
+    evaluated = {portable(on): store.read(stage) for on, stage in plan.evaluations.items()}
     scores = {on: found.scores for on, found in evaluated.items()}
     scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     trained = store.read(plan.model) if isinstance(plan.model, Train) else None
@@ -85,7 +85,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         mask=store.read(plan.mask) if plan.mask else None,
         fitted=plan.mask.fitted(store.open(plan.mask)) if isinstance(plan.mask, Fit) else None,
         frozen=trained.frozen if trained else None,
-        course=_course(trained.course, list(plan.evaluations)) if trained and trained.course else {},
+        course=_course(trained.course, list(evaluated)) if trained and trained.course else {},
         chosen=_chosen(trained.course, str(plan.cell.recipe.evaluate.best))
         if trained and trained.course
         else None,
@@ -93,7 +93,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         stages=CellStages(
             model=plan.model.name,
             mask=plan.mask.name if plan.mask else None,
-            evaluations={on: stage.name for on, stage in plan.evaluations.items()},
+            evaluations={portable(on): stage.name for on, stage in plan.evaluations.items()},
             attacks={name: stage.name for name, stage in plan.attacks.items()},
             measured=plan.measured.name if plan.measured else None,
         ),

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError, TombolaError
+from tombola.foundations.paths import temporary_beside
 from tombola.models.loading import open_model
 
 WEIGHTS = "model*.safetensors"
@@ -68,8 +68,8 @@ def written_whole(output: Path) -> Iterator[Path]:
     """A folder to write into that becomes `output` when all is done, and vanishes if anything fails."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TombolaError(f"{output} exists already: choose another folder, or remove it first.")
-    partial = output.with_name(f".{output.name}.{uuid.uuid4().hex}.partial")
-    partial.mkdir(parents=True)
+    partial = temporary_beside(output)
+    partial.mkdir()
     try:
         yield partial
         if output.exists():
