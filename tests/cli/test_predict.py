@@ -15,6 +15,7 @@ from tests.world import World
 from tombola.api import glue_submission, predict_file
 from tombola.cli import app
 from tombola.errors import DataError, TombolaError
+from tombola.foundations.checksums import sealed
 
 TEXTS = ["the film was lovely", "a dull plot, very poor", "great story"]
 
@@ -172,6 +173,7 @@ def test_a_run_with_two_tickets_of_a_task_is_asked_which(ticket: Path, tmp_path:
     record = json.loads((run / "results.json").read_text())
     record["cells"] *= 2
     record["cells"][1] = {**record["cells"][1], "ticket": "tickets/other"}
-    (tmp_path / "results.json").write_text(json.dumps(record))
+    record.pop("checksum")
+    (tmp_path / "results.json").write_text(sealed(record))
     with pytest.raises(TombolaError, match=r"has 2 tickets of .*, and one is submitted"):
         glue_submission(tmp_path, tmp_path / "out")

@@ -136,7 +136,7 @@ def test_all_mistakes_come_at_once() -> None:
 def test_long_lists_of_mistakes_end() -> None:
     error = RecipeError(*(f"mistake {number}" for number in range(30)), "mistake 0")
     lines = str(error).split("\n  ")
-    assert (lines[0], lines[20], lines[-1], len(lines)) == ("30 mistakes:", "mistake 19", "and 10 more", 22)
+    assert (lines[0], lines[17], lines[-1], len(lines)) == ("30 mistakes:", "mistake 16", "and 13 more", 19)
     assert len(error.mistakes) == 30
 
 
