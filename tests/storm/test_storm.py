@@ -168,6 +168,7 @@ def test_killed_workers_change_nothing(place, tmp_path, engine, mark, count):
         process.join(600)
         assert process.exitcode == 0
         compare(at, calm)
+        assert rounds < 10 * times(count), "no worker was found to kill"
     told({"storm": f"killed workers, {' '.join(engine)}", "kills": kills, "rounds": rounds})
 
 

@@ -66,12 +66,17 @@ def kill_group(process: Any) -> bool:
 
 
 def kill_worker(process: Any, mark: str, rng: random.Random) -> bool:
-    """Kill one worker of a command, known by the beginning of its title or by its code; false if there is none."""
+    """Kill one worker of a command, known by the beginning of its title or by its code; false if there is none.
+
+    Ray's own agents are no workers: without them, the node is lost.
+    """
     workers = []
     for one in psutil.Process(process.pid).children(recursive=True) if process.is_alive() else []:
         try:
             title, *rest = one.cmdline() or [""]
-            if title.startswith(mark) or any(mark in word and "import" in word for word in rest):
+            if (title.startswith(mark) and not title.endswith(("Agent", "IDLE"))) or any(
+                word.startswith("from multiprocessing") and mark in word for word in rest
+            ):
                 workers.append(one.pid)
         except psutil.Error:
             continue
