@@ -49,7 +49,7 @@ def test_a_folder_is_checked_file_by_file(tmp_path):
     (tmp_path / "deep" / "b").unlink()
     with pytest.raises(DamagedArtefact, match="deep/b"):
         check_checksums(tmp_path, "get it again")
-    for nonsense in ("", "[]", '{"files": 1}', '{"files": {"../x": ""}}'):
+    for nonsense in ("", "[]", sealed({"files": 1}), sealed({"files": {"../x": ""}}), '{"files": {}}'):
         (tmp_path / "checksums.json").write_text(nonsense)
         with pytest.raises(Exception, match=r"checksums\.json|not the name of a file"):
             check_checksums(tmp_path, "get it again")

@@ -29,14 +29,19 @@ TIMES |= {"resumed_from", "log"}
 
 
 def command(*words: str, threads: int = 1) -> Any:
-    """A `tombola` command in a process group of its own, forked from this process, which has everything imported."""
+    """A `tombola` command in a process group of its own, forked from this process, which has everything imported.
+
+    What it prints goes to the file TOMBOLA_STORM_LOG, if that is set.
+    """
 
     def run() -> None:
         import torch
 
         os.setsid()
         torch.set_num_threads(threads)
-        sink = os.open(os.devnull, os.O_WRONLY)
+        sink = os.open(
+            os.environ.get("TOMBOLA_STORM_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        )
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         sys.argv = ["tombola", *words]
@@ -61,11 +66,17 @@ def kill_group(process: Any) -> bool:
 
 
 def kill_worker(process: Any, mark: str, rng: random.Random) -> bool:
-    """Kill one worker of a command, known by a word in its command line; false if there is none."""
+    """Kill one worker of a command, known by the beginning of its title or by its code; false if there is none.
+
+    Ray's own agents are no workers: without them, the node is lost.
+    """
     workers = []
     for one in psutil.Process(process.pid).children(recursive=True) if process.is_alive() else []:
         try:
-            if mark in " ".join([*one.cmdline(), one.name()]):
+            title, *rest = one.cmdline() or [""]
+            if (title.startswith(mark) and not title.endswith(("Agent", "IDLE"))) or any(
+                word.startswith("from multiprocessing") and mark in word for word in rest
+            ):
                 workers.append(one.pid)
         except psutil.Error:
             continue

@@ -148,7 +148,7 @@ class AttackReport:
             del about["summary"]
             text = (folder / "examples.jsonl").read_bytes().decode("utf-8", "surrogatepass")
             records = [json.loads(line) for line in text.split("\n") if line]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise DamagedArtefact(f"{folder} does not hold the report of an attack: {again}") from None
         return cls(examples=[Example.from_json(record) for record in records], **about)
 

@@ -42,7 +42,7 @@ def write_checksums(folder: Path, without: Collection[str] = (), only: Collectio
         if path.is_file() and path.name not in (*without, CHECKSUMS)
         if not only or path.relative_to(folder).as_posix() in only
     }
-    write_whole(folder / CHECKSUMS, json.dumps({"files": files}, indent=1))
+    write_whole(folder / CHECKSUMS, sealed({"files": files}))
 
 
 def check_checksums(folder: Path, remedy: str) -> None:
@@ -59,7 +59,10 @@ def check_checksums(folder: Path, remedy: str) -> None:
     if not path.is_file():
         return
     try:
-        files = json.loads(path.read_bytes())["files"]
+        content = path.read_bytes()
+        files = json.loads(content)["files"]
+        if not is_intact(content, required=True):
+            raise ValueError
         wrong = [name for name, known in files.items() if _content(folder, name) != known]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DamagedArtefact(f"{path} cannot be read, so it was damaged; {remedy}") from None
