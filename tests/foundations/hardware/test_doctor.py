@@ -52,6 +52,7 @@ def test_it_lists_versions_hardware_store_packages_and_environment() -> None:
         "datasets",
         "onnx",
         "onnxruntime",
+        "symspellpy",
         "ray",
         "s3fs",
         "pandas",

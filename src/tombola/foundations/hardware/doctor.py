@@ -19,6 +19,7 @@ EXTRAS = {
     "minilm": "the embedded model",
     "hub": "tasks from the Hugging Face hub",
     "onnx": "export to ONNX",
+    "spelling": "spelling correction, as in compress",
     "ray": "studies on a Ray cluster",
     "s3": "stores at s3:// addresses",
     "frames": "results as data frames, Parquet files",
