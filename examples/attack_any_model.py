@@ -21,7 +21,9 @@ def main() -> None:
     model, tokenizer = ticket.model(), ticket.tokenizer()  # any classifier and its tokenizer would do
     reviews = tombola.Task.named("reviews").load("test")
 
-    report = tombola.attack(model, tokenizer, reviews, "deepwordbug", n=12, seed=0, max_length=32)
+    report = tombola.attack(
+        model, "deepwordbug", tokenizer=tokenizer, examples=reviews, n=12, seed=0, max_length=32
+    )
 
     found = report.summary()
     low, high = found["accuracy_under_attack_interval"]
