@@ -34,7 +34,7 @@ RECIPE = {
 def main() -> None:
     result = tombola.run(RECIPE)
     for row in result.summaries():
-        scores = ", ".join(f"{on} {score['mean']:.0%}" for on, score in row.scores.items())
+        scores = ", ".join(f"{on} {score.mean:.0%}" for on, score in row.scores.items())
         print(f"{row.variant}, {row.sparsity:.0%} of the weights removed: {scores}")
 
 
