@@ -6,21 +6,23 @@ import torch
 from tests.shrink.test_shrinking import outputs
 from tests.shrink.test_uniform import four_layers
 from tests.tiny import MODEL_TYPES
+from tombola.defenses import FittedDefense
 from tombola.families import family_of
 from tombola.masks.fitting import Kept
 from tombola.shrink import latency
 from tombola.shrink.latency import SizeLatency, measure_latency, of_geometry
+from tombola.shrink.inputs import random_inputs
 from tombola.shrink.measuring import count_flops
-from tombola.shrink.texts import RandomTokens
+from tombola.shrink.texts import RandomTokens, TextBatch
 
 
-def shares_of_flops(factor: float = 1.0):
-    """Stands in for timing: a model's time is its FLOPs; those of small models count `factor` times."""
+def shares_of_flops(factor: float = 1.0, plus: float = 0.0):
+    """Stands in for timing: a model's time is its FLOPs; those of small models count `factor` times, `plus` a share."""
 
     def time_shares(dense, others, texts, batch_sizes, threads, **_):
         whole = count_flops(dense, 1, 8)
         shares = [count_flops(one, 1, 8) / whole for one in others]
-        return {size: (0.5, [share * factor for share in shares]) for size in batch_sizes}
+        return {size: (0.5, [plus * (len(shares) == 1) + share * factor for share in shares]) for size in batch_sizes}
 
     return time_shares
 
@@ -63,3 +65,36 @@ def test_real_times_make_a_table() -> None:
     assert set(found.heads) == {4}
     assert sorted(found.neurons) == [0, 8, 16, 24]
     assert list(found.neurons.values()) == sorted(found.neurons.values())
+
+
+class Counting(FittedDefense):
+    """Changes nothing, and counts what it reads and forgets."""
+
+    def __init__(self) -> None:
+        self.read = self.forgotten = 0
+
+    def correct(self, text: str) -> str:
+        self.read += 1
+        return text
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+    def parts(self) -> list[dict]:
+        return []
+
+
+def test_texts_are_corrected_for_the_small_models_alone_and_nothing_is_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, defense = four_layers("bert"), Counting()
+    texts = RandomTokens(8)
+    monkeypatch.setattr(
+        RandomTokens,
+        "batches",
+        lambda self, model, size, count: [TextBatch(random_inputs(model, size, 8), ["a"] * size, defense)],
+    )
+    small = of_geometry(model, [Kept(4, 8)] * 2)
+    latency.time_shares(model, [small], texts, (2,), threads=1, rounds=3, seconds=0.0)
+    assert defense.forgotten == 3  # two to warm up, and one round, of the small model alone
+    assert defense.read == 2 * defense.forgotten

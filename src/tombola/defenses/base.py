@@ -30,6 +30,9 @@ class FittedDefense(ABC):
     def correct(self, text: str) -> str:
         """The text without what the defense guards against."""
 
+    def forget(self) -> None:
+        """Drop what was remembered of earlier texts to be quicker with the next; corrections stay the same."""
+
     @abstractmethod
     def parts(self) -> list[dict[str, Any]]:
         """Settings and state of each defense in order, as JSON."""
@@ -87,6 +90,11 @@ class Chain(FittedDefense):
         for link in self.links:
             text = link.correct(text)
         return text
+
+    def forget(self) -> None:
+        """Let each defense forget."""
+        for link in self.links:
+            link.forget()
 
     def parts(self) -> list[dict[str, Any]]:
         """Settings and state of each defense in order."""

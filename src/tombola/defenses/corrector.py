@@ -142,6 +142,10 @@ class FittedSpelling(FittedDefense):
             i += 1 if last is token else 2
         return "".join([*parts, text[end:]])
 
+    def forget(self) -> None:
+        """Drop the remembered candidates."""
+        self._cache.clear()
+
     def _meant(self, text: str, token: Token, key: str, left: str, right: str) -> str:
         """The word that a string stands for; itself if it is likelier to be meant so."""
         if token.disguised:

@@ -41,6 +41,10 @@ class Cost:
         """The same cost, seen from another budget."""
         return Cost(self.constant * factor, lambda heads, neurons: self.layer(heads, neurons) * factor)
 
+    def after(self, constant: float) -> Cost:
+        """The same cost after a part that no model is without."""
+        return Cost(self.constant + constant, self.layer)
+
     def of(self, layers: Sequence[Kept | None]) -> float:
         """The cost of a model; None stands for a layer that is left out altogether."""
         return self.constant + sum(self.layer(one.heads, one.neurons) for one in layers if one is not None)

@@ -97,6 +97,7 @@ class StageBuilder(TrainingBuilder):
             multiple=drawn.multiple,
             seed=self.recipe.seed,
             latency=self._latency() if target.quantity in TIMED else None,
+            defend=self.defend if target.quantity in TIMED else None,
             within=within,
             progress=progress,
         )

@@ -137,7 +137,10 @@ def time_shares(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
 ) -> dict[int, tuple[float, list[float]]]:
-    """Seconds of the dense model, and the others' times as shares of it, measured in turns, by batch size."""
+    """Seconds of the dense model, and the others' times as shares of it, measured in turns, by batch size.
+
+    Where texts are corrected first, that is part of the others' times alone.
+    """
     models = [dense, *others]
     with ExitStack() as settings, using_threads(threads):
         for model in models:
@@ -149,6 +152,7 @@ def time_shares(
             rounds=rounds,
             seconds=seconds,
             watch=Stopwatch(accelerated=dense.device.type != "cpu"),
+            reference_corrects=False,
         )
     return {
         size: (found.latency(0), [1 / found.speedup(index).ratio for index in range(1, len(models))])

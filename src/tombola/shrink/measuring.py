@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -186,6 +187,13 @@ def time_models(
         return Session({size: replace(done, fallback=True) for size, done in timed()}, 1)
     finally:
         torch.set_num_threads(threads)
+
+
+def correction_seconds(batches: Sequence[Batch]) -> float:
+    """The median time that a defense takes for the texts of a batch; none, where there is no defense."""
+    watch = Stopwatch()
+    found = [watch.lap(batch.correct).seconds for batch in batches if isinstance(batch, TextBatch)]
+    return median(found) if found else 0.0
 
 
 def _after_correction(model: Callable[[Batch], object]) -> Callable[[Batch], object]:

@@ -28,7 +28,8 @@ class TextBatch(Batch):
         self.texts, self.defense = texts, defense
 
     def correct(self) -> None:
-        """Correct the texts once more."""
+        """Correct the texts once more, as if nothing had been read before."""
+        self.defense.forget()
         for text in self.texts:
             self.defense.correct(text)
 

@@ -10,7 +10,8 @@ from tests.world import World
 from tombola.models.loading import load_model
 from tombola.pipeline.stages.fit import Fit, _distance
 from tombola.pipeline.stages.latency import Latency
-from tombola.shrink import latency, shrink
+from tombola.shrink import latency, measuring, shrink
+from tombola.shrink.texts import TextBatch
 from tombola.store.store import Store
 
 
@@ -53,6 +54,37 @@ def test_the_choice_is_corrected_by_the_measured_time(
     fitted = plan.mask.fitted(store.open(plan.mask))
     (wanted,) = quantity.values()
     assert fitted.reached == pytest.approx(wanted, rel=0.05)
+
+
+def test_the_time_of_the_defense_is_part_of_the_target(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = {"speedup": 1.25, "layout": "uniform", "multiple": 1, "batch_size": 4, "threads": 1}
+    neurons = {}
+    for defend in ([], [{"kind": "spelling", "dictionary": None}]):
+        (plan,) = plans(
+            world,
+            search={"method": "magnitude", "units": "neuron"},
+            draw=draw,
+            defend=defend,
+            retrain={"shrink": True, "epochs": 0},
+        )
+        assert isinstance(plan.mask, Fit)
+        assert (plan.mask.defend is None) == (not defend)
+        counted = 0.1 if defend else 0.0
+        monkeypatch.setattr(measuring, "correction_seconds", lambda batches: 0.5 * corrected(batches))
+        monkeypatch.setattr(latency, "time_shares", shares_of_flops(plus=counted))
+        store = Store(tmp_path / f"store-{len(defend)}")
+        execute([plan.mask], store)
+        fitted = plan.mask.fitted(store.open(plan.mask))
+        assert fitted.reached == pytest.approx(1.25, rel=0.05)
+        neurons[bool(defend)] = fitted.layers[0][1]
+    assert neurons[True] < neurons[False]
+
+
+def corrected(batches: list[dict]) -> float:
+    """A tenth, where the texts of the batches go through a defense."""
+    return 0.1 if all(isinstance(batch, TextBatch) for batch in batches) else 0.0
 
 
 def test_too_fast_is_better_than_too_slow() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.latency import Latency
 from tombola.recipe.drawing import Layout, Quantity
 from tombola.search import SearchSettings, searches
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tombola.masks import Mask, Scores
     from tombola.masks.fitting import Cost, Kept
+    from tombola.shrink.texts import Texts
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,8 @@ TOLERANCE = 0.05
 """How far it may be in the end, before a faster choice is preferred to a slower one."""
 CORRECTIONS = 3
 """Times that the choice is corrected at most."""
+ROUNDS = 15
+"""Rounds that a choice is timed in."""
 
 
 class Fitted(StageResult):
@@ -69,6 +73,8 @@ class Fit(MaskStage):
     seed: int
     latency: Latency | None = None
     """The latency table, where the target is a time."""
+    defend: Defend | None = None
+    """What corrects the texts first, where the target is a time: its time is the small model's, not the dense one's."""
     within: MaskStage | None = None
     """The mask that the scored model was cut out by, after the first step of a gradual removal."""
     progress: float = 1.0
@@ -98,11 +104,12 @@ class Fit(MaskStage):
         scores = space.read(self.scores)
         within = self.within.load(space) if self.within else None
         choice = _Choice(self, origin, scores)
-        costs = _Costs(self, origin, space)
+        texts = self._texts(space, origin)
+        costs = _Costs(self, origin, space, texts)
         kept = choice.make(costs.within_target())
         reached = costs.reached(kept)
-        if self.latency is not None:
-            kept, reached = self._corrected(space, choice, costs, kept)
+        if texts is not None:
+            kept, reached = self._corrected(space, choice, costs, kept, texts)
         mask = choice.mask(kept)
         if within is not None:
             left = layers_left(within) if self.layout == "uniform" else list(within.units.layout.layers())
@@ -118,20 +125,25 @@ class Fit(MaskStage):
             ),
         )
 
+    def _texts(self, space: Workspace, origin: PreTrainedModel) -> Texts | None:
+        """What models are timed on, where the target is a time: the table's texts, through the defense."""
+        if self.latency is None:
+            return None
+        return self.latency.texts(origin.config, tokenizer_of(self.latency.model, self.defend, space))
+
     def _corrected(
-        self, space: Workspace, choice: _Choice, costs: _Costs, kept: list[Kept | None]
+        self, space: Workspace, choice: _Choice, costs: _Costs, kept: list[Kept | None], texts: Texts
     ) -> tuple[list[Kept | None], float]:
         """Measure the chosen model, and correct the table by what came out, until it is near the target."""
         from tombola.shrink.latency import time_shares
 
         assert self.latency is not None
-        texts = self.latency.texts(choice.origin.config)
         tried: dict[tuple[Kept | None, ...], dict[int, tuple[float, float]]] = {}
         for number in range(CORRECTIONS + 1):
             space.progress(number, CORRECTIONS + 1, {})
             small = choice.model(kept)
             found = time_shares(
-                choice.origin, [small], texts, self.latency.batch_sizes, self.latency.threads, rounds=15
+                choice.origin, [small], texts, self.latency.batch_sizes, self.latency.threads, rounds=ROUNDS
             )
             tried[tuple(kept)] = {size: (dense, share) for size, (dense, (share,)) in found.items()}
             if abs(costs.excess(tried[tuple(kept)])) <= NEAR:
@@ -206,12 +218,18 @@ class _Choice:
 class _Costs:
     """What models cost, and the target that they have to meet."""
 
-    def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace) -> None:
+    def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace, texts: Texts | None) -> None:
+        from tombola.shrink.measuring import correction_seconds
+
         self.stage = stage
         self.table = space.read(stage.latency) if stage.latency else None
-        self.plain = {0: _counted(stage.quantity, origin)} if self.table is None else {}
-        if self.table is not None:
-            self.plain = {size: one.cost for size, one in self.table.sizes.items()}
+        if self.table is None or texts is None:
+            self.plain = {0: _counted(stage.quantity, origin)}
+            return
+        before = {size: correction_seconds(texts.batches(origin, size, ROUNDS)) for size in self.table.sizes}
+        self.plain = {
+            size: one.cost.after(before[size] / one.dense) for size, one in self.table.sizes.items()
+        }
 
     @property
     def target(self) -> float:

@@ -10,7 +10,7 @@ from tombola.pipeline.references import DataSource, ModelSource
 from tombola.store.stage import Stage, Workspace
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
     from tombola.shrink.latency import LatencyTable
     from tombola.shrink.texts import Texts
@@ -78,13 +78,13 @@ class Latency(Stage["LatencyTable"]):
         )
         space.write_json(LATENCY, table)
 
-    def texts(self, config: PretrainedConfig) -> Texts:
-        """What models are timed on."""
+    def texts(self, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> Texts:
+        """What models are timed on, with the model's own tokenizer or another."""
         from tombola.shrink.texts import LENGTH, RandomTokens, TaskTexts
 
         if self.data is None or self.max_length is None:
             return RandomTokens.fitting(config, self.length or LENGTH)
-        return TaskTexts.of(self.data.load(), self.model.tokenizer(), self.max_length, config)
+        return TaskTexts.of(self.data.load(), tokenizer or self.model.tokenizer(), self.max_length, config)
 
     def read(self, folder: Path) -> LatencyTable:
         """The table."""
