@@ -1,7 +1,7 @@
 """The code of the README runs as it is written, in its order.
 
-The built-in recipes are replaced by smaller copies (fewer examples, one epoch) through an environment variable: the
-commands and the Python code are those of the README, letter by letter.
+Smaller copies stand in for the built-in recipes (fewer examples, one epoch) and for the embedded model (three layers),
+by the environment alone: the commands and the Python code are those of the README, letter by letter.
 """
 
 import os
@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from transformers import AutoModel, AutoTokenizer
 
 from tombola.foundations.yaml12 import parse_yaml
+from tombola.models.finding import EMBEDDED, find_folder
 from tombola.recipe.builtin import RECIPES
 
 README = Path(__file__).parent.parent / "README.md"
@@ -59,13 +61,18 @@ def test_the_readme_runs_as_it_is_written(tmp_path):
 
 
 def run(words, folder, environment):
+    import time
+
+    t = time.time()
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    print(round(time.time() - t, 1), words[-1][:60], flush=True)
     assert done.returncode == 0, f"{words[-1]}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def smaller(folder):
     """An environment with `tombola` on its path, in which built-in recipes take seconds."""
+    fewer_layers(folder / EMBEDDED["minilm"])
     for path in RECIPES.rglob("*.yaml"):
         raw = parse_yaml(path.read_text(encoding="utf-8"))
         raw["data"] = {**(raw.get("data") or {}), "train": 32, "evaluation": 24}
@@ -91,3 +98,12 @@ def smaller(folder):
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
     }
+
+
+def fewer_layers(package):
+    """A package like the one that carries the embedded model, with half of its layers."""
+    whole = find_folder("minilm")
+    model = AutoModel.from_pretrained(whole, num_hidden_layers=3)
+    model.save_pretrained(package / "model")
+    AutoTokenizer.from_pretrained(whole).save_pretrained(package / "model")
+    (package / "__init__.py").write_text("")

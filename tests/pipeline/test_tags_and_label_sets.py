@@ -127,7 +127,7 @@ def test_a_ticket_learns_the_task(worlds: dict[str, World], tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_ticket_is_shrunk_and_exported(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
+def test_a_ticket_is_shrunk(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
     store = Store(tmp_path / "store")
     plan = finished(worlds[kind], store, **SEARCHES["importance"])
     ticket = store.open(plan.model)
@@ -153,7 +153,15 @@ def test_a_ticket_is_shrunk_and_exported(worlds: dict[str, World], tmp_path: Pat
         ]
     else:
         assert [tag for tags in before for tag in tags] == [names[number] for number in kept[:, 1]]  # type: ignore
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shrunk_ticket_is_exported(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
     pytest.importorskip("onnxruntime")
+    store = Store(tmp_path / "store")
+    ticket = store.open(finished(worlds[kind], store, **SEARCHES["importance"]).model)
+    shrink_ticket(ticket, tmp_path / "small", multiple=1, batch_sizes=(1,), length=16)
     export = export_onnx(tmp_path / "small", tmp_path / "small.onnx", int8=True)
     assert export.max_difference < 1e-4
     assert export.int8 is not None

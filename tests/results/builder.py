@@ -126,7 +126,8 @@ def cell(
         "seed": seed,
     }
     if sparsity is not None:
-        raw |= {"search": raw.get("search") or {"method": "magnitude"}, "draw": {"sparsity": sparsity}}
+        usual = {"search": {"method": "magnitude"}, "draw": {"sparsity": sparsity}}
+        raw |= {section: raw.get(section) or settings for section, settings in usual.items()}
     for axis, value in changes.items():
         section, _, key = axis.rpartition(".")
         if section == "":

@@ -53,6 +53,15 @@ def test_the_three_phases_by_the_order_in_the_recipe_of_each_cell():
     assert found.points[0].losing.seeds == 2
 
 
+def test_one_ticket_that_meets_a_target_is_no_curve():
+    recipe = {**importance(), "draw": {"speedup": 2.0, "layout": "uniform"}}
+    one = [cell("dense", {"test": 0.9}), cell("ticket", {"test": 0.8}, 0.5, recipe=recipe)]
+    assert result(*one).phases() == []
+    faster = {**importance(), "draw": {"speedup": 3.0, "layout": "uniform"}}
+    more = result(*one, cell("ticket", {"test": 0.7}, 0.7, recipe=faster))
+    assert [point.sparsity for point in only(more).points] == [0.5, 0.7]
+
+
 def test_phases_are_kept_in_the_file(tmp_path):
     saved = result(*cells(), folder=tmp_path)
     kept = json.loads(saved.save().read_text())["phases"]

@@ -10,8 +10,8 @@ from tombola.defenses import FittedDefense
 from tombola.families import family_of
 from tombola.masks.fitting import Kept
 from tombola.shrink import latency
-from tombola.shrink.latency import SizeLatency, measure_latency, of_geometry
 from tombola.shrink.inputs import random_inputs
+from tombola.shrink.latency import SizeLatency, measure_latency, of_geometry
 from tombola.shrink.measuring import count_flops
 from tombola.shrink.texts import RandomTokens, TextBatch
 
@@ -22,7 +22,10 @@ def shares_of_flops(factor: float = 1.0, plus: float = 0.0):
     def time_shares(dense, others, texts, batch_sizes, threads, **_):
         whole = count_flops(dense, 1, 8)
         shares = [count_flops(one, 1, 8) / whole for one in others]
-        return {size: (0.5, [plus * (len(shares) == 1) + share * factor for share in shares]) for size in batch_sizes}
+        return {
+            size: (0.5, [plus * (len(shares) == 1) + share * factor for share in shares])
+            for size in batch_sizes
+        }
 
     return time_shares
 

@@ -35,6 +35,8 @@ class _Row:
     sparsity: float
     axes: Axes
     summary: Summary
+    to_target: bool = False
+    """Whether the ticket was drawn to meet a speed-up, a latency or a share of the parameters."""
 
     @property
     def remaining(self) -> float:
@@ -159,11 +161,14 @@ def _phase(dense: Estimate, winning: Estimate, random: Estimate | None) -> Liter
 
 
 def _curves(rows: list[_Row]) -> list[Axes]:
-    """The axes where there are both a dense model and winning tickets."""
+    """The axes where there are a dense model and winning tickets; one ticket that meets a target makes no curve."""
     dense = [row for row in rows if row.order is None]
     found: list[Axes] = []
     for row in rows:
-        if row.order == "winning" and row.axes not in found and any(one.belongs(row.axes) for one in dense):
+        if row.order != "winning" or row.axes in found or not any(one.belongs(row.axes) for one in dense):
+            continue
+        sizes = {one.sparsity for one in rows if one.axes == row.axes and one.order == "winning"}
+        if len(sizes) > 1 or not row.to_target:
             found.append(row.axes)
     return found
 
@@ -194,7 +199,7 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     own = {f"search.{name}": value for name, value in settings.items() if name != "method"}
     mask = summary.cells[0].mask
     share = mask.sparsity if mask is not None and (drawn.counts or drawn.target) else drawn.sparsity
-    return _Row(search.order, share, axes | own, summary)
+    return _Row(search.order, share, axes | own, summary, to_target=drawn.target is not None)
 
 
 def _damaged(cell: CellResult) -> bool:

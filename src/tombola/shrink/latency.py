@@ -28,7 +28,7 @@ from tombola.shrink.texts import Texts
 from tombola.shrink.timing import Stopwatch
 
 ROUNDS = 9
-SECONDS = 20.0
+SECONDS = 10.0
 TOGETHER = 4
 """Geometries that take turns with the dense model at once."""
 

@@ -11,6 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
+from tombola.evaluation.intervals import fewest_for_median
 from tombola.evaluation.predict import evaluating
 from tombola.foundations.hardware.machine import device_name
 from tombola.shrink.inputs import random_inputs
@@ -53,6 +54,8 @@ def measure(
 ) -> Measurement:
     """Size models up, and time them in turns on the same batches: each round gives a ratio of neighbouring passes.
 
+    A model alone has nothing to be compared with, so a few rounds are enough for it.
+
     Args:
         models: The models; speed-ups are over the first.
         batch_sizes: Texts in a forward pass.
@@ -61,6 +64,8 @@ def measure(
         seconds: Time for each batch size, and again if the machine is busy; no round begins after it.
     """
     texts = texts or RandomTokens.fitting(models[0].config)
+    if len(models) == 1:
+        rounds, seconds = min(rounds, fewest_for_median()), seconds / 4
     with ExitStack() as settings:
         for model in models:
             settings.enter_context(evaluating(model, texts.pad_id(model.config)))
