@@ -30,7 +30,7 @@ class FittedDefense(ABC):
     def correct(self, text: str) -> str:
         """The text without what the defense guards against."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - most defenses remember nothing
         """Drop what was remembered of earlier texts to be quicker with the next; corrections stay the same."""
 
     @abstractmethod
