@@ -95,6 +95,13 @@ def test_validate_tells_recipes_and_tasks(ran, world):
     assert "a valid task, tiny version 1" in said
 
 
+def test_validate_reads_the_data_when_asked(ran, world):
+    folder, _ = ran
+    said = tombola("validate", folder / "recipe.yaml", world.task, "--data").stdout
+    assert said.count("tiny/train: 192 rows (negative ") == 2
+    assert "tokens of" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

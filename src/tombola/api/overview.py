@@ -22,19 +22,21 @@ def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
     return find(kind)
 
 
-def validate(file: Path | str, overrides: Iterable[str] = ()) -> str:
+def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = False) -> str:
     """Check a recipe or a task file without running it; all mistakes are raised at once.
 
     Args:
         file: A recipe or task file, or the name of a built-in recipe.
         overrides: Changes to a recipe, such as `"draw.sparsity=0.5"`.
+        data: Also read the data, the models' configs and tokenizers, and look for the trackers.
 
     Returns:
-        A sentence that says what it is.
+        A sentence that says what it is; with `data`, a line for every split besides: rows, labels, texts that repeat or
+        stand in the training data too, and texts that are longer than the model reads.
     """
     from tombola.recipe.catalogue import check_file
 
-    return check_file(str(file), overrides)
+    return check_file(str(file), overrides, data)
 
 
 def report(

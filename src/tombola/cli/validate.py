@@ -16,13 +16,19 @@ def validate(
     files: Annotated[
         list[str] | None, typer.Argument(help="Recipes or task files, and key=value changes to them.")
     ] = None,
+    data: Annotated[
+        bool, typer.Option("--data", help="Also read the data, the model's config and tokenizer, and trackers.")
+    ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the recipe's JSON schema, for editors, and stop.")
     ] = False,
 ) -> None:
     """Check recipes and task files without running them.
 
-    [bold]Example:[/bold] tombola validate quickstart my-recipe.yaml train.epochs=1
+    With --data it also says how many rows and labels there are, which texts repeat or stand in the training data too,
+    and how many are longer than the model reads.
+
+    [bold]Example:[/bold] tombola validate my-recipe.yaml train.epochs=1 --data
     """
     if schema:
         import json
@@ -40,4 +46,5 @@ def validate(
             "nothing to check: name recipes or task files, e.g. tombola validate my-recipe.yaml"
         )
     for file in names:
-        screen.print(f"{file}: {api.validate(file, overrides)}")
+        for line in f"{file}: {api.validate(file, overrides, data=data)}".splitlines():
+            screen.print(line)

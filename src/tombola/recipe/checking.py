@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from tombola.recipe.share import check_share
 from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
 from tombola.tasks import Split, Task
 from tombola.tasks.targets import all_targets, find_target
+from tombola.training.settings import TrainSettings
 
 FITTING = 0.95
 """The share of texts that a suggested length holds."""
@@ -82,13 +83,16 @@ def _check_data(cells: Iterable[Cell]) -> list[str]:
     """A line for each split that the cells read, and one for each model that reads it."""
     wanted: dict[tuple[str, str], Wanted] = {}
     readers: dict[str, set[_Reader]] = {}
+    reporting: dict[tuple[str, ...], TrainSettings] = {}
     with run_cache():
         for cell in cells:
             for recipe in filter(None, (cell.recipe, cell.source)):
                 for one in _splits(recipe):
                     wanted.setdefault((one[0].name, one[1]), one)
                     readers.setdefault(one[0].name, set()).add(_Reader(recipe.model, recipe.train.max_length))
-        return _describe(wanted.values(), readers)
+                if recipe.train.report_to:
+                    reporting[recipe.train.report_to] = recipe.train
+        return _describe(wanted.values(), readers, list(reporting.values()))
 
 
 def _splits(recipe: Recipe) -> Iterator[Wanted]:
@@ -106,14 +110,18 @@ def _splits(recipe: Recipe) -> Iterator[Wanted]:
         yield task, split.partition("+")[0], data.folder, limit, data.seed
 
 
-def _describe(wanted: Iterable[Wanted], readers: dict[str, set[_Reader]] | None = None) -> list[str]:
+def _describe(
+    wanted: Iterable[Wanted],
+    readers: dict[str, set[_Reader]] | None = None,
+    reporting: Sequence[TrainSettings] = (),
+) -> list[str]:
     """A line for each split: rows, labels, what also stands in the training data, and texts that are cut.
 
     Raises:
-        RecipeError: If data or models are missing or damaged, with all that are.
+        RecipeError: If data, models or trackers are missing or damaged, with all that are.
     """
     lines: list[str] = []
-    mistakes: list[str] = []
+    mistakes: list[str] = _missing_trackers(reporting)
     training: dict[str, Split] = {}
     loaded: list[Split] = []
     for task, name, folder, limit, seed in wanted:
@@ -141,6 +149,19 @@ def _describe(wanted: Iterable[Wanted], readers: dict[str, set[_Reader]] | None 
     if mistakes:
         raise RecipeError(*mistakes)
     return lines
+
+
+def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
+    """What is wrong with the trackers that trainings report to."""
+    found = []
+    for settings in reporting:
+        from tombola.training.loop import check_trackers
+
+        try:
+            check_trackers(settings)
+        except TombolaError as error:
+            found.append(f"train.{error}")
+    return found
 
 
 def _labels(split: Split) -> str:

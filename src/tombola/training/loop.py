@@ -122,13 +122,18 @@ def run_loop(
     )
 
 
-def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
-    """The Trainer's own arguments; a tracker that is not installed is refused."""
+def check_trackers(settings: TrainSettings) -> None:
+    """Refuse trackers that are not installed."""
     trackers = get_available_reporting_integrations()
     missing = [name for name in settings.report_to if name not in trackers]
     if missing:
         here = ", ".join(trackers) or "none"
         raise TombolaError(f"report_to: {missing[0]!r} is not installed; trackers that are: {here}")
+
+
+def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
+    """The Trainer's own arguments; a tracker that is not installed is refused."""
+    check_trackers(settings)
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=settings.batch_size,
