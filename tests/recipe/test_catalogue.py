@@ -96,7 +96,7 @@ def test_data_is_described(world: World, tmp_path: Path) -> None:
     assert "1 repeat others; 1 also stand in tiny/train; 0 are longer" in validation
     with pytest.raises(RecipeError, match="no file for tiny/gone"):
         check_file(str(recipe), ["evaluate.on=[gone]"], data=True)
-    with pytest.raises(RecipeError, match="train.report_to: 'nobody' is not installed"):
+    with pytest.raises(RecipeError, match=r"train\.report_to: 'nobody' is not installed"):
         check_file(str(recipe), ["train.report_to=[nobody]"], data=True)
 
 
