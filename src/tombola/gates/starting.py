@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from tombola.gates.base import Gate
@@ -11,8 +12,6 @@ SPREAD = 1.0
 """How far the most and the least important units lie from the scores that noisy gates start with."""
 KNOTS = 4096
 """Quantiles between which places are interpolated."""
-HALVINGS = 40
-"""Steps of the search for the shift that leaves the openness as it was."""
 
 
 def first_scores(
@@ -114,14 +113,13 @@ def _spread(gate: Gate, margins: list[Tensor], places: list[Tensor]) -> list[Ten
     """Margins up to `SPREAD` higher or lower, by their places, and shifted back to the openness that they had."""
     wanted = _openness(gate, margins)
     spread = [margin + SPREAD * (2 * place - 1) for margin, place in zip(margins, places, strict=True)]
-    low, high = -SPREAD, SPREAD
-    for _ in range(HALVINGS):
-        shift = (low + high) / 2
-        if _openness(gate, [margin + shift for margin in spread]) < wanted:
-            low = shift
-        else:
-            high = shift
-    return [margin + high for margin in spread]
+    shift = brentq(
+        lambda by: _openness(gate, [margin + by for margin in spread]) - wanted,
+        -1.1 * SPREAD,
+        1.1 * SPREAD,
+        xtol=1e-6,
+    )
+    return [margin + shift for margin in spread]
 
 
 def _openness(gate: Gate, margins: list[Tensor]) -> float:
