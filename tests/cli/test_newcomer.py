@@ -83,7 +83,7 @@ MISTAKES = [
     ("run {}/good.yaml train.loss=poe", "takes a mapping with a kind, one of confidence, cross_entropy, poe"),
     (
         "run {}/good.yaml retrain.start=scratch",
-        "'finetuned' or 'last_round', not 'scratch'",
+        "'last_round' or 'searched', not 'scratch'",
     ),
     # models and data
     ("run {}/good.yaml model=bert-base-uncased", "not an embedded model (minilm), not a local folder"),

@@ -1,9 +1,14 @@
-"""One process of a data-parallel search: `gated_parallel.py FOLDER ACCUMULATE SAMPLE`; the first leaves the scores."""
+"""One process of a data-parallel search: `gated_parallel.py FOLDER ACCUMULATE SAMPLE [RATE]`.
+
+The first leaves the scores, and the model; its weights are trained too where they have a learning rate.
+"""
 
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from transformers import PreTrainedModel
 
 from tests.tiny import tiny
 from tests.training.toy import TOKENIZER, toy_data
@@ -15,7 +20,9 @@ from tombola.training import TrainSettings
 from tombola.training.gated import train_gates
 
 
-def run(folder: Path, batch_size: int, accumulate: int, sample: Any) -> Gating:
+def run(
+    folder: Path, batch_size: int, accumulate: int, sample: Any, weights_learning_rate: float | None = None
+) -> tuple[Gating, PreTrainedModel]:
     """Search over the neurons and heads of a tiny BERT, against an adversary."""
     model = tiny("bert", num_labels=2)
     gating = Gating(Units.of(model, "head+neuron"), model, HardConcrete(), L0(), seed=1)
@@ -31,11 +38,13 @@ def run(folder: Path, batch_size: int, accumulate: int, sample: Any) -> Gating:
     )
     collate = Collate(TOKENIZER)
     options = {"collate": collate, "seed": 1, "precision": "fp32", "folder": folder, "sample": sample}
+    options["weights_learning_rate"] = weights_learning_rate
     train_gates(model, toy_data(48), settings, gating, **options)
-    return gating
+    return gating, model
 
 
 if __name__ == "__main__":
-    gating = run(Path(sys.argv[1]), 4, int(sys.argv[2]), sys.argv[3])
+    gating, model = run(Path(sys.argv[1]), 4, int(sys.argv[2]), sys.argv[3], *map(float, sys.argv[4:]))
     if os.environ["RANK"] == "0":
         gating.learned().save(Path(sys.argv[1]) / "scores.safetensors")
+        model.save_pretrained(sys.argv[1])

@@ -98,13 +98,29 @@ def test_a_killed_run_goes_on_at_the_scale_it_had(tmp_path: Path, scaler: Scaler
     assert rest.curve == log.curve
 
 
-def test_a_search_weighs_loss_and_budget_alike_at_any_scale(tmp_path: Path, scaler: Scaler) -> None:
-    scores = []
+@pytest.mark.parametrize("rate", [None, 1e-3], ids=["frozen", "joint"])
+def test_a_search_weighs_loss_and_budget_alike_at_any_scale(
+    tmp_path: Path, scaler: Scaler, rate: float | None
+) -> None:
+    scores, weights = [], []
     for exponent in (4, 10):
         scaler(init_scale=2.0**exponent)
         model = tiny("bert", num_labels=2)
         gating = gating_of(model, HardConcrete(), L0(weight=40.0, begin=0, full=0), "neuron")
-        options = {"dropout": 0.0, "epsilon": 1e-2, "precision": "fp16"}
+        options = {"dropout": 0.0, "epsilon": 1e-2, "precision": "fp16", "weights_learning_rate": rate}
         toy_search(model, tmp_path / str(exponent), gating, **options)
         scores.append(torch.cat([score.detach().flatten() for score in gating.scores]))
+        weights.append(torch.cat([weight.detach().flatten() for weight in model.parameters()]))
     assert torch.allclose(scores[0], scores[1], atol=1e-3)
+    assert torch.allclose(weights[0], weights[1], atol=1e-4)
+    assert same_weights(model, tiny("bert", num_labels=2)) is (rate is None)
+
+
+def test_a_joint_step_that_overflows_is_skipped(tmp_path: Path, scaler: Scaler) -> None:
+    made = scaler(init_scale=2.0**40)
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, HardConcrete(), L0(), "neuron")
+    toy_search(model, tmp_path, gating, precision="fp16", steps=40, weights_learning_rate=1e-3)
+    assert made[0].get_scale() < 2.0**40
+    assert all(one.isfinite().all() for one in (*model.parameters(), *gating.parameters()))
+    assert not same_weights(model, tiny("bert", num_labels=2))

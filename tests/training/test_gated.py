@@ -308,7 +308,8 @@ def test_a_search_that_diverges_says_so_and_gives_the_model_back(tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize(("accumulate", "sample"), [(1, "pass"), (2, "pass"), (2, "step")])
 def test_two_processes_search_as_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
-    whole = run(tmp_path / "one", 8, accumulate, sample).learned()
+    gating, _ = run(tmp_path / "one", 8, accumulate, sample)
+    whole = gating.learned()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run(
         [*command, "-m", "tests.training.gated_parallel", str(tmp_path / "two"), str(accumulate), sample],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 IN_SEARCH = (
     "train.adversary: attack is for training weights, and a search trains gates: set search.train.adversary to "
-    "null, freelb or pgd"
+    "null, freelb or pgd, or train the weights too (search.weights: true)"
 )
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from tombola.gates.base import Budget, Gate
 from tombola.gates.cuts import highest_shut, lift_ties
-from tombola.gates.weights import GatedWeights
+from tombola.gates.starting import first_scores, ordered_scores
+from tombola.gates.weights import GatedWeights, TrainedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
 
 if TYPE_CHECKING:
@@ -39,30 +40,33 @@ class Gating(nn.Module):
         seed: int,
         sparsity: float = 0.0,
         scope: Scope = "global",
+        importance: Scores | None = None,
     ) -> None:
+        """Start the scores as the gate says: from the magnitudes of the weights, or in the order of `importance`."""
         super().__init__()
         self.units, self.gate, self.budget = units, gate, budget
         self.seed, self.sparsity, self.scope = seed, sparsity, scope
         magnitudes = Scores.magnitude(units, model)
-        first = draw(magnitudes, sparsity=budget.count_at(0.0, sparsity) or 0.0, scope=scope)
-        generator = torch.Generator().manual_seed(seed)
-        started = [
-            gate.start(magnitudes[group.name].cpu(), ~first[group.name], generator) for group in units.groups
-        ]
+        share = budget.count_at(0.0, sparsity) or 0.0
+        if importance is None:
+            started = first_scores(gate, magnitudes, share, scope, seed)
+        else:
+            started = ordered_scores(gate, magnitudes, importance, share, scope, seed)
         self.scores = nn.ParameterList([nn.Parameter(scores) for scores, _ in started])
         self.register_buffer("cuts", torch.tensor([cut for _, cut in started]))
         self.register_buffer("multipliers", torch.zeros(3, dtype=torch.float64))
         self._weights: GatedWeights | None = None
         self._factors: list[Tensor] = []
 
-    def hold(self, model: "PreTrainedModel") -> None:
-        """Take a model's weights under the gates, until `release`."""
+    def hold(self, model: "PreTrainedModel", train_weights: bool = False) -> None:
+        """Take a model's weights under the gates, until `release`: frozen, or trained together with the scores."""
         self.to(model.device)
-        self._weights = GatedWeights(model, self.units)
-        self._factors = self._room() if self.gate.straight else [torch.empty_like(s) for s in self.scores]
+        self._weights = (TrainedWeights if train_weights else GatedWeights)(model, self.units)
+        forgotten = self.gate.straight and not train_weights
+        self._factors = self._room() if forgotten else [torch.empty_like(score) for score in self.scores]
 
     def release(self) -> None:
-        """Give the model back as it was."""
+        """Give the model back as it was, or as it was trained."""
         if self._weights is not None:
             self._weights.release()
         self._weights, self._factors = None, []
@@ -71,6 +75,7 @@ class Gating(nn.Module):
     def sample(self, step: int, number: int = 0) -> None:
         """Draw the gates of one step, or of its so-manieth sample, and write the gated weights into the model."""
         assert self._weights is not None
+        self._weights.begin()
         generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step, number))
         for group, margin, factors in zip(self.units.groups, self._margins(), self._factors, strict=True):
             self._weights.write(group, self.gate.sample(margin, factors, generator))
@@ -84,7 +89,7 @@ class Gating(nn.Module):
         margins = repeat(None, len(self.scores)) if self.gate.straight else self._margins()
         rows = zip(self.scores, self.units.groups, self._factors, margins, strict=True)
         for score, group, factors, margin in rows:
-            gradient = self._weights.gradient(group)
+            gradient = self._weights.gradient(group, factors)
             if margin is not None:
                 gradient = self.gate.back(gradient, factors, margin)
             score.grad = gradient if score.grad is None else score.grad.add_(gradient)
@@ -92,13 +97,15 @@ class Gating(nn.Module):
 
     @torch.no_grad()
     def collect(self, share: float, scale: float = 1.0) -> None:
-        """Gather what is left, and add the budget's gradient to the scores.
+        """Gather what is left, and add the budget's gradient to the scores. Weights that train are ready to step.
 
         Args:
             share: How much of the search is done, from 0 to 1.
             scale: By how much the model's gradients are scaled, as 16-bit ones are.
         """
+        assert self._weights is not None
         self.gather()
+        self._weights.rest()
         pressure = self.budget.pressure(share, self.sparsity, self.openness, self.multipliers)
         if not pressure:
             return
@@ -106,6 +113,11 @@ class Gating(nn.Module):
             cast(Tensor, score.grad).add_(
                 self.gate.openness_slope(margin), alpha=scale * pressure / self.units.count
             )
+
+    def gathered(self) -> list[Tensor]:
+        """The gradients that `gather` has added up: of the scores, and of gated weights that train."""
+        assert self._weights is not None
+        return [score.grad for score in self.scores if score.grad is not None] + self._weights.gathered
 
     def settle(self, step: int, steps: int) -> None:
         """After a step of the optimizer: hold scores in bounds, and restore the exact count if that is due.

@@ -156,7 +156,7 @@ def _retrain(
         start = head = None
     elif settings.start == "finetuned":
         start, head, fresh_head = builder.train(), None, 0
-    elif settings.start == "last_round":
+    elif settings.start in ("last_round", "searched"):
         start, head, fresh_head = found.trained or builder.train(), None, 0
     return builder.train(
         mask=None if settings.shrink else found.mask,

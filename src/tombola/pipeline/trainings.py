@@ -155,8 +155,12 @@ class TrainingBuilder:
         """Scores learned by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
         check_texts(settings.train, data)
+        check_attacked(settings.train, data)
         distill_from = self._distill_from(settings.train)
         settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
+        if settings.weights and settings.weights_learning_rate is None:
+            rate = self.recipe.train.learning_rate
+            settings = settings.model_copy(update={"weights_learning_rate": rate})
         return Search(
             model=self.model,
             data=data,

@@ -72,6 +72,30 @@ class Recipe(Settings):
         return self
 
     @model_validator(mode="after")
+    def _searched_weights(self) -> Self:
+        search, retrain = self.search, self.retrain
+        if search is None:
+            return self
+        if retrain is not None and retrain.start == "searched":
+            if not search.changes_weights:
+                raise ValueError(
+                    f"retrain.start: searched needs weights that the search has trained, and {search.method} changes "
+                    "none here: take search: {method: learned, weights: true}, or start: finetuned"
+                )
+            if search.task is not None:
+                raise ValueError(
+                    "retrain.start: searched are weights of another task (search.task), of which the mask alone is "
+                    "transferred: take start: pretrained or finetuned"
+                )
+        own = search.changes_weights and search.task is None
+        if own and retrain is None and self.attack is not None and self.attack.every_epoch:
+            raise ValueError(
+                "attack.every_epoch: is about the ticket's training, and with retrain: null the search trains the "
+                "weights; leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _counts_of_units(self) -> Self:
         counts = self.draw.counts
         if counts is None or self.search is None:

@@ -53,10 +53,11 @@ class DataSettings(Settings):
 class RetrainSettings(TrainSettings):
     """The training of the drawn ticket. What is not said here is as in `train`."""
 
-    start: Literal["rewind", "pretrained", "finetuned", "last_round"] = Field(
+    start: Literal["rewind", "pretrained", "finetuned", "last_round", "searched"] = Field(
         "rewind",
         description="the weights under the mask: where the search rewinds to (the pre-trained ones, unless it says "
-        "otherwise), the pre-trained or the fine-tuned ones, or those that the mask was found on",
+        "otherwise), the pre-trained or the fine-tuned ones, those that the mask was found on, or those that the "
+        "search trained (search.weights: true)",
     )
     control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
     shrink: bool = Field(

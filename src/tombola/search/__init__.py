@@ -106,6 +106,11 @@ class SearchSettings(Choice):
         """Where it starts in the fine-tuning: a step, a share of its steps, or None for its end."""
         return None
 
+    @property
+    def changes_weights(self) -> bool:
+        """Whether it leaves weights of its own besides the mask, as `Found.trained`."""
+        return False
+
 
 class ScorerSettings(SearchSettings):
     """What every scorer has besides: the model whose units it scores."""

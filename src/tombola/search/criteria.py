@@ -32,7 +32,7 @@ def unit_scores(
     Args:
         criterion: Which of them.
         model: The model whose units are scored.
-        units: Heads, neurons, FFNs or layers.
+        units: Any units: heads, neurons, FFNs, layers, single weights …
         batches: Batches with labels.
     """
     from tombola.masks.layout import parameters_of

@@ -10,6 +10,9 @@ from tombola.search import Found, SearchSettings, StageBuilder, check_start, pla
 from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
 
+IMPORTANCE_BATCHES = 16
+"""Batches of training data over which importance is averaged where first scores follow it."""
+
 
 class Learned(SearchSettings):
     """Settings of a learned mask: any gate, any budget, any units, any loss, from any weights."""
@@ -20,11 +23,28 @@ class Learned(SearchSettings):
         None, description="what shuts gates; else an exact count for threshold gates, an L0 term for others"
     )
     start: Literal["pretrained", "finetuned"] = Field(
-        "finetuned", description="the weights under the gates, which the search does not change"
+        "finetuned",
+        description="the weights under the gates; the search changes them only with `weights: true`",
     )
     start_step: int | None = Field(None, gt=0, description="of the fine-tuning, the step that is taken")
     start_share: float | None = Field(
         None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps (timing studies)"
+    )
+    init: Literal["importance"] | None = Field(
+        None,
+        description="importance: the first scores are in the order of the units' Taylor importance per weight, over "
+        f"{IMPORTANCE_BATCHES} batches, and as many gates are open as without it; else as the gate's `initial` says",
+    )
+    weights: bool = Field(
+        False,
+        description="train the weights together with the gates, in one optimizer (L0, CoFi); what they become is the "
+        "ticket's where nothing is retrained, and what `retrain.start: searched` starts from",
+    )
+    weights_learning_rate: float | None = Field(
+        None,
+        gt=0,
+        description="weights: their highest learning rate, on the schedule of `train`, whose learning_rate is that of "
+        "the scores; else as in the recipe's train.learning_rate",
     )
     mix: tuple[Mixed, ...] = Field(
         (), description="other data that the search alone sees, e.g. {on: hans/train}"
@@ -41,7 +61,7 @@ class Learned(SearchSettings):
     )
     train: TrainSettings = Field(
         TrainSettings(),
-        description="how the scores are trained; what is not set is as published for the gate",
+        description="how the scores, or scores and weights, are trained; what is not set is as published for the gate",
     )
 
     @model_validator(mode="before")
@@ -61,8 +81,16 @@ class Learned(SearchSettings):
         check_start(self.start, self.start_step, self.start_share)
         if self.train.epochs == 0 and self.train.steps is None:
             raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
-        if isinstance(self.train.adversary, AttackAdversary):
+        if isinstance(self.train.adversary, AttackAdversary) and not self.weights:
             raise ValueError(IN_SEARCH)
+        if self.weights_learning_rate is not None and not self.weights:
+            raise ValueError(
+                "weights_learning_rate: the weights are frozen: add weights: true, or leave it out"
+            )
+        if self.init is not None and getattr(self.gate, "initial", None) == "random":
+            raise ValueError(
+                "init: importance puts scores in order, and gate.initial: random does not; leave out one"
+            )
         if self.draw_epoch is not None and self.train.steps is not None:
             raise ValueError(
                 "draw_epoch: counts epochs, and train.steps sets steps: set train.epochs instead"
@@ -73,7 +101,7 @@ class Learned(SearchSettings):
                 "epochs (train.epochs): name an earlier one, or search longer"
             )
         if self.train.select is not None:
-            raise ValueError("train.select: chooses weights to update, and a learned mask updates none")
+            raise ValueError("train.select: is for trainings without gates; leave it out of the search")
         return self
 
     @property
@@ -87,6 +115,11 @@ class Learned(SearchSettings):
         if self.draw_epoch is None or self.draw_epoch == self.train.epochs:
             return None
         return self.draw_epoch / self.train.epochs
+
+    @property
+    def changes_weights(self) -> bool:
+        """Whether the weights under the gates are trained too."""
+        return self.weights
 
     @property
     def effective_budget(self) -> Budget:
@@ -109,10 +142,11 @@ class Learned(SearchSettings):
 
 @plan(Learned)
 def learned(settings: Learned, builder: StageBuilder, sparsity: float) -> Found:
-    """Learn which units the task needs, by gradient descent on their gates."""
+    """Learn which units the task needs, by gradient descent on their gates; on their weights too, where asked."""
     start = None
     if settings.start == "finetuned":
         start = builder.train(stop_at=settings.starts_at)
     known = sparsity if settings.effective_budget.knows_sparsity else None
-    scores = builder.learn(settings, known, start)
-    return Found(builder.draw(settings, sparsity, scores=scores), trained=start)
+    search = builder.learn(settings, known, start)
+    trained = search if settings.weights else start
+    return Found(builder.draw(settings, sparsity, scores=search), trained=trained)

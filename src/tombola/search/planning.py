@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
+    from tombola.pipeline.stages.search import Search
     from tombola.search import SearchSettings
     from tombola.search.learned import Learned
     from tombola.training.settings import TrainSettings
@@ -21,8 +22,8 @@ class Found:
         mask: The stage that draws the mask.
         start: The model that retraining starts from; None is the pre-trained one.
         head: The model that retraining takes its head from, where that is another than `start`.
-        trained: The weights that the mask was found on: the ticket's own where nothing is retrained. None stands
-            for the plain fine-tuning.
+        trained: The weights that the mask was found on, or that the search made of them: the ticket's own where
+            nothing is retrained. None stands for the plain fine-tuning.
         fresh_head: The number of the new head that retraining starts with; 0 for the one that `start` brings.
         cut_by: The mask that `trained` was cut out by, where it is a small model already.
     """
@@ -63,8 +64,11 @@ class StageBuilder(Protocol):
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
-    ) -> ScoreStage:
-        """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it."""
+    ) -> Search:
+        """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it.
+
+        With `settings.weights` it leaves a model as well.
+        """
         ...
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> ScoreStage:

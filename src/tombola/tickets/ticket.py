@@ -21,7 +21,7 @@ from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.loading import open_model
-from tombola.pipeline.stages.base import LOG
+from tombola.pipeline.stages.base import LOG, SCORES
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.saved import FORMAT, SavedTicket
@@ -96,7 +96,7 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
         for path in model.iterdir():
-            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, CHECKSUMS):
+            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
                 shutil.copyfile(path, new / path.name)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not (model / MASK).is_file():

@@ -1,10 +1,11 @@
-"""One search for a mask: the scores of gates are trained on a task, the model's weights are not."""
+"""One search for a mask: the scores of gates are trained on a task, alone or together with the model's weights."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
+import torch
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -14,6 +15,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.gates import Gating
 from tombola.objectives import Objective
+from tombola.training.attacked import attacking
 from tombola.training.course import Progress
 from tombola.training.log import TrainLog
 from tombola.training.loop import run_loop
@@ -57,6 +59,8 @@ class GateTrainer(ObjectiveTrainer):
     the gradients of gated weights are spent before.
     """
 
+    trains_weights: ClassVar[bool] = False
+
     def __init__(
         self,
         model: PreTrainedModel,
@@ -68,7 +72,10 @@ class GateTrainer(ObjectiveTrainer):
     ) -> None:
         super().__init__(model, args, **kwargs)
         self.gating = gating
-        self.gating.hold(model)
+        self.gating.hold(model, self.trains_weights)
+        if args.world_size > 1:  # processes may differ in the last bits of what scores start from
+            for state in gating.state_dict().values():
+                distributed.broadcast(state, src=0)
         self.per_pass = sample == "pass" and gating.gate.noisy
         self._step = -1
         self._samples = 0
@@ -117,23 +124,59 @@ class GateTrainer(ObjectiveTrainer):
             hook.remove()
 
     def _sample(self, model: nn.Module, inputs: Any) -> None:
-        if self._stale:
+        if self._stale and model.training:
             self.gating.sample(self._step, self._samples)
             self._samples, self._stale = self._samples + 1, False
 
     def _average_over_processes(self) -> None:
         """Average what was gathered from accumulated batches, whose gradients processes do not exchange."""
         if self.per_pass and self.args.gradient_accumulation_steps > 1 and self.args.world_size > 1:
-            for score in self.gating.scores:
-                assert score.grad is not None
-                distributed.all_reduce(score.grad)
-                score.grad.div_(self.args.world_size)
+            for gradient in self.gating.gathered():
+                distributed.all_reduce(gradient)
+                gradient.div_(self.args.world_size)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Note how many gates are shut beside every loss; the Trainer keeps it over a resumption."""
         if "loss" in logs:
             logs = {**logs, "sparsity": 1.0 - self.gating.openness()}
         super().log(logs, start_time)
+
+
+class JointTrainer(GateTrainer):
+    """Trains a model's weights together with the scores of the gates over them, as L0 and CoFi do.
+
+    A pass under the factors m gives the weights the gradient dL/d(W ⊙ m) ⊙ m. One optimizer moves both, at two
+    learning rates on one schedule. Their gradients are clipped apart, since one has nothing to do with the size of the
+    other, and biases and norms are not decayed. Checkpoints hold the weights, the scores and the moments of both.
+    """
+
+    trains_weights: ClassVar[bool] = True
+
+    def __init__(
+        self, model: PreTrainedModel, args: TrainingArguments, *, weights_learning_rate: float, **kwargs: Any
+    ) -> None:
+        super().__init__(model, args, **kwargs)
+        self.weights_learning_rate = weights_learning_rate
+
+    @property
+    def trained(self) -> nn.Module:
+        """The scores and the model."""
+        return nn.ModuleDict({"gates": self.gating, "model": self.model})
+
+    def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
+        """The optimizer of the recipe, over the weights as in any training and over the scores."""
+        made: Optimizer = ObjectiveTrainer.create_optimizer(self, model)
+        for group in made.param_groups:
+            group["lr"] = self.weights_learning_rate
+        scores = list(self.gating.parameters())
+        made.add_param_group({"params": scores, "weight_decay": self.args.weight_decay})
+        return made
+
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        self.accelerator.unscale_gradients()
+        parts = (self.gating, self.model)
+        norms = [self.clip(part.parameters(), self.args.max_grad_norm) for part in parts]
+        return torch.linalg.vector_norm(torch.stack(norms))
 
 
 class _Settle(TrainerCallback):
@@ -159,6 +202,7 @@ def train_gates(
     precision: Precision,
     folder: Path,
     sample: SamplePer = "pass",
+    weights_learning_rate: float | None = None,
     objective: Objective | None = None,
     teacher: PreTrainedModel | None = None,
     stop_at: float | None = None,
@@ -166,18 +210,25 @@ def train_gates(
 ) -> GateLog:
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
 
-    The model is left bit for bit as it was. Equal arguments give bit-equal scores on one machine, whether the
-    search was killed in between or not. What is not said here is as in `run_loop`.
+    The model is left bit for bit as it was, unless its weights are trained too. Equal arguments give bit-equal scores
+    and weights on one machine, whether the search was killed in between or not. What is not said here is as in
+    `run_loop`.
 
     Args:
         gating: The gates.
         sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
+        weights_learning_rate: The highest learning rate of the model's weights, which are trained together with the
+            scores; None freezes them.
         teacher: What `settings.distill` learns from.
     """
-    if isinstance(settings.adversary, AttackAdversary):
+    frozen = weights_learning_rate is None
+    if isinstance(settings.adversary, AttackAdversary) and frozen:
         raise TombolaError(IN_SEARCH)
+    trainer: Callable[..., GateTrainer] = GateTrainer
+    if weights_learning_rate is not None:
+        trainer = partial(JointTrainer, weights_learning_rate=weights_learning_rate)
     lesson = taught(
-        model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id, projects=False
+        model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id, projects=not frozen
     )
     try:
         with lesson as (usual, ask_teacher):
@@ -189,12 +240,20 @@ def train_gates(
                 seed=seed,
                 precision=precision,
                 folder=folder,
-                trainer=partial(GateTrainer, gating=gating, sample=sample),
+                trainer=partial(trainer, gating=gating, sample=sample),
                 objective=ask_teacher(objective or usual),
                 optimizer=optimizer_of(settings),
-                identity={**_gates(gating), "sample": sample, "stop_at": stop_at},
+                identity={
+                    **_gates(gating),
+                    "sample": sample,
+                    "weights_learning_rate": weights_learning_rate,
+                    "stop_at": stop_at,
+                },
                 log=GateLog,
-                callbacks=[_Settle(gating)],
+                callbacks=[
+                    _Settle(gating),
+                    *attacking(settings, data, seed=seed, precision=precision, folder=folder),
+                ],
                 stop_at=stop_at,
                 progress=progress,
             )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tombola.augmentations import AugmentSettings
     from tombola.masks import Scores
     from tombola.pipeline.stages.draw import Draw
+    from tombola.pipeline.stages.search import Search
     from tombola.tasks import Split
 
 BATCH = 32
@@ -61,8 +62,6 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
     """What the search's scorer makes of each unit of the model that it starts from."""
     from tombola.augmentations.copies import augmented_copy
     from tombola.models.controls import Reinitialise, apply_control
-    from tombola.tasks import collate_of, encode, fitting_length
-    from tombola.training.batches import ordered_batches
 
     task = stage.data.definition
     model = stage.of.load(space, task) if stage.of else origin
@@ -71,13 +70,7 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
         apply_control(Reinitialise(kind="reinitialise"), model, stage.seed)
 
     def batches(count: int | None, split: Split | None = None) -> Iterator[dict[str, Any]]:
-        tokenizer = tokenizer_of(stage.model, stage.defend, space)
-        length = fitting_length(stage.max_length or 128, model.config)
-        data = encode(split or stage.data.load(), tokenizer, length)
-        collate = collate_of(task, tokenizer, stage.seed)
-        if model.config.pad_token_id is None:
-            model.config.pad_token_id = collate.pad_id
-        return ordered_batches(data, collate, size=BATCH, seed=stage.seed, count=count)
+        return read_batches(stage, space, model, stage.max_length or 128, count, split)
 
     scorer = searches[stage.search.method].scorer
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
@@ -87,3 +80,23 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
         return partial(batches, split=copy)
 
     return scorer(stage.search, model, units, Evidence(stage.seed, batches, augmented))
+
+
+def read_batches(
+    stage: Score | Draw | Search,
+    space: Workspace,
+    model: PreTrainedModel,
+    max_length: int,
+    count: int | None,
+    split: Split | None = None,
+) -> Iterator[dict[str, Any]]:
+    """So many batches of the stage's data, or with None all of it once; or of another split."""
+    from tombola.tasks import collate_of, encode, fitting_length
+    from tombola.training.batches import ordered_batches
+
+    tokenizer = tokenizer_of(stage.model, stage.defend, space)
+    data = encode(split or stage.data.load(), tokenizer, fitting_length(max_length, model.config))
+    collate = collate_of(stage.data.definition, tokenizer, stage.seed)
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = collate.pad_id
+    return ordered_batches(data, collate, size=BATCH, seed=stage.seed, count=count)

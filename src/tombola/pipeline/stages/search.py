@@ -1,4 +1,4 @@
-"""Learn the scores of gates on the task: masks are drawn from them at any sparsity."""
+"""Learn the scores of gates on the task, and the weights under them where asked: masks are drawn from the scores."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
+from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
-from tombola.pipeline.stages.defend import Defend
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.score import read_batches
 from tombola.pipeline.stages.teacher import Teacher
-from tombola.search.learned import Learned
+from tombola.search.learned import IMPORTANCE_BATCHES, Learned
 from tombola.store.stage import Workspace
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from tombola.masks import Scope
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Scope, Scores, Units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Search(ScoreStage):
-    """One search by gradient descent on gates, with the weights under them as they are."""
+class Search(ScoreStage, ModelStage["Scores"]):
+    """One search by gradient descent on gates. With `search.weights` it leaves a model folder beside the scores."""
 
     kind: ClassVar = "search"
     version: ClassVar = 1
@@ -68,7 +72,7 @@ class Search(ScoreStage):
         return last_step(self.search.stops_at, steps)
 
     def run(self, space: Workspace) -> None:
-        """Train the gates, and leave their scores with the fingerprint of the pre-trained model."""
+        """Train the gates, and leave their scores with the fingerprint of the pre-trained model, and the weights."""
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
@@ -76,21 +80,24 @@ class Search(ScoreStage):
         from tombola.tasks import collate_of
         from tombola.training.gated import train_gates
 
-        task = self.data.definition
+        task, rate = self.data.definition, self.search.weights_learning_rate
+        assert (rate is not None) is self.search.weights, "filled in from train.learning_rate"
         model = self.model.load(task, self.seed)
         base = fingerprint(model)
         if self.start is not None:
             start = self.start.load(space, task)
             copy_base(start, model)
             copy_head(start, model)
+        units = self.search.units_of(model, base)
         gating = Gating(
-            self.search.units_of(model, base),
+            units,
             model,
             self.search.gate,
             self.search.effective_budget,
             seed=self.seed,
             sparsity=self.sparsity or 0.0,
             scope=self.scope or "global",
+            importance=self._importance(space, model, units) if self.search.init else None,
         )
         log = train_gates(
             model,
@@ -102,9 +109,22 @@ class Search(ScoreStage):
             precision=self.precision,
             folder=space.scratch,
             sample=self.search.sample,
+            weights_learning_rate=rate,
             teacher=distilling_teacher(self, space),
             stop_at=self.search.stops_at,
             progress=space.progress,
         )
         gating.learned().save(space.folder / SCORES)
+        if self.search.weights:
+            with quiet():
+                model.save_pretrained(space.folder)
+                tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
         space.write_json(LOG, log)
+
+    def _importance(self, space: Workspace, model: PreTrainedModel, units: Units) -> Scores:
+        """The Taylor importance of the units before the search, on its own data."""
+        from tombola.masks import Scores
+        from tombola.search.criteria import unit_scores
+
+        batches = read_batches(self, space, model, self.train.max_length, IMPORTANCE_BATCHES)
+        return Scores(units, unit_scores("taylor", model, units, batches))
