@@ -59,6 +59,10 @@ def test_original_and_ticket_are_judged_in_both_runtimes(compressed: tombola.Com
     for cell in compressed.result.cells:
         assert set(cell.scores) == {"test", "test+typos", "deepwordbug"}
         assert cell.measured.ticket.bytes > 0
+        attacked = cell.attacks["deepwordbug"]
+        curve = [point.accuracy for point in attacked.by_changed_words]
+        assert (curve[0], curve[-1]) == (attacked.clean_accuracy, attacked.accuracy_under_attack)
+        assert curve == sorted(curve, reverse=True)
     ticket, original = compressed.cell("ticket"), compressed.cell("original")
     assert ticket.measured.ticket.parameters <= 0.8 * original.measured.ticket.parameters
     assert original.scores["test"]["accuracy"].value > 0.9
