@@ -119,11 +119,28 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
     [
         ({"against": ("noise",)}, "--against noise: a ticket can be made to withstand typos, synonyms"),
         ({"latency": 5.0, "parameters": 0.5}, "--latency and --parameters both say"),
+        ({"device": "warp"}, "device warp: torch does not have it on this machine"),
     ],
 )
 def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
     with pytest.raises(TombolaError, match=message):
         plan_compression(Order(str(world.model), str(data), **changes))
+
+
+def test_the_device_decides_where_latency_is_measured_and_onnx_stays_on_the_cpu(
+    world: World, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tombola.api.orders.check_device", lambda name: name)
+    raw, notes = plan_compression(Order(str(world.model), str(data), device="cuda"))
+    assert raw["draw"]["device"] == raw["measure"]["device"] == "cuda"
+    assert raw["runtime"] == "transformers"
+    assert notes[-1] == "ONNX is left out: it would run on the cpu, and the target is cuda"
+    raw, _ = plan_compression(Order(str(world.model), str(data), parameters=0.5, device="cuda"))
+    assert "device" not in raw["draw"]
+    assert raw["measure"]["device"] == "cuda"
+    raw, _ = plan_compression(Order(str(world.model), str(data)))
+    assert "device" not in raw["draw"]
+    assert raw["runtime"] == ["transformers", "onnx_int8"]
 
 
 def test_columns_of_a_task_are_its_own(world: World) -> None:

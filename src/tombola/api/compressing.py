@@ -42,6 +42,7 @@ def compress(
     against: Sequence[str] = ("typos",),
     batch_size: Sequence[int] = (1, 32),
     threads: int | None = None,
+    device: str = "cpu",
     seconds: float | None = None,
     text: Sequence[str] = (),
     label: str | None = None,
@@ -65,6 +66,7 @@ def compress(
         against: What it is to withstand: some of typos, synonyms.
         batch_size: Texts in a forward pass; of several sizes the slowest has to meet the target.
         threads: Threads of a forward pass; by default as PyTorch has.
+        device: Where the model will run, and so is timed: `cpu`, or an accelerator that torch has, such as `cuda`.
         seconds: Time for the ticket's training; by default as the recipe says.
         text: The column of the text in a data file, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
@@ -88,6 +90,7 @@ def compress(
         against=tuple(against),
         batch_size=tuple(batch_size),
         threads=threads,
+        device=device,
         seconds=seconds,
         text=tuple(text),
         label=label,

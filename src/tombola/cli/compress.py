@@ -46,6 +46,9 @@ def compress(
         list[int] | None, typer.Option(help="Texts in a forward pass of the target.", show_default="1 and 32")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the target.", show_default="all")] = None,
+    device: Annotated[
+        str, typer.Option(help="Where the target runs: cpu, or an accelerator, such as cuda.")
+    ] = "cpu",
     time: Annotated[str | None, typer.Option(help="Time for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
 ) -> None:
@@ -71,6 +74,7 @@ def compress(
         against=tuple(name for name in against or ["typos"] if name != "none"),
         batch_size=tuple(batch_size or (1, 32)),
         threads=threads,
+        device=device,
         seconds=None if time is None else duration(time, "--time"),
         text=tuple(text or ()),
         label=label,

@@ -46,6 +46,8 @@ class ModelSource(Reference):
     folder: str
     fingerprint: str
     pooler: Pooler = "own"
+    device: str | None = None
+    """Where a stage that reads it puts its models, where that matters: to time them."""
 
     @classmethod
     def find(cls, name: str, pooler: Pooler = "own") -> ModelSource:
