@@ -3,14 +3,19 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tombola
+from tests.shrink.test_latency import shares_of_flops
 from tests.world import World, sentences
+from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
+from tombola.results.result import Result
+from tombola.shrink import latency
 
 pytest.importorskip("onnxruntime")
 
@@ -156,3 +161,74 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
     raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
     assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
     assert raw["defend"] == ["unicode", "spelling"]
+
+
+FAST = (*QUICK[:-2], "runtime=transformers", "attack=null", "search.batches=2", "draw.multiple=1")
+
+
+@pytest.fixture
+def timed_by_flops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "time_shares", shares_of_flops())
+
+
+@pytest.mark.usefixtures("timed_by_flops")
+def test_the_fastest_ticket_is_chosen_on_training_data_that_is_held_out_from_all_trainings(
+    world: World, tmp_path: Path
+) -> None:
+    found = tombola.compress(
+        world.model,
+        world.task,
+        speedup=None,
+        within=3.0,
+        against=(),
+        overrides=FAST,
+        output=tmp_path / "out",
+        store=tmp_path / "store",
+    )
+    choice = Result.load(tmp_path / "out" / "choice")
+    assert choice.targets == ["validation", "holdout"]
+    before = next(cell for cell in choice.cells if cell.variant == "original").scores["holdout"]["accuracy"]
+    tickets = {cell.axes["draw.speedup"]: cell for cell in choice.cells if cell.variant == "ticket"}
+    assert set(tickets) == {1.5, 2.0, 3.0}  # so small a model has none that is four times faster
+    assert [failure.label for failure in choice.failures] == ["draw uniform layers for 4 × speed"]
+    fitting = [
+        speedup
+        for speedup, cell in tickets.items()
+        if 100 * (before.value - cell.scores["holdout"]["accuracy"].value) <= 3.0
+    ]
+    ticket = found.cell("ticket")
+    assert ticket.recipe["draw"]["speedup"] == max(fitting)
+    assert (
+        ticket.stages.model == tickets[max(fitting)].stages.model
+    )  # the chosen ticket itself, not another training
+    assert next(iter(ticket.scores)) == "validation"
+    assert all(cell.recipe["data"]["holdout"] == 0.1 for cell in found.result.cells)
+    assert found.notes == (f"speed-up {max(fitting):g}: the largest that loses at most 3 points on holdout",)
+
+
+@pytest.mark.usefixtures("timed_by_flops")
+def test_a_loss_that_no_ticket_keeps_within_is_told_with_all_losses(world: World, tmp_path: Path) -> None:
+    with pytest.raises(
+        TombolaError, match=r"no ticket loses at most -80 points on holdout \(points lost at 1\.5 x: "
+    ):
+        tombola.compress(
+            world.model,
+            world.task,
+            speedup=None,
+            within=-80.0,
+            against=(),
+            overrides=(*FAST, "retrain.epochs=1", "train.epochs=1"),
+            output=tmp_path / "out",
+            store=tmp_path / "store",
+        )
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_a_dry_run_of_the_choice_plans_every_speed_up(world: World, data: Path, tmp_path: Path) -> None:
+    order = Order(str(world.model), str(data), speedup=None, overrides=QUICK)
+    plan = plan_order(order, tmp_path / "store")
+    assert [cell.cell.recipe.draw.speedup for cell in plan.cells if cell.mask] == [1.5, 2.0, 3.0, 4.0]
+    assert {on for cell in plan.cells for on in cell.evaluations} == {"test", "validation"}
+    assert all(cell.cell.recipe.data.holdout is None for cell in plan.cells)
+    plan = plan_order(replace(order, data=str(world.task)), tmp_path / "store")
+    assert {on for cell in plan.cells for on in cell.evaluations} == {"validation", "holdout"}

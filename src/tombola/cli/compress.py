@@ -56,9 +56,8 @@ def compress(
 
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
-    from tombola import api
-    from tombola.api.compressing import carry_out
-    from tombola.api.orders import Order, plan_compression
+    from tombola.api.compressing import carry_out, plan_order
+    from tombola.api.orders import Order
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
         raise TombolaError(
@@ -83,8 +82,7 @@ def compress(
     )
     if options.dry_run:
         with screen.watch("planning"):
-            raw, _ = plan_compression(order)
-            plan = api.plan_run(raw)
+            plan = plan_order(order, options.store)
         show_plan(screen, plan, options.store)
         return
     engine = options.chosen_engine()
