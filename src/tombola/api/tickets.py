@@ -38,7 +38,8 @@ def evaluate(
 
     Args:
         model: A ticket, a multi-task ticket, a model folder or a hub id.
-        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`).
+        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`). A split may
+            be followed by an augmentation that changes its texts, as `test+typos`.
         task: The model's task; a ticket knows its own. Of a multi-task ticket, the task to score; by default all.
         data: The root of local data folders.
         limit: Use a random subset of this size.
@@ -51,19 +52,19 @@ def evaluate(
     """
     from tombola.evaluation.evaluate import evaluate_split
     from tombola.models.loading import load_tokenizer
-    from tombola.tasks import Task
+    from tombola.pipeline.references import DataSource
     from tombola.tasks.targets import find_target
     from tombola.tickets.opening import open_classifier, tasks_of
 
     shared = tasks_of(model) if task is None else []
-    folder, targets = Path(data) if data else None, list(on)
+    folder, targets = str(data) if data else None, list(on)
     work = []
     names: list[str | None] = [*shared] or [task]
     for name in names:
         opened = open_classifier(model, name, max_length)
         for target in targets:
             source, part = find_target(target, opened.task)
-            loaded = Task.named(source).load(part, folder=folder, limit=limit)
+            loaded = DataSource(source, part, folder, limit).load()
             work.append((f"{name}: {target}" if shared else target, opened, loaded))
     scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
     for label, opened, split in work:

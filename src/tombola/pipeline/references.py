@@ -272,8 +272,8 @@ def _load_split(place: DataSource) -> Split:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
-        other = Task.named(source).load(part, folder=folder, limit=mixed.limit, seed=place.seed)
-        split = mix_in(split, other, mixed.times)
+        other = DataSource(source, part, place.folder, mixed.limit, place.seed)
+        split = mix_in(split, _load_split(other), mixed.times)
     return split
 
 
