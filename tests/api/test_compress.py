@@ -95,6 +95,19 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
     assert int(done.stdout) == compressed.cell("ticket").measured.ticket.parameters
 
 
+def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.Compression) -> None:
+    file, cell = compressed.model / "model.int8.onnx", compressed.cell("ticket", "onnx_int8")
+    scores = tombola.evaluate(file, on=["test", "test+typos"])
+    assert scores == {on: cell.scores[on] for on in ("test", "test+typos")}
+    report = tombola.attack(file, "deepwordbug", split="test", n=6)
+    assert report.summary()["accuracy_under_attack"] == cell.attacks["deepwordbug"].accuracy_under_attack
+    assert report.summary()["mean_queries"] == cell.attacks["deepwordbug"].mean_queries
+    clean, misspelt = tombola.predict(
+        file, ["a lovely film", "a lovley film"]
+    )  # the corrector stands before it
+    assert clean == misspelt
+
+
 def test_what_was_inferred_is_told(compressed: tombola.Compression, data: Path) -> None:
     assert compressed.notes[:2] == ("text: sentence", "label: label")
     assert compressed.notes[-1] == f"task file: {data.with_name('films.task.yaml')}"

@@ -216,7 +216,7 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     """The ticket as a model folder, with its ONNX files and the task beside it."""
     import shutil
 
-    from tombola.shrink.onnx_model import MODEL
+    from tombola.shrink.onnx_model import INT8, MODEL
 
     target = folder / "model"
     by_runtime = {
@@ -226,7 +226,7 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     }
     cell, found = by_runtime["transformers"]
     write_cell(cell, found, store, target)
-    for runtime, name in (("onnx", MODEL), ("onnx_int8", "model.int8.onnx")):
+    for runtime, name in (("onnx", MODEL), ("onnx_int8", INT8)):
         if runtime in by_runtime and (stage := by_runtime[runtime][0].exported) is not None:
             shutil.copy(store.open(stage) / MODEL, target / name)
     task = Path(cell.cell.recipe.task)
