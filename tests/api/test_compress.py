@@ -11,9 +11,11 @@ import pytest
 import tombola
 from tests.shrink.test_latency import shares_of_flops
 from tests.world import World, sentences
+from tombola.api import choosing
 from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
+from tombola.pipeline.costs import Cost
 from tombola.results.result import Result
 from tombola.shrink import latency
 
@@ -235,6 +237,32 @@ def test_a_loss_that_no_ticket_keeps_within_is_told_with_all_losses(world: World
             store=tmp_path / "store",
         )
     assert not (tmp_path / "out" / "model").exists()
+
+
+def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
+    world: World, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(str(world.model), str(data), overrides=QUICK, seconds=30.0)
+    raw, _ = plan_compression(order)
+    seen: list[bool] = []
+
+    def costs(plan, store, *, afresh):
+        seen.append(afresh)
+        return [Cost("train", 2, 2, 0, 60, 60, 12.0, without_attacks=True)]
+
+    monkeypatch.setattr(choosing, "estimate", costs)
+    found, notes = choosing.in_time(raw, None, None, 30.0)
+    assert found["retrain"]["epochs"] == 15  # six epochs take twelve seconds
+    assert notes == ("epochs of training the ticket: 15, about 0.5 min, without the attacks in the loop",)
+    assert choosing.in_time(raw, None, None, 0.1)[0]["retrain"]["epochs"] == 1
+    assert choosing.in_time(raw, None, None, 1e6)[0]["retrain"]["epochs"] == 30
+    assert all(seen)
+    monkeypatch.undo()
+    plan = plan_order(replace(order, seconds=1e6), tmp_path / "store")
+    assert next(cell for cell in plan.cells if cell.mask).cell.recipe.retrain.epochs == 30
+    for change in ("retrain.epochs=0", "retrain.steps=10"):
+        with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
+            plan_order(replace(order, overrides=(*QUICK, change)), tmp_path / "store")
 
 
 def test_a_dry_run_of_the_choice_plans_every_speed_up(world: World, data: Path, tmp_path: Path) -> None:

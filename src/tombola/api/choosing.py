@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tombola.errors import TombolaError
 from tombola.pipeline.costs import estimate
 from tombola.pipeline.plan import Plan
+from tombola.pipeline.stages.train import Train
 from tombola.recipe.reading import Raw
 from tombola.store.store import Store
 from tombola.tasks import HOLDOUT, Task
@@ -59,8 +61,8 @@ def only_ticket(raw: Raw) -> Raw:
     return {**plain, "draw": {**raw["draw"], **({"speedup": 2.0} if is_open(raw) else {})}}
 
 
-def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> Raw:
-    """The recipe with as many epochs of retraining as the time allows.
+def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tuple[str, ...]]:
+    """The recipe with as many epochs of retraining as the time allows, and what to know about it.
 
     Args:
         raw: The recipe of a compression.
@@ -68,10 +70,16 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> Raw:
         store: Where finished stages are.
         seconds: The time.
     """
-    costs = {cost.kind: cost for cost in estimate(plan, store)}
-    train = costs["train"]
-    if not train.steps or train.seconds is None:
-        return raw
-    epochs = float(raw["retrain"]["epochs"]) * seconds / train.seconds
-    chosen = min(LONGEST, max(SHORTEST, int(epochs)))
-    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}
+    epochs = raw["retrain"].get("epochs")
+    if not epochs or raw["retrain"].get("steps"):
+        raise TombolaError(
+            "--time sets retrain.epochs: the recipe must have some epochs there, and no retrain.steps"
+        )
+    train = next(cost for cost in estimate(plan, store, afresh=True) if cost.kind == Train.kind)
+    assert train.seconds  # the training of the ticket is one of them, and has steps
+    an_epoch = train.seconds / float(epochs)
+    chosen = min(LONGEST, max(SHORTEST, int(seconds / an_epoch)))
+    told = f"epochs of training the ticket: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
+    if train.without_attacks:
+        told += ", without the attacks in the loop"
+    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (told,)

@@ -119,7 +119,8 @@ def carry_out(
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw = _finetuned(raw, store, folder, engine, watcher)
     if order.seconds is not None:
-        raw = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        notes += told
     if chosen_on is not None:
         tried = plan_recipe(choice_recipe(raw, chosen_on))
         result = study(tried, output=folder / "choice", store=store, engine=engine, watcher=watcher)
@@ -149,7 +150,7 @@ def plan_order(order: Order, store: AnyStore = None) -> Plan:
         raw = _untrained(raw)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
-        raw = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
+        raw, _ = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
     return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
 
 
