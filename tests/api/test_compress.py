@@ -3,14 +3,21 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tombola
+from tests.shrink.test_latency import shares_of_flops
 from tests.world import World, sentences
+from tombola.api import choosing
+from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
+from tombola.pipeline.costs import Cost
+from tombola.results.result import Result
+from tombola.shrink import latency
 
 pytest.importorskip("onnxruntime")
 
@@ -59,6 +66,10 @@ def test_original_and_ticket_are_judged_in_both_runtimes(compressed: tombola.Com
     for cell in compressed.result.cells:
         assert set(cell.scores) == {"test", "test+typos", "deepwordbug"}
         assert cell.measured.ticket.bytes > 0
+        attacked = cell.attacks["deepwordbug"]
+        curve = [point.accuracy for point in attacked.by_changed_words]
+        assert (curve[0], curve[-1]) == (attacked.clean_accuracy, attacked.accuracy_under_attack)
+        assert curve == sorted(curve, reverse=True)
     ticket, original = compressed.cell("ticket"), compressed.cell("original")
     assert ticket.measured.ticket.parameters <= 0.8 * original.measured.ticket.parameters
     assert original.scores["test"]["accuracy"].value > 0.9
@@ -84,6 +95,19 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == compressed.cell("ticket").measured.ticket.parameters
+
+
+def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.Compression) -> None:
+    file, cell = compressed.model / "model.int8.onnx", compressed.cell("ticket", "onnx_int8")
+    scores = tombola.evaluate(file, on=["test", "test+typos"])
+    assert scores == {on: cell.scores[on] for on in ("test", "test+typos")}
+    report = tombola.attack(file, "deepwordbug", split="test", n=6)
+    assert report.summary()["accuracy_under_attack"] == cell.attacks["deepwordbug"].accuracy_under_attack
+    assert report.summary()["mean_queries"] == cell.attacks["deepwordbug"].mean_queries
+    clean, misspelt = tombola.predict(
+        file, ["a lovely film", "a lovley film"]
+    )  # the corrector stands before it
+    assert clean == misspelt
 
 
 def test_what_was_inferred_is_told(compressed: tombola.Compression, data: Path) -> None:
@@ -115,11 +139,28 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
     [
         ({"against": ("noise",)}, "--against noise: a ticket can be made to withstand typos, synonyms"),
         ({"latency": 5.0, "parameters": 0.5}, "--latency and --parameters both say"),
+        ({"device": "warp"}, "device warp: torch does not have it on this machine"),
     ],
 )
 def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
     with pytest.raises(TombolaError, match=message):
         plan_compression(Order(str(world.model), str(data), **changes))
+
+
+def test_the_device_decides_where_latency_is_measured_and_onnx_stays_on_the_cpu(
+    world: World, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tombola.api.orders.check_device", lambda name: name)
+    raw, notes = plan_compression(Order(str(world.model), str(data), device="cuda"))
+    assert raw["draw"]["device"] == raw["measure"]["device"] == "cuda"
+    assert raw["runtime"] == "transformers"
+    assert notes[-1] == "ONNX is left out: it would run on the cpu, and the target is cuda"
+    raw, _ = plan_compression(Order(str(world.model), str(data), parameters=0.5, device="cuda"))
+    assert "device" not in raw["draw"]
+    assert raw["measure"]["device"] == "cuda"
+    raw, _ = plan_compression(Order(str(world.model), str(data)))
+    assert "device" not in raw["draw"]
+    assert raw["runtime"] == ["transformers", "onnx_int8"]
 
 
 def test_columns_of_a_task_are_its_own(world: World) -> None:
@@ -135,3 +176,100 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
     raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
     assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
     assert raw["defend"] == ["unicode", "spelling"]
+
+
+FAST = (*QUICK[:-2], "runtime=transformers", "attack=null", "search.batches=2", "draw.multiple=1")
+
+
+@pytest.fixture
+def timed_by_flops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "time_shares", shares_of_flops())
+
+
+@pytest.mark.usefixtures("timed_by_flops")
+def test_the_fastest_ticket_is_chosen_on_training_data_that_is_held_out_from_all_trainings(
+    world: World, tmp_path: Path
+) -> None:
+    found = tombola.compress(
+        world.model,
+        world.task,
+        speedup=None,
+        within=3.0,
+        against=(),
+        overrides=FAST,
+        output=tmp_path / "out",
+        store=tmp_path / "store",
+    )
+    choice = Result.load(tmp_path / "out" / "choice")
+    assert choice.targets == ["validation", "holdout"]
+    before = next(cell for cell in choice.cells if cell.variant == "original").scores["holdout"]["accuracy"]
+    tickets = {cell.axes["draw.speedup"]: cell for cell in choice.cells if cell.variant == "ticket"}
+    assert set(tickets) == {1.5, 2.0, 3.0}  # so small a model has none that is four times faster
+    assert [failure.label for failure in choice.failures] == ["draw uniform layers for 4 × speed"]
+    fitting = [
+        speedup
+        for speedup, cell in tickets.items()
+        if 100 * (before.value - cell.scores["holdout"]["accuracy"].value) <= 3.0
+    ]
+    ticket = found.cell("ticket")
+    assert ticket.recipe["draw"]["speedup"] == max(fitting)
+    assert (
+        ticket.stages.model == tickets[max(fitting)].stages.model
+    )  # the chosen ticket itself, not another training
+    assert next(iter(ticket.scores)) == "validation"
+    assert all(cell.recipe["data"]["holdout"] == 0.1 for cell in found.result.cells)
+    assert found.notes == (f"speed-up {max(fitting):g}: the largest that loses at most 3 points on holdout",)
+
+
+@pytest.mark.usefixtures("timed_by_flops")
+def test_a_loss_that_no_ticket_keeps_within_is_told_with_all_losses(world: World, tmp_path: Path) -> None:
+    with pytest.raises(
+        TombolaError, match=r"no ticket loses at most -80 points on holdout \(points lost at 1\.5 x: "
+    ):
+        tombola.compress(
+            world.model,
+            world.task,
+            speedup=None,
+            within=-80.0,
+            against=(),
+            overrides=(*FAST, "retrain.epochs=1", "train.epochs=1"),
+            output=tmp_path / "out",
+            store=tmp_path / "store",
+        )
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
+    world: World, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(str(world.model), str(data), overrides=QUICK, seconds=30.0)
+    raw, _ = plan_compression(order)
+    seen: list[bool] = []
+
+    def costs(plan, store, *, afresh):
+        seen.append(afresh)
+        return [Cost("train", 2, 2, 0, 60, 60, 12.0, without_attacks=True)]
+
+    monkeypatch.setattr(choosing, "estimate", costs)
+    found, notes = choosing.in_time(raw, None, None, 30.0)
+    assert found["retrain"]["epochs"] == 15  # six epochs take twelve seconds
+    assert notes == ("epochs of training the ticket: 15, about 0.5 min, without the attacks in the loop",)
+    assert choosing.in_time(raw, None, None, 0.1)[0]["retrain"]["epochs"] == 1
+    assert choosing.in_time(raw, None, None, 1e6)[0]["retrain"]["epochs"] == 30
+    assert all(seen)
+    monkeypatch.undo()
+    plan = plan_order(replace(order, seconds=1e6), tmp_path / "store")
+    assert next(cell for cell in plan.cells if cell.mask).cell.recipe.retrain.epochs == 30
+    for change in ("retrain.epochs=0", "retrain.steps=10"):
+        with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
+            plan_order(replace(order, overrides=(*QUICK, change)), tmp_path / "store")
+
+
+def test_a_dry_run_of_the_choice_plans_every_speed_up(world: World, data: Path, tmp_path: Path) -> None:
+    order = Order(str(world.model), str(data), speedup=None, overrides=QUICK)
+    plan = plan_order(order, tmp_path / "store")
+    assert [cell.cell.recipe.draw.speedup for cell in plan.cells if cell.mask] == [1.5, 2.0, 3.0, 4.0]
+    assert {on for cell in plan.cells for on in cell.evaluations} == {"test", "validation"}
+    assert all(cell.cell.recipe.data.holdout is None for cell in plan.cells)
+    plan = plan_order(replace(order, data=str(world.task)), tmp_path / "store")
+    assert {on for cell in plan.cells for on in cell.evaluations} == {"validation", "holdout"}

@@ -65,6 +65,22 @@ def test_the_figures():
     assert summary["rows_per_second"] == 20
 
 
+def test_the_curve_counts_a_broken_text_as_wrong_from_the_words_on_that_it_took():
+    curve = report(MIXED).by_changed_words()
+    assert [point.words for point in curve] == [0, 1, 2, 3, 4, 5, 10, 20, None]
+    assert [point.accuracy for point in curve] == [3 / 4, 2 / 4, *[1 / 4] * 7]
+    assert (curve[1].low, curve[1].high) == wilson(2, 4)
+    summary = report(MIXED).summary()
+    assert curve[0].accuracy == summary["clean_accuracy"]
+    assert curve[-1].accuracy == summary["accuracy_under_attack"]
+    assert summary["by_changed_words"][2] == {
+        "words": 2,
+        "accuracy": 1 / 4,
+        "low": wilson(1, 4)[0],
+        "high": wilson(1, 4)[1],
+    }
+
+
 def test_figures_that_cannot_be_had_are_none():
     summary = report([example(0, "Skipped")]).summary()
     assert summary["success_rate"] is summary["mean_queries"] is summary["mean_similarity"] is None
@@ -112,6 +128,12 @@ def test_the_page_marks_changed_words_and_escapes_the_rest(tmp_path):
     assert not {"script", "b"} & set(page.tags)
     assert HOSTILE in page.text
     assert page.marked == [("del", "script"), ("del", "good"), ("ins", "scrıpt"), ("ins", "<b>")]
+
+
+def test_the_page_has_the_curve_and_says_that_it_is_an_upper_bound(tmp_path):
+    text = Page((report(MIXED).save(tmp_path) / "diff.html").read_text(encoding="utf-8")).text
+    assert " ".join(text.split()).count("any number25.0 %") == 1
+    assert "upper bounds" in text
 
 
 def test_pairs_name_their_columns_on_the_page(tmp_path):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from tests.cli.failing import fails
 from tombola.cli import VERBS, app, main
+from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file
 
@@ -57,6 +58,25 @@ def test_evaluate_gives_the_score_of_the_run(ran):
     assert scored.exit_code == 0
     found = json.loads((folder / "scores.json").read_text())["scores"]["validation"]["accuracy"]["value"]
     assert found == pytest.approx(cells[0]["scores"]["validation"]["accuracy"]["value"])
+
+
+def test_evaluate_scores_changed_texts_as_a_recipe_does(ran, world):
+    folder, _ = ran
+    out = folder / "typos"
+    assert tombola(
+        "run", folder / "recipe.yaml", "draw.sparsity=0.3", "evaluate.on=[other+typos]",
+        "--store", folder / "store", "-o", out,
+    ).exit_code == 0  # fmt: skip
+    (cell,) = json.loads((out / "results.json").read_text())["cells"]
+    scored = tombola(
+        "evaluate", out / cell["ticket"], "--on", "other+typos", "--on", "other", "-o", out / "scores.json"
+    )
+    assert scored.exit_code == 0
+    found = json.loads((out / "scores.json").read_text())["scores"]
+    assert found["other+typos"] == cell["scores"]["other+typos"]
+    assert found["other+typos"]["accuracy"]["value"] < found["other"]["accuracy"]["value"]
+    with pytest.raises(TombolaError, match=r"unknown change of other 'tpyos'\. Did you mean 'typos'"):
+        tombola("evaluate", out / cell["ticket"], "--on", "other+tpyos")
 
 
 def test_inspect_shows_layers_overlap_and_writes_unions_and_a_plot(ran, tmp_path):

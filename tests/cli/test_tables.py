@@ -205,4 +205,6 @@ def test_scores_sizes_and_attacks():
     )
     example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
     report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)
-    assert holds(printed(tables.attack_table("m", report)), "accuracy under attack", "42.0", "changed words")
+    lines = printed(tables.attack_table("m", report))
+    assert holds(lines, "accuracy under attack", "42.0", "changed words")
+    assert holds(lines, "if 1 / 2 / 3 / 5 words may change", "0.0 / 0.0 / 0.0 / 0.0 %")

@@ -8,6 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 import tombola
+from tests.pipeline.running import execute
 from tombola.cli import app
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import run_cache
@@ -164,6 +165,40 @@ def test_the_cost_is_known_from_the_store_or_measured(world, tmp_path):
     measured = [path for path in (store.root / "train").iterdir() if path.suffix == ""]
     assert len(measured) == 1  # both seeds have the same pace
     assert json.loads((measured[0] / "log.json").read_text())["steps"] == 8
+
+
+def test_attacks_in_the_loop_are_counted_once_a_training_with_them_is_known(world, tmp_path):
+    store, adversary = Store(tmp_path / "store"), {"kind": "attack", "recipe": "deepwordbug", "share": 0.1}
+    raw = world.recipe(train={**SHORT, "adversary": adversary})
+
+    def cost(**changes):
+        with run_cache():
+            found = estimate(planned_study(raw | changes), store)
+        return next(one for one in found if one.kind == "train")
+
+    before = cost(seed=1)
+    assert before.seconds > 0
+    assert before.without_attacks
+    tombola.run(raw | {"seed": 1}, store=store, output=tmp_path / "out", tickets=False)
+    assert cost(seed=1).without_attacks is False  # nothing is left to run
+    known = cost(seed=2)
+    assert not known.without_attacks
+    logs = [json.loads(file.read_text()) for file in (store.root / "train").glob("*/log.json")]
+    (seen,) = [log for log in logs if log["steps"] == known.steps]  # the other is the trial
+    assert known.seconds == pytest.approx(seen["seconds"])
+    assert not cost(train=SHORT).without_attacks
+
+
+def test_a_training_without_steps_takes_no_time_and_what_is_finished_can_be_counted_afresh(world, tmp_path):
+    store = Store(tmp_path / "store")
+    plan = planned_study(world.recipe(train={**SHORT, "epochs": 0}))
+    with run_cache():
+        assert estimate(plan, store)[0].seconds == 0
+    plan = planned_study(world.recipe(train=SHORT, evaluate={"on": []}))
+    with run_cache():
+        execute(plan.stages, store)
+        assert estimate(plan, store)[0].seconds == 0
+        assert estimate(plan, store, afresh=True)[0].seconds > 0
 
 
 def test_the_command_plans_runs_and_writes_a_table(world, tmp_path):

@@ -232,6 +232,14 @@ def test_a_mistake_of_one_task_is_named_by_the_task():
         ({"evaluate": {"on": ["stsb"]}}, "evaluate.on: cannot evaluate on 'stsb': it is a regression task"),
         ({"evaluate": {"on": ["holdout"]}}, "evaluate.on: the split 'holdout' exists only with data.holdout"),
         ({"evaluate": {"on": ["test+anti"]}}, "the split 'test+anti' exists only with data.synthetic_bias"),
+        (
+            {"evaluate": {"on": ["reviews_product/test+tpyos"]}},
+            "evaluate.on: unknown change of test 'tpyos'. Did you mean 'typos'",
+        ),
+        (
+            {"evaluate": {"on": ["reviews_product/test+anti"]}},
+            "'test+anti' exists only of the recipe's own task",
+        ),
         ({"attack": {"on": "tset"}}, "attack.on: unknown split or task to evaluate on 'tset'"),
         (
             {"data": {"mix": [{"on": "reviews_tweets/tran"}]}},

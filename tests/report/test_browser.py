@@ -62,7 +62,7 @@ def visit(browser, file):
 def test_it_draws_everything_without_a_complaint_or_a_request_and_fits_the_window(visit, theme, width):
     seen = visit(theme=theme, width=width)
     page = seen.page
-    assert page.locator("figure[data-kind=curves] svg").count() == 6
+    assert page.locator("figure[data-kind=curves] svg").count() == 7
     assert page.locator("figure[data-kind=frontier] svg").count() == 2
     assert page.locator("figure[data-kind=heatmap] table").count() == 11
     assert page.locator("figure[data-kind=sentences] ins").count() == 4

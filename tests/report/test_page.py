@@ -56,6 +56,7 @@ def test_every_section_that_has_data_is_there_in_the_order_that_people_read(cont
         "Matching tickets",
         "Phase transition",
         "Trade-offs",
+        "Accuracy by changed words",
         "Robustness over epochs",
         "Overlap",
         "Where the tickets are sparse",
@@ -145,6 +146,42 @@ def test_the_phases_are_stretches_of_the_axis_and_the_super_ticket_is_ringed(con
     assert chart["spans"][0][2] == chart["spans"][1][1] == pytest.approx(0.15)
     winning = next(one for one in chart["series"] if one["name"] == "winning")
     assert [point["ring"] for point in winning["points"]] == ["super ticket", "", ""]
+
+
+def test_robustness_is_a_line_of_every_variant_against_the_changed_words(content):
+    found = section(content, "Accuracy by changed words")
+    assert "upper bounds" in found["note"]
+    (chart,) = found["parts"]
+    assert chart["name"] == "textfooler"
+    assert chart["ticks"] == ["0", "1", "2", "3", "4", "5", "10", "20", "∞"]
+    dense = next(one for one in chart["series"] if one["name"] == "dense")
+    under = next(
+        one for one in section(content, "Score against sparsity")["parts"] if one["name"] == "textfooler"
+    )
+    level = next(one for one in under["series"] if one["name"] == "dense")["points"][0]["y"]
+    values = [point["y"] for point in dense["points"]]
+    assert values[0] == pytest.approx(0.9)
+    assert values[-1] == pytest.approx(level, abs=0.006)
+    assert values[1:6] == pytest.approx([(values[0] + values[-1]) / 2] * 5, abs=0.006)
+    assert [one["facets"]["variant"] for one in chart["series"]] == ["dense", "winning", "random", "losing"]
+    assert [one["name"] for one in chart["series"]][1] == "winning 36%"
+
+
+def test_of_several_tickets_the_sparsest_that_matches_under_attack_has_the_line(tmp_path):
+    cells = [
+        cell("dense", 0.9, under={"textfooler": 0.4}),
+        *(
+            cell("imp", 0.9, size, under={"textfooler": under})
+            for size, under in ((0.5, 0.5), (0.7, 0.45), (0.9, 0.1))
+        ),
+        cell("random", 0.9, 0.5, under={"textfooler": 0.1}),
+    ]
+    (chart,) = section(shown(tmp_path, *cells), "Accuracy by changed words")["parts"]
+    assert [(one["name"], one["points"][-1]["y"]) for one in chart["series"]] == [
+        ("dense", 0.4),
+        ("imp 70%", 0.45),
+        ("random", 0.1),
+    ]
 
 
 def test_the_frontier_holds_exactly_the_models_that_none_beats_in_both(content):
@@ -251,7 +288,9 @@ def test_runs_of_one_name_are_called_by_their_folders(tmp_path):
 
 def test_an_attack_s_folder_makes_a_page_by_itself(folder, tmp_path):
     content = content_of(report([folder / "store" / ATTACK], tmp_path / "attack.html").read_text())
-    assert [one["title"] for one in content["sections"]] == ["Attacked sentences"]
+    curve, texts = content["sections"]
+    assert (curve["title"], texts["title"]) == ("Accuracy by changed words", "Attacked sentences")
+    assert [point["y"] for point in curve["parts"][0]["series"][0]["points"]] == [1.0, *[0.5] * 8]
 
 
 def test_a_folder_that_holds_neither_is_told_what_does(tmp_path):

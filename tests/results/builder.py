@@ -5,6 +5,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from tombola.attacks.changed_words import accuracy_by_words
 from tombola.evaluation.scores import Score
 from tombola.foundations.settings import checked
 from tombola.pipeline.stages.attack import Attacked
@@ -21,7 +22,7 @@ PARAMETERS = 1000
 
 def score(value: float, n: int = 100) -> Score:
     """A share of `n` examples."""
-    return Score(value, (value * (1 - value) / n) ** 0.5, n, "binomial")
+    return Score.of_share(value, n)
 
 
 def stage_name(kind: str, *what: str) -> str:
@@ -49,7 +50,8 @@ def drawn(sparsity: float, emptied: Sequence[str] = (), parameters: int = PARAME
 
 
 def attacked(under: float, clean: float = 0.9, n: int = 100) -> Attacked:
-    """The figures of an attack that leaves so much accuracy."""
+    """The figures of an attack that leaves so much accuracy; half of what it breaks takes one word, the rest seven."""
+    right, broken = round(clean * n), round(clean * n) - round(under * n)
     return Attacked(
         attack="textfooler",
         n=n,
@@ -61,6 +63,7 @@ def attacked(under: float, clean: float = 0.9, n: int = 100) -> Attacked:
         mean_changed_words=2.0,
         mean_changed_share=0.1,
         mean_similarity=0.9,
+        by_changed_words=accuracy_by_words(n, right, [1] * (broken // 2) + [7] * (broken - broken // 2)),
         seconds=1.0,
         rows=100,
         similarity_rows=10,

@@ -1,10 +1,21 @@
+import json
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import tombola
 from tests.tickets.test_shrinking import known_ticket
 from tests.world import World
+from tombola.attacks.run import attack
+from tombola.cli import app
+from tombola.errors import TombolaError
+from tombola.models.loading import load_tokenizer
+from tombola.shrink import onnx
+from tombola.shrink.onnx_model import find_onnx, open_onnx
 from tombola.tickets.exporting import export_folder
+from tombola.tickets.opening import open_classifier
 
 
 @pytest.mark.slow
@@ -16,3 +27,80 @@ def test_a_ticket_is_exported_and_judged_on_its_own_task(world: World, tmp_path:
     assert (done.metric, set(done.speedup), set(done.int8.speedup)) == ("accuracy", {1, 32}, {1, 32})
     assert done.score == pytest.approx(done.int8.score, abs=0.2)
     assert done.int8.agreement == pytest.approx(1, abs=0.2)
+
+
+@pytest.fixture(scope="module")
+def exported(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A ticket, and the folder that it was exported to."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    folder = tmp_path_factory.mktemp("exported")
+    ticket = known_ticket(world, folder / "ticket")
+    info = json.loads((ticket / "ticket.json").read_text())
+    (ticket / "ticket.json").write_text(json.dumps({**info, "metrics": {}}))
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(onnx, "_time", lambda *_: [{}, {}])
+        export_folder(ticket, folder / "exported", int8=True)
+    return ticket, folder / "exported"
+
+
+def test_an_exported_folder_predicts_and_scores_as_the_ticket(exported: tuple[Path, Path]) -> None:
+    ticket, folder = exported
+    assert find_onnx(folder) == folder / "model.onnx"
+    assert find_onnx(ticket) is None
+    texts = ["a very fine film", "the plot was dull"]
+    for one, other in zip(tombola.predict(ticket, texts), tombola.predict(folder, texts), strict=True):
+        assert one.label == other.label
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+    assert tombola.evaluate(folder) == tombola.evaluate(
+        ticket
+    )  # it knows its task, and the length of its texts
+    by_eight_bits = tombola.evaluate(folder / "model.int8.onnx")["validation"]["accuracy"].value
+    assert by_eight_bits == pytest.approx(tombola.evaluate(ticket)["validation"]["accuracy"].value, abs=0.2)
+
+
+def test_the_commands_take_the_folder_and_the_file(exported: tuple[Path, Path], tmp_path: Path) -> None:
+    _, folder = exported
+    (tmp_path / "new.csv").write_text("sentence\na very fine film\n")
+    for model in (folder, folder / "model.int8.onnx"):
+        for arguments in (
+            ["evaluate", model],
+            ["predict", model, tmp_path / "new.csv"],
+            ["attack", model, "--recipe", "deepwordbug", "-n", 4, "-o", tmp_path / f"attack-{model.name}"],
+        ):
+            done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+            assert done.exit_code == 0, arguments
+
+
+def test_an_attack_is_not_continued_with_another_file(exported: tuple[Path, Path], tmp_path: Path) -> None:
+    _, folder = exported
+    tokenizer, pairs = load_tokenizer(folder), [("a very fine film", 1), ("the plot was dull", 0)]
+    journal = tmp_path / "journal.jsonl"
+    attack(open_onnx(folder / "model.onnx"), tokenizer, pairs, "deepwordbug", resume=journal)
+    with pytest.raises(TombolaError, match="another model"):
+        attack(open_onnx(folder / "model.int8.onnx"), tokenizer, pairs, "deepwordbug", resume=journal)
+
+
+def test_files_that_cannot_be_opened_are_told(exported: tuple[Path, Path], tmp_path: Path) -> None:
+    ticket, folder = exported
+    with pytest.raises(TombolaError, match="there is no file"):
+        tombola.evaluate(folder / "none.onnx")
+    (tmp_path / "bare").mkdir()
+    shutil.copy(folder / "model.onnx", tmp_path / "bare")
+    with pytest.raises(
+        TombolaError, match="no config and no tokenizer beside it: export the model to a folder"
+    ):
+        tombola.evaluate(tmp_path / "bare" / "model.onnx")
+    with pytest.raises(TombolaError, match="holds a model already"):
+        export_folder(ticket, ticket)
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(TombolaError, match=r"cannot run the model\.onnx model .*: export the model again"):
+        tombola.evaluate(broken)
+
+
+def test_a_shrunk_model_knows_its_task(world: World, tmp_path: Path) -> None:
+    folder = known_ticket(world, tmp_path / "small")
+    (folder / "ticket.json").rename(folder / "shrinkage.json")
+    opened = open_classifier(folder, None, None)
+    assert (opened.task, opened.max_length) == (str(world.task), 16)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
-from tombola.api.running import AnyStore, plan_recipe, run
+from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part
 from tombola.models.finding import find_folder
 from tombola.models.safety import read_config
-from tombola.pipeline.costs import estimate
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
@@ -24,11 +23,8 @@ from tombola.results.result import Result
 from tombola.store.store import Store
 from tombola.tasks import Task
 
-SPEEDUPS = (1.5, 2.0, 3.0, 4.0)
-"""The speed-ups that are tried where none is asked for."""
 DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
 """The parts of the recipe that say how the original is trained."""
-SHORTEST, LONGEST = 1.0, 30.0  # epochs that a budget of time may come to
 
 
 def compress(
@@ -42,6 +38,7 @@ def compress(
     against: Sequence[str] = ("typos",),
     batch_size: Sequence[int] = (1, 32),
     threads: int | None = None,
+    device: str = "cpu",
     seconds: float | None = None,
     text: Sequence[str] = (),
     label: str | None = None,
@@ -65,6 +62,7 @@ def compress(
         against: What it is to withstand: some of typos, synonyms.
         batch_size: Texts in a forward pass; of several sizes the slowest has to meet the target.
         threads: Threads of a forward pass; by default as PyTorch has.
+        device: Where the model will run, and so is timed: `cpu`, or an accelerator that torch has, such as `cuda`.
         seconds: Time for the ticket's training; by default as the recipe says.
         text: The column of the text in a data file, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
@@ -88,6 +86,7 @@ def compress(
         against=tuple(against),
         batch_size=tuple(batch_size),
         threads=threads,
+        device=device,
         seconds=seconds,
         text=tuple(text),
         label=label,
@@ -117,15 +116,42 @@ def carry_out(
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
+    raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw = _finetuned(raw, store, folder, engine, watcher)
     if order.seconds is not None:
-        raw = _in_time(raw, store, order.seconds)
-    if "speedup" in raw["draw"] and raw["draw"]["speedup"] is None:
-        raw = _fastest(raw, order, store, folder, engine, watcher)
+        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        notes += told
+    if chosen_on is not None:
+        tried = plan_recipe(choice_recipe(raw, chosen_on))
+        result = study(tried, output=folder / "choice", store=store, engine=engine, watcher=watcher)
+        speedup = chosen_speedup(result, chosen_on, order.within)
+        raw = {**raw, "draw": {**raw["draw"], "speedup": speedup}}
+        notes += (
+            f"speed-up {speedup:g}: the largest that loses at most {order.within:g} points on {chosen_on}",
+        )
     plan = plan_recipe(raw)
     result = run(plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False)
     _write_model(plan, result, store, folder)
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
+
+
+def plan_order(order: Order, store: AnyStore = None) -> Plan:
+    """What an order comes to, for a dry run: nothing is trained but a few steps, to measure how long they take.
+
+    Where the speed-up is to be chosen, it is the plan of the choice, whose trainings are all that there are.
+
+    Args:
+        order: What is asked for.
+        store: The folder or URL of finished stages.
+    """
+    raw, _ = plan_compression(order)
+    raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
+    if is_finetuned(raw["model"], Task.named(raw["task"])):
+        raw = _untrained(raw)
+    if order.seconds is not None:
+        store = store if isinstance(store, Store) else Store(store)
+        raw, _ = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
+    return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
 
 
 def quickstart(
@@ -176,68 +202,22 @@ def _finetuned(
 ) -> Raw:
     """The recipe on a fine-tuned classifier: the user's, or the pre-trained model after a training of its own."""
     if is_finetuned(raw["model"], Task.named(raw["task"])):
-        return {**raw, "pooler": "own", "train": {**raw["train"], "epochs": 0}}
+        return _untrained(raw)
     dense: Raw = {name: raw[name] for name in DENSE if name in raw}
     plan = plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
     run_plan(plan, store, folder / "original.json", engine=engine, watcher=watcher)
-    trained = store.open(plan.cells[0].model)
-    return {**raw, "model": str(trained), "pooler": "own", "train": {**raw["train"], "epochs": 0}}
+    return _untrained({**raw, "model": str(store.open(plan.cells[0].model))})
 
 
-def _in_time(raw: Raw, store: Store, seconds: float) -> Raw:
-    """The recipe with as many epochs of retraining as the time allows."""
-    plan = plan_recipe(_only_ticket(raw))
-    costs = {cost.kind: cost for cost in estimate(plan, store)}
-    train = costs["train"]
-    if not train.steps or train.seconds is None:
-        return raw
-    epochs = float(raw["retrain"]["epochs"]) * seconds / train.seconds
-    chosen = min(LONGEST, max(SHORTEST, int(epochs)))
-    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}
-
-
-def _only_ticket(raw: Raw) -> Raw:
-    """The recipe of the ticket alone, as it is trained."""
-    plain = {
-        name: value for name, value in raw.items() if name not in ("attack", "measure", "runtime", "variants")
-    }
-    return {
-        **plain,
-        "draw": {**raw["draw"], **({"speedup": 2.0} if raw["draw"].get("speedup", 0) is None else {})},
-    }
-
-
-def _fastest(
-    raw: Raw, order: Order, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
-) -> Raw:
-    """The recipe with the largest of several speed-ups whose ticket loses no more than allowed, on data of its own."""
-    task = Task.named(raw["task"])
-    held = (
-        "validation"
-        if task.default_split != "validation" and "validation" in task.split_names()
-        else "holdout"
-    )
-    tried: dict[str, Any] = {
-        **_only_ticket(raw),
-        "name": f"{raw['name']}-choice",
-        "evaluate": {"on": [held]},
-        "variants": {"original": {"search": None, "defend": []}, "ticket": {}},
-    }
-    tried["draw"] = {**raw["draw"], "speedup": list(SPEEDUPS)}
-    if held == "holdout":
-        raise TombolaError(
-            f"the fastest ticket is chosen on data that is not reported, and {task.name} has none: give --speedup, or "
-            "a task with a validation and a test split"
-        )
-    result = run(tried, output=folder / "choice", store=store, engine=engine, watcher=watcher, tickets=False)
-    return {**raw, "draw": {**raw["draw"], "speedup": chosen_speedup(result, held, order.within)}}
+def _untrained(raw: Raw) -> Raw:
+    return {**raw, "pooler": "own", "train": {**raw["train"], "epochs": 0}}
 
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:
     """The ticket as a model folder, with its ONNX files and the task beside it."""
     import shutil
 
-    from tombola.shrink.onnx_model import MODEL
+    from tombola.shrink.onnx_model import INT8, MODEL
 
     target = folder / "model"
     by_runtime = {
@@ -247,7 +227,7 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     }
     cell, found = by_runtime["transformers"]
     write_cell(cell, found, store, target)
-    for runtime, name in (("onnx", MODEL), ("onnx_int8", "model.int8.onnx")):
+    for runtime, name in (("onnx", MODEL), ("onnx_int8", INT8)):
         if runtime in by_runtime and (stage := by_runtime[runtime][0].exported) is not None:
             shutil.copy(store.open(stage) / MODEL, target / name)
     task = Path(cell.cell.recipe.task)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tombola.errors import TombolaError
+from tombola.foundations.hardware.machine import check_device
 from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
@@ -34,6 +35,7 @@ class Order:
     against: tuple[str, ...] = ("typos",)
     batch_size: tuple[int, ...] = (1, 32)
     threads: int | None = None
+    device: str = "cpu"
     seconds: float | None = None
     text: tuple[str, ...] = ()
     label: str | None = None
@@ -47,12 +49,15 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     Args:
         order: What is asked for.
     """
+    check_device(order.device)
     task, notes = _task_of(order.data, order.text, order.label)
     raw = load_recipe(find_recipe(order.recipe), order.overrides)
     same_task = raw.get("task") == task
     raw |= {"model": order.model, "task": task, "name": f"compress-{Task.named(task).name}"}
     raw["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
     _aim(raw, order)
+    if order.device != "cpu":
+        notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
     _withstand(raw, order.against)
     if not same_task:
         _judged_on(raw, Task.named(task))
@@ -93,11 +98,16 @@ def _aim(raw: Raw, order: Order) -> None:
         draw["batch_size"] = list(order.batch_size)
         if order.threads is not None:
             draw["threads"] = order.threads
+        if order.device != "cpu":
+            draw["device"] = order.device
     else:
         draw.pop("batch_size", None)
     raw["draw"] = {**draw, **(given or {"speedup": order.speedup})}
     sizes = (raw.get("measure") or {}).get("batch_sizes", [])
     raw["measure"] = {"batch_sizes": sorted({*sizes, *order.batch_size})}
+    if order.device != "cpu":
+        raw["measure"]["device"] = order.device
+        raw["runtime"] = "transformers"
 
 
 def _withstand(raw: Raw, against: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ def predict(
     """What a ticket or any transformers classifier says of texts without labels.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder or a hub id.
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
         rows: A file laid out as the task's files are, with or without labels; or texts, pairs of texts, or mappings
             of the task's text columns.
         task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
@@ -61,7 +61,7 @@ def predict_file(
     """Predict the rows of a file, and give them back with a label and probabilities.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder or a hub id.
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
         source: A CSV, TSV or JSON-lines file, or the bytes of one.
         output: The file to write; its ending says how. By default nothing is written.
         form: How bytes are written: csv, tsv, jsonl, or txt for a text a line; else as they look.

@@ -37,8 +37,9 @@ def evaluate(
     """Score a ticket or any transformers classifier, each metric with its standard error.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder or a hub id.
-        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`).
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
+        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`). A split may
+            be followed by an augmentation that changes its texts, as `test+typos`.
         task: The model's task; a ticket knows its own. Of a multi-task ticket, the task to score; by default all.
         data: The root of local data folders.
         limit: Use a random subset of this size.
@@ -51,19 +52,19 @@ def evaluate(
     """
     from tombola.evaluation.evaluate import evaluate_split
     from tombola.models.loading import load_tokenizer
-    from tombola.tasks import Task
+    from tombola.pipeline.references import DataSource
     from tombola.tasks.targets import find_target
     from tombola.tickets.opening import open_classifier, tasks_of
 
     shared = tasks_of(model) if task is None else []
-    folder, targets = Path(data) if data else None, list(on)
+    folder, targets = str(data) if data else None, list(on)
     work = []
     names: list[str | None] = [*shared] or [task]
     for name in names:
         opened = open_classifier(model, name, max_length)
         for target in targets:
             source, part = find_target(target, opened.task)
-            loaded = Task.named(source).load(part, folder=folder, limit=limit)
+            loaded = DataSource(source, part, folder, limit).load()
             work.append((f"{name}: {target}" if shared else target, opened, loaded))
     scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
     for label, opened, split in work:
@@ -110,7 +111,8 @@ def attack(
     """Attack a ticket, a model folder, or any transformers classifier in memory.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder, a hub id, or a model in memory, which needs `tokenizer`.
+        model: A ticket, a multi-task ticket, a model folder, a hub id, an ONNX file with its config beside it, or a
+            model in memory, which needs `tokenizer`.
         recipe: An attack's name, for the published settings, or an `Attack` with your own.
         task: The task that examples are drawn from; a ticket knows its own, of a multi-task ticket it must be given.
         split: The split of the task.
@@ -232,7 +234,8 @@ def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str
 
     Args:
         model: The folder of a ticket, a shrunk model or any model.
-        path: The `.onnx` file to write.
+        path: The `.onnx` file to write; or a folder, which gets the config and the tokenizer too, so that predict,
+            evaluate and attack open it.
         int8: Also write a dynamically quantised version.
         task: The task of a multi-task ticket.
     """

@@ -17,7 +17,10 @@ def diff_page(report: "AttackReport") -> str:
     order = ("Successful", "Failed", "Skipped")
     examples = sorted(report.examples, key=lambda example: order.index(example.result_type))
     return _template().render(
-        report=report, summary=report.summary(), examples=[_shown(report, example) for example in examples]
+        report=report,
+        summary=report.summary(),
+        curve=report.by_changed_words(),
+        examples=[_shown(report, example) for example in examples],
     )
 
 

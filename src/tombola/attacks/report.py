@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from tombola.attacks.changed_words import LimitedAccuracy, accuracy_by_words
 from tombola.attacks.text import Text
 from tombola.errors import DamagedArtefact, DataError
 from tombola.evaluation.intervals import wilson
@@ -89,6 +90,14 @@ class AttackReport:
         """
         return [example for example in self.examples if example.result_type in kinds]
 
+    def by_changed_words(self) -> list[LimitedAccuracy]:
+        """Accuracy against the number of words that the attack may change, from 0 to any number.
+
+        The attack is greedy, so this is an upper bound of what an attacker with such a limit leaves.
+        """
+        broken = [len(example.changes) for example in self.of("Successful")]
+        return accuracy_by_words(len(self.examples), len(self.of("Successful", "Failed")), broken)
+
     def summary(self) -> dict[str, Any]:
         """The figures of the attack; queries are averaged over attacked examples, changes over successes."""
         successes, attacked = self.of("Successful"), self.of("Successful", "Failed")
@@ -107,6 +116,7 @@ class AttackReport:
             "mean_similarity": _mean(
                 [e for e in successes if e.similarity is not None], lambda e: e.similarity
             ),
+            "by_changed_words": [asdict(point) for point in self.by_changed_words()],
             "seconds": self.seconds,
             "rows": self.rows,
             "similarity_rows": self.similarity_rows,

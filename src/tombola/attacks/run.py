@@ -144,7 +144,12 @@ def _journal(
 
 
 def _weights_hash(model: "PreTrainedModel") -> str:
-    """Hash of every tensor of the model, so that a journal is never continued with another one."""
+    """Hash of every tensor of the model, so that a journal is never continued with another one.
+
+    A model whose weights are no tensors, such as an ONNX file, has a fingerprint of its own.
+    """
+    if (known := getattr(model, "fingerprint", None)) is not None:
+        return str(known)
     digest = blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())

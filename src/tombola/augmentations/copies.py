@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tombola.augmentations.augmenter import Augmenter, AugmentSettings
-from tombola.augmentations.base import Augmentation, Resources
-from tombola.errors import RecipeError
+from tombola.augmentations.base import Augmentation, Resources, augmentations
+from tombola.errors import RecipeError, UnknownName
 from tombola.tasks import Split, kind_of
 from tombola.words.lexicon import bundled
 
@@ -39,6 +39,8 @@ def changed_split(split: Split, change: str) -> Split:
         split: The examples as they are.
         change: The name of an augmentation.
     """
+    if change not in augmentations:
+        raise UnknownName(f"change of {split.name}", change, augmentations)
     settings = AugmentSettings(of=(Augmentation.choose(change),))
     changed = augmented_copy(split, settings, SEED, f"evaluate.on: {split.name}+{change}")
     return replace(changed, name=f"{split.name}+{change}")

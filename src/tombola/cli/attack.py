@@ -96,11 +96,11 @@ def attack(
 
 def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
     """The tasks to attack: the one that is asked for, or all of a multi-task ticket that have labels to change."""
-    from tombola.models.finding import find_folder
     from tombola.tasks import Task
     from tombola.tickets.multitask import MultiTaskTicket, is_multi_task
+    from tombola.tickets.opening import folder_of
 
-    if task is not None or not is_multi_task(folder := find_folder(model)):
+    if task is not None or not is_multi_task(folder := folder_of(model)):
         return [task]
     found: list[str | None] = []
     for name, own in MultiTaskTicket.from_pretrained(folder).info["tasks"].items():

@@ -46,6 +46,9 @@ def compress(
         list[int] | None, typer.Option(help="Texts in a forward pass of the target.", show_default="1 and 32")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the target.", show_default="all")] = None,
+    device: Annotated[
+        str, typer.Option(help="Where the target runs: cpu, or an accelerator, such as cuda.")
+    ] = "cpu",
     time: Annotated[str | None, typer.Option(help="Time for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
 ) -> None:
@@ -53,9 +56,8 @@ def compress(
 
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
-    from tombola import api
-    from tombola.api.compressing import carry_out
-    from tombola.api.orders import Order, plan_compression
+    from tombola.api.compressing import carry_out, plan_order
+    from tombola.api.orders import Order
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
         raise TombolaError(
@@ -71,6 +73,7 @@ def compress(
         against=tuple(name for name in against or ["typos"] if name != "none"),
         batch_size=tuple(batch_size or (1, 32)),
         threads=threads,
+        device=device,
         seconds=None if time is None else duration(time, "--time"),
         text=tuple(text or ()),
         label=label,
@@ -79,8 +82,7 @@ def compress(
     )
     if options.dry_run:
         with screen.watch("planning"):
-            raw, _ = plan_compression(order)
-            plan = api.plan_run(raw)
+            plan = plan_order(order, options.store)
         show_plan(screen, plan, options.store)
         return
     engine = options.chosen_engine()

@@ -17,7 +17,10 @@ def evaluate(
     model: Model,
     on: Annotated[
         list[str] | None,
-        typer.Option(help="A split, a task, or task/split; may be repeated.", show_default="validation"),
+        typer.Option(
+            help="A split (or split+typos), a task, or task/split; may be repeated.",
+            show_default="validation",
+        ),
     ] = None,
     task: TaskName = None,
     data: Data = None,

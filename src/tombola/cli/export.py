@@ -15,11 +15,13 @@ def export(
     model: Annotated[
         Path, typer.Argument(help="The folder of a ticket, a shrunk model or any model.", exists=True)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .onnx file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .onnx file, or a folder, to write.")],
     int8: Annotated[bool, typer.Option("--int8", help="Also write a dynamically quantised version.")] = False,
     task: Annotated[str | None, typer.Option(help="The task of a ticket of several tasks.")] = None,
 ) -> None:
     """Write the model as ONNX, with any batch size and length, checked in onnxruntime.
+
+    A folder gets the config and the tokenizer too: predict, evaluate and attack open it.
 
     [bold]Example:[/bold] tombola export small -o small.onnx
     """

@@ -53,7 +53,7 @@ Store = Annotated[
 Data = Annotated[
     Path | None, typer.Option(help="Root of local data folders.", envvar="TOMBOLA_DATA", show_default=False)
 ]
-Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder or hub id.")]
+Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder, hub id or .onnx file.")]
 TaskName = Annotated[
     str | None, typer.Option(help="The model's task; a ticket knows its own, or has several.")
 ]

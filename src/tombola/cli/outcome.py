@@ -105,8 +105,10 @@ def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
     share = f", {steps / asked:.0%} of what a script per cell would take" if asked else ""
     unknown = [cost.kind for cost in costs if cost.seconds is None]
     besides = f", besides {', '.join(unknown)}, whose time is unknown" if unknown else ""
+    attacks = any(cost.without_attacks for cost in costs)
+    without = ", without the attacks in the loop of training" if attacks else ""
     seconds = total_seconds(costs)
-    screen.print(f"{steps:,} training steps{share}; about {roughly(seconds)} on one worker{besides}")
+    screen.print(f"{steps:,} training steps{share}; about {roughly(seconds)} on one worker{without}{besides}")
     screen.finish(
         plan={
             "name": plan.name,
@@ -116,5 +118,6 @@ def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
             "training_steps": steps,
             "seconds": seconds,
             "seconds_unknown_for": unknown,
+            "without_attacks": attacks,
         }
     )

@@ -15,6 +15,11 @@ class Score:
     n: int
     method: str
 
+    @classmethod
+    def of_share(cls, share: float, n: int) -> Self:
+        """A share of `n` examples."""
+        return cls(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)

@@ -10,6 +10,7 @@ from tombola.errors import ModelError
 from tombola.foundations.quiet import quiet
 from tombola.models.finding import VOCABULARIES
 from tombola.models.heads import head_of
+from tombola.models.placing import placed
 from tombola.models.safety import open_pretrained, read_config
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
         raise ModelError(f"{folder}: its config.json does not name the architecture to build")
     with quiet():
         model: PreTrainedModel = open_pretrained(model_class(architectures[0]), folder, **options)
-        return model
+        return placed(model)
 
 
 def model_class(architecture: str) -> "type[PreTrainedModel]":
@@ -110,7 +111,7 @@ def load_model(
         _put_in_order(model, set(loading["missing_keys"]), _label_names(folder), task)
     if new_pooler:
         _renew_pooler(model, seed)
-    return model
+    return placed(model)
 
 
 def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:

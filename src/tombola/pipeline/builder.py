@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.resources import ENCODER
 from tombola.errors import RecipeError
+from tombola.foundations.hardware.machine import check_device
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
@@ -87,7 +89,7 @@ class StageBuilder(TrainingBuilder):
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
         return Fit(
-            model=self.model,
+            model=self._timed_model() if target.quantity in TIMED else self.model,
             data=self.data,
             search=self._own(scorer),
             scores=scores,
@@ -106,9 +108,9 @@ class StageBuilder(TrainingBuilder):
         """The latency table of the model's geometry on this machine."""
         import torch
 
-        from tombola.foundations.hardware.machine import default_device, device_name, processor
+        from tombola.foundations.hardware.machine import device_name, processor
 
-        drawn, on_cpu = self.recipe.draw, default_device() == "cpu"
+        drawn = self.recipe.draw
         kinds = set(self.recipe.search.units.split("+")) if self.recipe.search else set()
         family = self.model.family()
         free_heads = family is not None and family.config is not None and family.config.free_heads
@@ -117,18 +119,23 @@ class StageBuilder(TrainingBuilder):
             texts = find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on)
         return Latency(
             geometry=self.model.geometry(),
-            processor=processor().model if on_cpu else device_name(),
+            processor=processor().model if drawn.device == "cpu" else device_name(drawn.device),
             batch_sizes=drawn.batch_size,
             threads=drawn.threads or torch.get_num_threads(),
             multiple=drawn.multiple,
             length=drawn.length,
             max_length=None if texts is None else self.recipe.train.max_length,
-            model=self.model,
+            model=self._timed_model(),
             data=texts,
             task=self.data,
             fewer_heads="head" in kinds and (drawn.layout == "free" or free_heads),
             fewer_neurons=bool({"neuron", "ffn"} & kinds),
         )
+
+    def _timed_model(self) -> ModelSource:
+        """The model, on the device that it is timed on."""
+        device = self.recipe.draw.device
+        return self.model if device == "cpu" else replace(self.model, device=check_device(device))
 
     def shrink(
         self, mask: MaskStage, of: ModelStage[Any] | None = None, within: MaskStage | None = None
@@ -222,6 +229,10 @@ class StageBuilder(TrainingBuilder):
         """Size and speed of the model, shrunk by its mask, or exported."""
         settings = self.recipe.measure
         assert settings is not None
+        if check_device(settings.device) != "cpu" and exported is not None:
+            raise RecipeError(
+                "measure.device: onnxruntime runs models on the cpu; leave out runtime, or measure there"
+            )
         cut = cut_of(model)
         assert cut is None or isinstance(cut, Shrink)
         if cut is not None:

@@ -45,6 +45,8 @@ class Cost:
         asked_steps: Training steps of all that is asked for.
         steps: Training steps of the stages that are left to run.
         seconds: Time of the stages that are left to run; None where the store has seen none of their like.
+        without_attacks: Whether trainings attack their model on the way, which is not part of `seconds`: how long it
+            takes depends on how well the model resists, and the store has seen no training of the like.
     """
 
     kind: str
@@ -54,15 +56,21 @@ class Cost:
     asked_steps: int
     steps: int
     seconds: float | None
+    without_attacks: bool = False
 
 
-def estimate(plan: Plan, store: Store) -> list[Cost]:
+def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
     """The cost of a plan by kind of stage.
 
     Where the store has no training of the same model, data and pace, a few steps of one are run and kept.
+
+    Args:
+        plan: The plan.
+        store: Where finished stages are.
+        afresh: Count as if nothing were finished.
     """
     stages = plan.stages
-    finished = store.finished(stages)
+    finished = set() if afresh else store.finished(stages)
     steps = {stage.key: stage.training_steps() for stage in stages}
     times = _Times(store, {stage.kind for stage in stages} | {Train.kind})
     asked = [stage for cell in plan.cells for stage in cell.stages()]
@@ -81,6 +89,7 @@ def estimate(plan: Plan, store: Store) -> list[Cost]:
                 asked_steps=sum(steps[key] for key in wanted),
                 steps=sum(steps[stage.key] for stage in rest),
                 seconds=None if None in seconds else sum(one for one in seconds if one is not None),
+                without_attacks=any(stage.key in times.without_attacks for stage in rest),
             )
         )
     return costs
@@ -93,6 +102,8 @@ class _Times:
         self.store = store
         self.step: dict[str, list[float]] = {}
         self.stage: dict[str, list[float]] = {}
+        self.without_attacks: set[str] = set()
+        """Keys of trainings whose attacks in the loop were not measured."""
         for manifest, log in _finished(store, kinds):
             identity = manifest["stage"]
             if log is not None and log["steps"] and "data" in identity["refs"]:
@@ -102,7 +113,9 @@ class _Times:
             self.stage.setdefault(_like(identity), []).append(manifest["made"]["seconds"])
 
     def of(self, stage: Stage[Any], steps: int) -> float | None:
-        """Seconds that a stage will take."""
+        """Seconds that a stage will take; a training without steps takes none to speak of."""
+        if isinstance(stage, Train) and not steps:
+            return 0.0
         if steps and isinstance(stage, Training):
             return steps * self._step(stage)
         known = self.stage.get(_like(stage.identity()))
@@ -112,6 +125,8 @@ class _Times:
         known = self.step.get(_pace(stage.train.canonical(), stage.precision, _read_by(stage)))
         if known:
             return median(known)
+        if isinstance(stage.train.adversary, AttackAdversary):
+            self.without_attacks.add(stage.key)
         trial = _trial(stage)
         pace = _pace(trial.train.canonical(), trial.precision, _read_by(trial))
         if pace not in self.step:
@@ -124,9 +139,7 @@ class _Times:
 def _trial(stage: Training) -> Train:
     """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
     tried = {name: getattr(stage.train, name) for name in TRIED}
-    if isinstance(
-        stage.train.adversary, AttackAdversary
-    ):  # how long it takes depends on how well the model resists
+    if isinstance(stage.train.adversary, AttackAdversary):
         tried["adversary"] = None
     paced = TrainSettings(**tried, steps=TRIAL_STEPS)
     return Train(

@@ -46,6 +46,8 @@ class ModelSource(Reference):
     folder: str
     fingerprint: str
     pooler: Pooler = "own"
+    device: str | None = None
+    """Where a stage that reads it puts its models, where that matters: to time them."""
 
     @classmethod
     def find(cls, name: str, pooler: Pooler = "own") -> ModelSource:
@@ -270,8 +272,8 @@ def _load_split(place: DataSource) -> Split:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
-        other = Task.named(source).load(part, folder=folder, limit=mixed.limit, seed=place.seed)
-        split = mix_in(split, other, mixed.times)
+        other = DataSource(source, part, place.folder, mixed.limit, place.seed)
+        split = mix_in(split, _load_split(other), mixed.times)
     return split
 
 

@@ -68,6 +68,10 @@ class DrawSettings(Settings):
     threads: int | None = Field(
         None, gt=0, description="speedup, latency: threads of a forward pass; by default as PyTorch has"
     )
+    device: str = Field(
+        "cpu",
+        description="speedup, latency: where a forward pass is timed, cpu or an accelerator such as cuda",
+    )
     rounds: int = Field(
         1,
         gt=0,
@@ -123,8 +127,8 @@ class DrawSettings(Settings):
         if self.target is not None and self.perturb:
             raise ValueError("perturb: swapped units change what a layer costs; leave it out")
         timed = self.target is not None and self.target.quantity in TIMED
-        for name in ("batch_size", "length", "threads", "multiple", "rounds"):
-            of_time = name in ("batch_size", "length", "threads")
+        for name in ("batch_size", "length", "threads", "device", "multiple", "rounds"):
+            of_time = name in ("batch_size", "length", "threads", "device")
             needed = timed if of_time else self.target is not None
             if not needed and getattr(self, name) != type(self).model_fields[name].default:
                 wanted = (

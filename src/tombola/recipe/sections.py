@@ -123,3 +123,4 @@ class MeasureSettings(Settings):
     length: int | None = Field(
         None, gt=0, description="tokens of a text; by default the task's own texts, as long as they are"
     )
+    device: str = Field("cpu", description="where models are timed: cpu, or an accelerator such as cuda")

@@ -80,12 +80,18 @@ def _problem(on: str, task: str, held_out: bool, biased: bool) -> str | None:
     except TombolaError as error:
         return str(error)
     name, _, form = split.partition("+")
+    if other != task and form in FORMS:
+        return f"the split {split!r} exists only of the recipe's own task, with data.synthetic_bias"
     if other != task:
-        return None
+        return None if not form or form in augmentations else _unknown_change(name, form)
     if name == HOLDOUT and not held_out and name not in Task.named(task).split_names():
         return "the split 'holdout' exists only with data.holdout: set it to a share of train"
     if form in FORMS and not biased:
         return f"the split {split!r} exists only with data.synthetic_bias: set it"
     if form and form not in FORMS and form not in augmentations:
-        return str(UnknownName(f"change of {name}", form, augmentations))
+        return _unknown_change(name, form)
     return None
+
+
+def _unknown_change(name: str, form: str) -> str:
+    return str(UnknownName(f"change of {name}", form, augmentations))

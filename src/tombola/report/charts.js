@@ -69,11 +69,11 @@ const share = (value) => `${+(100 * value).toFixed(1)} %`;
 const AXES = { percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
 
 function drawCurves(part) {
-  const writeX = AXES[part.x_format];
+  const writeX = part.ticks.length ? (place) => part.ticks[place] ?? "" : AXES[part.x_format];
   const writeY = AXES[part.y_format];
   const lines = (shown) => [
     ["line", part.x, part.y, "low", "high", "note"],
-    ...part.series.filter((one) => shown(one.facets)).flatMap((one) => one.points.map((point) => [one.name, point.x, point.y, point.low, point.high, point.ring])),
+    ...part.series.filter((one) => shown(one.facets)).flatMap((one) => one.points.map((point) => [one.name, part.ticks[point.x] ?? point.x, point.y, point.low, point.high, point.ring])),
   ];
   part.series.forEach((one) => inkOf(one, part));
   const widest = Math.max(...part.series.flatMap((one) => one.points.map((point) => point.x)));
@@ -85,9 +85,9 @@ function drawCurves(part) {
     return {
       ...frame(width),
       tooltip: { ...tooltip((found) => curveTip(part, found, writeX, writeY)), trigger: "axis" },
-      xAxis: axis(part.x, writeX, { nameGap: 26, min: part.x_format === "percent" ? 0 : 1, max: widest, minInterval: part.x_format === "count" ? 1 : 0, splitLine: { show: false } }),
+      xAxis: axis(part.x, writeX, { nameGap: 26, min: part.x_format === "percent" || part.ticks.length ? 0 : 1, max: widest, minInterval: part.x_format === "count" ? 1 : 0, interval: part.ticks.length ? 1 : undefined, splitLine: { show: false } }),
       yAxis: axis("", writeY, { min: least, max: most, interval }),
-      series: series.flatMap((one, index) => curveSeries(one, widest, part, shifts[index])),
+      series: series.flatMap((one, index) => curveSeries(one, widest, part, shifts[index], frame(width).grid.right - 10)),
     };
   };
   const names = part.series.map((one) => one.name).join(", ");
@@ -119,14 +119,14 @@ function apart(series, least, most, height) {
 }
 
 // A line, the band around it (an invisible lower edge with the interval stacked upon it), and its rings.
-function curveSeries(one, widest, part, shift) {
+function curveSeries(one, widest, part, shift, room) {
   const colour = cssColour(inkOf(one, part));
   const points = one.level ? [0, widest].map((x) => ({ ...one.points[0], x })) : one.points;
   const edge = { type: "line", stack: `band ${one.name}`, stackStrategy: "all", symbol: "none", silent: true, lineStyle: { opacity: 0 }, tooltip: { show: false } };
   const main = {
     type: "line", id: `line ${one.name}`, name: one.name, data: points.map((point) => [point.x, point.y]), color: colour, z: 3,
     symbol: one.level ? "none" : "circle", symbolSize: 7, lineStyle: { width: 2, type: one.level ? "dashed" : "solid" },
-    endLabel: { show: true, formatter: () => one.name, color: colour, width: 110, overflow: "truncate", offset: [4, shift] },
+    endLabel: { show: true, formatter: () => one.name, color: colour, width: room, overflow: "truncate", offset: [4, shift] },
     emphasis: { disabled: true },
   };
   if (part.spans.length && one === part.series[0]) {

@@ -32,7 +32,7 @@ def against_sparsity(result: Result) -> Section | None:
 def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
     if len({row.sparsity for row in rows}) < 2:
         return None
-    ringed = _matching(result, on, rows)
+    ringed = matching_rows(result, on, rows)
     lines: dict[str, list[Summary]] = {}
     for row in rows:
         lines.setdefault(line(row), []).append(row)
@@ -54,7 +54,7 @@ def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
     )
 
 
-def _matching(result: Result, on: str, rows: Sequence[Summary]) -> list[Summary]:
+def matching_rows(result: Result, on: str, rows: Sequence[Summary]) -> list[Summary]:
     """The sparsest ticket of each variant that matches the first dense model."""
     dense = next((row for row in rows if row.dense), None)
     if dense is None or nothing_to_match(dense, on, result):

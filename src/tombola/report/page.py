@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
+from tombola.attacks.report import AttackReport
 from tombola.foundations.checksums import write_whole
 from tombola.report.attacked import attacked
 from tombola.report.closing import failed, recipe
@@ -21,6 +22,7 @@ from tombola.report.gathering import Sources, combine, gather
 from tombola.report.headline import headline, matching
 from tombola.report.maps import freezing, masks, transfer
 from tombola.report.parts import Section, plain
+from tombola.report.robustness import by_changed_words
 from tombola.report.rows import facets
 from tombola.report.transition import transition
 from tombola.results.result import Result
@@ -47,19 +49,21 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
     texts = attacked(result, sources.attacks, store if isinstance(store, Store) else Store(store))
     if result is None:
         names = ", ".join(sources.attacks)
-        return render(path, names, "What attacks did to texts.", [texts] if texts else [])
-    found = _sections(result) if result.cells else []
+        alone = [section for section in (by_changed_words(None, sources.attacks), texts) if section]
+        return render(path, names, "What attacks did to texts.", alone)
+    found = _sections(result, sources.attacks) if result.cells else []
     sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
     return render(path, result.name, result.record.about, sections, _facets(result))
 
 
-def _sections(result: Result) -> list[Section | None]:
+def _sections(result: Result, attacks: dict[str, AttackReport]) -> list[Section | None]:
     return [
         headline(result),
         against_sparsity(result),
         matching(result),
         transition(result),
         frontier(result),
+        by_changed_words(result, attacks),
         while_training(result),
         over_epochs(result),
         transfer(result),

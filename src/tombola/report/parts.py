@@ -83,7 +83,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Curves:
-    """Lines with bands over one axis; `spans` names stretches of that axis, as [name, from, to]."""
+    """Lines with bands over one axis; `spans` names stretches of that axis, as [name, from, to].
+
+    With `ticks` the values of the axis are places in that list, whose names are written below it.
+    """
 
     kind: ClassVar[str] = "curves"
     name: str
@@ -94,6 +97,7 @@ class Curves:
     x_format: AxisFormat = "percent"
     y_format: AxisFormat = "percent"
     spans: Sequence[tuple[str, float, float]] = ()
+    ticks: Sequence[str] = ()
     note: str = ""
 
 

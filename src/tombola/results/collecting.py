@@ -121,8 +121,7 @@ def _chosen(course: ScoreCourse, on: str) -> ChosenStep | None:
 
 def attack_score(attacked: Attacked) -> Score:
     """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
-    share, n = attacked.accuracy_under_attack, attacked.n
-    return Score(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
+    return Score.of_share(attacked.accuracy_under_attack, attacked.n)
 
 
 def _needs(cell: CellPlan, missing: set[str]) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tombola.errors import TombolaError
 from tombola.evaluation.intervals import normal_quantile
+from tombola.pipeline.stages.fit import Fit
 from tombola.results.record import CellResult
 from tombola.results.result import Result
 from tombola.shrink.sizes import Speedup
@@ -80,9 +81,15 @@ def judge(
 def chosen_speedup(result: Result, on: str, within: float) -> float:
     """The largest speed-up whose ticket loses at most so many points on a data set, as a recipe's value.
 
+    A speed-up that no ticket of the model can reach is none of them.
+
     Raises:
-        TombolaError: If every ticket loses more.
+        TombolaError: If every ticket loses more, or none could be made.
     """
+    failed = [one for one in result.failures if not one.stage.startswith(f"{Fit.kind}/")]
+    if failed or not any(cell.variant == TICKET for cell in result.cells):
+        first = (failed or result.failures)[0]
+        raise TombolaError(f"{first.label}: {first.reason.rstrip('.')}; its log: {first.log}")
     original = next(cell for cell in result.cells if cell.variant == ORIGINAL)
     before = next(iter(original.scores[on].values())).value
     tickets = {

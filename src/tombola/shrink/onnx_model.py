@@ -2,34 +2,76 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig
 from transformers.utils import ModelOutput
 
-from tombola.shrink.runtime import open_session, run_session
+from tombola.errors import TombolaError
+from tombola.foundations.checksums import checksum
+from tombola.models.safety import open_config
+from tombola.shrink.inputs import longest_input
+from tombola.shrink.runtime import open_session, run_session, try_session
 
 MODEL = "model.onnx"
 """The name of the graph inside a folder with its config and tokenizer."""
+INT8 = "model.int8.onnx"
+"""The same with 8-bit weights."""
 
 
 class OnnxModel(nn.Module):
-    """A model that onnxruntime runs, from a folder with a config.
+    """A model that onnxruntime runs, from a file with a config beside it.
 
     Args:
-        folder: What `tombola export` or a run with `runtime: onnx` wrote.
+        file: What `tombola export` or a run with `runtime: onnx` wrote, and what has run on this machine before.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, file: Path) -> None:
         super().__init__()
-        self.config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        self.session: Any = open_session(folder / MODEL)
+        self.file = file
+        self.config = open_config(file.parent)
+        self.session: Any = open_session(file)
         self.device = torch.device("cpu")
         self.dtype = torch.float32
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the file, and of the weights beside it where the graph is too large for one."""
+        parts = sorted(self.file.parent.glob(f"{self.file.name}*"))
+        return " ".join(checksum(part) for part in parts)
 
     def forward(self, **inputs: Tensor) -> ModelOutput:
         """The outputs of the graph by name; inputs that it does not read are left out."""
         return ModelOutput(**run_session(self.session, inputs))
+
+
+def find_onnx(folder: Path) -> Path | None:
+    """The ONNX file of a folder that holds no other weights; the one with 32 bits, where there are two.
+
+    Args:
+        folder: A model folder.
+    """
+    if any(folder.glob("*.safetensors")):
+        return None
+    return next((folder / name for name in (MODEL, INT8) if (folder / name).is_file()), None)
+
+
+def open_onnx(file: Path) -> OnnxModel:
+    """Open an ONNX classifier, after a trial in a child process.
+
+    Args:
+        file: The `.onnx` file; its config lies beside it.
+    """
+    if find_spec("onnxruntime") is None:
+        raise TombolaError(f"{file} needs onnxruntime: pip install 'tombola[onnx]'.")
+    longest = longest_input(open_config(file.parent))
+    shapes = [(1, min(8, longest)), (8, min(32, longest))]
+    try_session(file, shapes, file.name, "export the model again on this machine", outcome="")
+    model = OnnxModel(file)
+    if "logits" not in [output.name for output in model.session.get_outputs()]:
+        raise TombolaError(f"{file} has no logits: export a model with a head, which has learned a task.")
+    return model

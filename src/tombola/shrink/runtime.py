@@ -22,7 +22,13 @@ TRIAL = [sys.executable, "-P", str(Path(__file__).with_name("onnx_trial.py"))]
 PATIENCE = 600.0  # seconds until a trial counts as hung: it loads the model and runs a few batches
 
 
-def try_session(path: Path, shapes: Sequence[tuple[int, int]], what: str, remedy: str) -> None:
+def try_session(
+    path: Path,
+    shapes: Sequence[tuple[int, int]],
+    what: str,
+    remedy: str,
+    outcome: str = ", so nothing was written",
+) -> None:
     """Run a model in a child process, at the shapes (batch, length) at which this process will run it.
 
     Args:
@@ -30,6 +36,7 @@ def try_session(path: Path, shapes: Sequence[tuple[int, int]], what: str, remedy
         shapes: Batch and length of each trial.
         what: What to call the model in a message.
         remedy: What to do if it does not run.
+        outcome: What follows from it, as the end of a clause.
 
     Raises:
         TombolaError: If the child process did not end well.
@@ -46,7 +53,7 @@ def try_session(path: Path, shapes: Sequence[tuple[int, int]], what: str, remedy
     else:
         reason = trial.not_started or str(trial.report().get("error", f"exit code {trial.code}"))
     raise TombolaError(
-        f"onnxruntime cannot run the {what} model on this machine ({reason}), so nothing was written: {remedy}."
+        f"onnxruntime cannot run the {what} model on this machine ({reason}){outcome}: {remedy}."
     )
 
 

@@ -39,7 +39,7 @@ def find_target(on: str, task: str) -> tuple[str, str]:
             f"{own.kind} alone"
         )
     if slash:
-        if split not in other.split_names():
+        if split.partition("+")[0] not in other.split_names():
             raise UnknownName(f"split of {other.name}", split, other.split_names())
         return name, split
     return on, other.default_split

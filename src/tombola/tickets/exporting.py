@@ -1,12 +1,18 @@
 """What `tombola export` does with a folder: write its model as ONNX, compared on the texts of its own task."""
 
+import json
 import shutil
 from pathlib import Path
 
 from tombola.defenses import DEFENSE
+from tombola.errors import TombolaError
+from tombola.foundations.checksums import write_whole
+from tombola.models.loading import load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
-from tombola.tickets.texts import texts_of
+from tombola.shrink.onnx_model import MODEL
+from tombola.tickets.saved import FORMAT
+from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
 
 def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> Export:
@@ -16,12 +22,24 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
 
     Args:
         folder: The folder of a ticket, a shrunk ticket or any model.
-        path: The file to write.
+        path: The `.onnx` file to write; or a folder, which gets the config and the tokenizer too, so that predict,
+            evaluate and attack open it.
         int8: Whether to write a dynamically quantised version too.
     """
-    folder = Path(folder)
+    folder, path = Path(folder), Path(path)
+    whole = path.suffix != ".onnx"
+    if whole and any(path.glob("*.safetensors")):
+        raise TombolaError(
+            f"{path} holds a model already: export to another folder, or to a file: {path / MODEL}"
+        )
+    file = path / MODEL if whole else path
     model = load_model(folder)
-    export = export_onnx(model, path, int8, texts=texts_of(folder, model.config))
+    export = export_onnx(model, file, int8, texts=texts_of(folder, model.config))
     if (folder / DEFENSE).is_file():
-        shutil.copyfile(folder / DEFENSE, Path(path).parent / DEFENSE)
+        shutil.copyfile(folder / DEFENSE, file.parent / DEFENSE)
+    if whole:
+        model.config.save_pretrained(path)
+        load_tokenizer(folder).save_pretrained(path)
+        if (recipe := recipe_of(folder)) is not None:
+            write_whole(path / EXPORTED, json.dumps({"format": FORMAT, "recipe": recipe}, indent=1))
     return export

@@ -11,6 +11,7 @@ from tombola.errors import TombolaError
 from tombola.models.finding import find_folder
 from tombola.models.loading import open_model
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
+from tombola.tickets.texts import recipe_of
 from tombola.tickets.ticket import TICKET, Ticket
 from tombola.training.settings import TrainSettings
 
@@ -25,10 +26,10 @@ Source = Ticket | MultiTaskTicket | str | Path
 
 @dataclass(frozen=True)
 class Opened:
-    """A classifier, and what is known about it."""
+    """A classifier, in PyTorch or onnxruntime, and what is known about it."""
 
     folder: Path
-    model: PreTrainedModel
+    model: PreTrainedModel | Any
     task: str
     max_length: int
 
@@ -39,7 +40,7 @@ def tasks_of(source: Source) -> list[str]:
     Args:
         source: A ticket, its folder or a hub id.
     """
-    folder = _folder(source)
+    folder = folder_of(source)
     return MultiTaskTicket.from_pretrained(folder).tasks if is_multi_task(folder) else []
 
 
@@ -48,25 +49,33 @@ def open_classifier(
 ) -> Opened:
     """Open a ticket, one task of a multi-task ticket, a model folder or a hub id that has learned a task.
 
+    A `.onnx` file is opened with the config, the tokenizer and the defense beside it, and so is the ONNX file of a
+    folder that has no other weights.
+
     Args:
         source: What to open.
         task: Its task, if it does not know; of a multi-task ticket, the one that is wanted.
         max_length: Where texts are cut, if not as in training.
         needs_task: Whether a model that does not know its task is refused.
     """
-    folder = _folder(source)
+    from tombola.shrink.onnx_model import find_onnx, open_onnx
+
+    folder = folder_of(source)
+    file = Path(str(source)).expanduser() if is_onnx(source) else find_onnx(folder)
     if is_multi_task(folder):
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
         length = max_length or _trained_length(shared.info["recipe"])
         return Opened(folder, shared.model(name), str(shared.info["tasks"][name]["task"]), length)
-    ticket = Ticket.from_pretrained(folder) if (folder / TICKET).is_file() else None
-    if task is None and ticket is not None:
-        task = str(ticket.recipe["task"])
+    recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
+    if task is None and recipe is not None:
+        task = str(recipe["task"])
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
-    if max_length is None and ticket is not None:
-        max_length = _trained_length(ticket.recipe)
+    if max_length is None and recipe is not None:
+        max_length = _trained_length(recipe)
+    if file is not None:
+        return Opened(folder, open_onnx(file), task or "", max_length or MAX_LENGTH)
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
@@ -76,8 +85,34 @@ def open_classifier(
     return Opened(folder, model, task or "", max_length or MAX_LENGTH)
 
 
-def _folder(source: Source) -> Path:
-    return source.folder if isinstance(source, Ticket | MultiTaskTicket) else find_folder(str(source))
+def is_onnx(source: Source) -> bool:
+    """Whether a source is an ONNX file.
+
+    Args:
+        source: What to open.
+    """
+    return isinstance(source, str | Path) and str(source).endswith(".onnx")
+
+
+def folder_of(source: Source) -> Path:
+    """The folder with the config and the tokenizer of a source.
+
+    Args:
+        source: A ticket, a folder, a hub id or an ONNX file.
+    """
+    if isinstance(source, Ticket | MultiTaskTicket):
+        return source.folder
+    if not is_onnx(source):
+        return find_folder(str(source))
+    file = Path(source).expanduser()
+    if not file.is_file():
+        raise TombolaError(f"there is no file {file}")
+    if not (file.parent / "config.json").is_file():
+        raise TombolaError(
+            f"{file} has no config and no tokenizer beside it: export the model to a folder, with "
+            "`tombola export MODEL -o FOLDER`, and take that"
+        )
+    return find_folder(str(file.parent.absolute()))
 
 
 def _trained_length(recipe: Mapping[str, Any]) -> int:

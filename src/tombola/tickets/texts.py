@@ -23,14 +23,19 @@ SHRINKAGE = "shrinkage.json"
 """The report in the folder of a shrunk ticket."""
 
 
+EXPORTED = "export.json"
+"""What is known of the model in a folder that was exported to."""
+
+
 def recipe_of(folder: Path) -> dict[str, Any] | None:
-    """The recipe that a ticket, or what was shrunk from one, was drawn by; None for other models.
+    """The recipe that a ticket, or what was shrunk or exported from one, was drawn by; None for other models.
 
     Args:
-        folder: The folder of a ticket, of a shrunk model, or of any model.
+        folder: The folder of a ticket, of a shrunk or exported model, or of any model.
     """
-    if (folder / TICKET).is_file():
-        return dict(read_info(folder / TICKET, str(folder))["recipe"])
+    for name in (TICKET, EXPORTED):
+        if (folder / name).is_file():
+            return dict(read_info(folder / name, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():
         recipe: dict[str, Any] = json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
         return recipe

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tombola.errors import TombolaError
 from tombola.foundations.hardware import describe_machine, machine
 
 X86 = """processor : 0
@@ -89,3 +90,14 @@ def test_the_description_is_short_and_json() -> None:
     assert 0 < facts["cores"] <= (os.cpu_count() or 1)
     assert facts["memory_gb"] > 0
     assert len(json.dumps(facts)) < 400
+
+
+def test_a_device_is_the_processor_or_an_accelerator_that_torch_has(monkeypatch):
+    assert machine.check_device("cpu") == "cpu"
+    monkeypatch.setattr(machine, "default_device", lambda: "cuda")
+    monkeypatch.setattr("torch.accelerator.device_count", lambda: 2)
+    assert machine.check_device("cuda") == "cuda"
+    assert machine.check_device("cuda:1") == "cuda:1"
+    for missing in ("cuda:2", "mps", "gpu", ""):
+        with pytest.raises(TombolaError, match=rf"device {missing}: .* which has cpu and cuda \(0 to 1\)"):
+            machine.check_device(missing)

@@ -1,10 +1,13 @@
 """Exported models: onnxruntime gives PyTorch's outputs, and what a mask removes is cut out of the graph."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
+import tombola
 from tests.pipeline.running import execute, plans, workspace
 from tests.world import World
 from tombola.errors import TombolaError
@@ -36,6 +39,21 @@ def test_the_file_gives_the_outputs_of_the_model(world: World, tmp_path: Path) -
     torch.testing.assert_close(stage.load(space, task)(**inputs).logits, expected, atol=1e-5, rtol=1e-4)
     with pytest.raises(TombolaError, match="every_epoch"):
         stage.load(space, task, epoch=1)
+
+
+def test_companions_are_evaluated_in_onnx_as_in_transformers(world: World, tmp_path: Path) -> None:
+    task = yaml.safe_load(world.task.read_text())
+    for file in task["source"]["files"].values():
+        shutil.copy(world.task.with_name(file), tmp_path)
+    companion = tmp_path / "companion.yaml"
+    companion.write_text(yaml.safe_dump({**task, "name": "turned", "labels": task["labels"][::-1]}))
+    on = ["validation", str(companion), "reviews_product/test", "reviews_product/test+typos"]
+    recipe = world.recipe(runtime=["transformers", "onnx"], evaluate={"on": on}, data={"evaluation": 24})
+    found = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    plain, exported = found.cells
+    assert (len(plain.scores), exported.recipe["runtime"]) == (4, "onnx")
+    assert exported.scores == plain.scores
+    assert "rearranged by name" in " ".join(exported.notes)
 
 
 def stage_task(plan):

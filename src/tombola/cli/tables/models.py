@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tombola.tickets.comparison import Comparison
 
 
+FEW_WORDS = (1, 2, 3, 5)
+"""Numbers of changed words whose accuracies the table of an attack shows."""
+
+
 def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
     """Scores of one model, each with its standard error."""
     rows = [(on, metric, score) for on, found in scores.items() for metric, score in found.items()]
@@ -49,6 +53,7 @@ def attack_table(name: str, report: AttackReport) -> Grid:
         "accuracy under attack": (
             f"{_percent(found['accuracy_under_attack'])} (95 %: {_percent(low)} to {_percent(high)})"
         ),
+        **_by_words(report),
         "success rate": _percent(found["success_rate"]),
         "queries": _number(found["mean_queries"]),
         "changed words": f"{_number(found['mean_changed_words'])} ({_percent(found['mean_changed_share'])})",
@@ -64,6 +69,15 @@ def attack_table(name: str, report: AttackReport) -> Grid:
         [Column("", list(rows.values()), "left")],
         caption,
     )
+
+
+def _by_words(report: AttackReport) -> dict[str, str]:
+    """The accuracy that is left if the attack may change few words only, in one line."""
+    curve = [point for point in report.by_changed_words() if point.words in FEW_WORDS]
+    limits = " / ".join(str(point.words) for point in curve)
+    return {
+        f"if {limits} words may change": " / ".join(f"{100 * point.accuracy:.1f}" for point in curve) + " %"
+    }
 
 
 def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:

@@ -33,4 +33,5 @@ def plan_table(plan: Plan, costs: Sequence[Cost]) -> Grid:
 def _time(cost: Cost) -> str:
     if cost.seconds is None:
         return "unknown"
-    return roughly(cost.seconds) if cost.seconds else ""
+    more = "more than " if cost.without_attacks else ""
+    return f"{more}{roughly(cost.seconds)}" if cost.seconds else ""

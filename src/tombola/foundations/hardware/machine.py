@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tombola.errors import TombolaError
+
 GB = 1e9
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -80,6 +82,31 @@ def default_device() -> str:
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return accelerator.type if accelerator is not None else "cpu"
+
+
+def check_device(name: str) -> str:
+    """The device of this name, if torch has it here.
+
+    Args:
+        name: `cpu`, or an accelerator such as `cuda`, `cuda:1` or `mps`.
+
+    Raises:
+        TombolaError: If there is no such device.
+    """
+    if name == "cpu":
+        return name
+    import torch
+
+    own = default_device()
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    count = torch.accelerator.device_count() if own != "cpu" else 0
+    if device is not None and device.type == own and (device.index or 0) < count:
+        return name
+    here = "cpu" if own == "cpu" else f"cpu and {own}" + (f" (0 to {count - 1})" if count > 1 else "")
+    raise TombolaError(f"device {name}: torch does not have it on this machine, which has {here}")
 
 
 def device_name(device: str | None = None) -> str:

@@ -7,10 +7,12 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from tombola.errors import TombolaError
+from tombola.models.placing import models_on
 from tombola.pipeline.engines.ranks import make_on_all_ranks, ranks
 from tombola.store.stage import Progress, Stage, Workspace
 from tombola.store.store import Store
@@ -20,9 +22,16 @@ def work(stage: Stage[Any], store: Store, progress: Progress) -> bool:
     """Run a stage unless it is finished; true if it ran now. Under `accelerate launch`, on all ranks together."""
 
     def run(folder: Path) -> None:
-        stage.run(Workspace(folder, store, progress))
+        with models_on(device_of(stage)):
+            stage.run(Workspace(folder, store, progress))
 
     return make_on_all_ranks(stage, store, run) if ranks() > 1 else store.make(stage, run)
+
+
+def device_of(stage: Stage[Any]) -> str:
+    """Where a stage's models are put: on the device that one of its settings or references names, else `cpu`."""
+    named = (getattr(getattr(stage, field.name), "device", None) for field in fields(stage))
+    return next((device for device in named if isinstance(device, str)), "cpu")
 
 
 def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) -> str | None:

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tombola.attacks.base import Attack as AttackSettings
+from tombola.attacks.changed_words import LimitedAccuracy
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, read_json
+from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.store.stage import Stage, Workspace
 
 
 class Attacked(StageResult):
-    """The figures of an attack; queries are averaged over attacked examples, changes over successes."""
+    """The figures of an attack; queries are averaged over attacked examples, changes over successes.
+
+    `by_changed_words` is the accuracy if the attack may change only so many words of a text.
+    """
 
     attack: str
     n: int
@@ -26,6 +30,7 @@ class Attacked(StageResult):
     mean_changed_words: float | None
     mean_changed_share: float | None
     mean_similarity: float | None
+    by_changed_words: list[LimitedAccuracy] = []
     seconds: float
     rows: int
     similarity_rows: int
@@ -91,5 +96,7 @@ class Attack(Stage[Attacked]):
         report.save(space.folder)
 
     def read(self, folder: Path) -> Attacked:
-        """The figures of the attack."""
-        return Attacked.model_validate(read_json(folder / "report.json")["summary"])
+        """The figures of the attack, from its examples."""
+        from tombola.attacks.report import AttackReport
+
+        return Attacked.model_validate(AttackReport.load(folder).summary())

@@ -72,13 +72,13 @@ class Export(ModelStage[Exported]):
 
     def load(self, space: Workspace, task: Task, epoch: int | None = None) -> Any:
         """The model as onnxruntime runs it."""
-        from tombola.shrink.onnx_model import OnnxModel
+        from tombola.shrink.onnx_model import MODEL, OnnxModel
 
         if epoch is not None:
             raise TombolaError(
                 "attack.every_epoch: is for runtime: transformers; the exported model is the last one"
             )
-        return OnnxModel(space.open(self))
+        return OnnxModel(space.open(self) / MODEL)
 
     def read(self, folder: Path) -> Exported:
         """What was written."""

@@ -1,0 +1,85 @@
+"""How fast a ticket may be: the largest of several speed-ups within a loss, and the training that a time allows."""
+
+from __future__ import annotations
+
+from tombola.errors import TombolaError
+from tombola.pipeline.costs import estimate
+from tombola.pipeline.plan import Plan
+from tombola.pipeline.stages.train import Train
+from tombola.recipe.reading import Raw
+from tombola.store.store import Store
+from tombola.tasks import HOLDOUT, Task
+
+SPEEDUPS = (1.5, 2.0, 3.0, 4.0)
+"""The speed-ups that are tried where none is asked for."""
+SHARE = 0.1
+"""Of the training data, held out to choose on where the task has no split for it."""
+SHORTEST, LONGEST = 1.0, 30.0  # epochs that a budget of time may come to
+
+
+def is_open(raw: Raw) -> bool:
+    """Whether the recipe of a compression leaves the speed-up to be chosen."""
+    return "speedup" in raw["draw"] and raw["draw"]["speedup"] is None
+
+
+def with_choice_data(raw: Raw) -> tuple[Raw, str]:
+    """The recipe with data to choose on that is neither trained on nor reported, and the name of that split.
+
+    That is the validation split, where another one is reported. Else a share of the training data is held out from
+    every training, so that the ticket that is chosen is the one that comes out.
+    """
+    task = Task.named(raw["task"])
+    if task.default_split != "validation" and "validation" in task.split_names():
+        return raw, "validation"
+    data = dict(raw.get("data") or {})
+    if HOLDOUT not in task.split_names() and data.get("holdout") is None:
+        data["holdout"] = SHARE
+    return {**raw, "data": data}, HOLDOUT
+
+
+def choice_recipe(raw: Raw, on: str) -> Raw:
+    """The recipe that trains a ticket of every speed-up, and evaluates them and the original on the choice's data.
+
+    The first data set of the recipe stays: models are timed on its texts, so the ticket that is chosen is the very one
+    that the recipe trains with its speed-up.
+    """
+    first = list((raw.get("evaluate") or {}).get("on", ["validation"]))[:1]
+    return {
+        **only_ticket(raw),
+        "name": f"{raw['name']}-choice",
+        "evaluate": {"on": list(dict.fromkeys([*first, on]))},
+        "draw": {**raw["draw"], "speedup": list(SPEEDUPS)},
+        "variants": {"original": {"search": None, "defend": []}, "ticket": {}},
+    }
+
+
+def only_ticket(raw: Raw) -> Raw:
+    """The recipe of the ticket alone, as it is trained."""
+    plain = {
+        name: value for name, value in raw.items() if name not in ("attack", "measure", "runtime", "variants")
+    }
+    return {**plain, "draw": {**raw["draw"], **({"speedup": 2.0} if is_open(raw) else {})}}
+
+
+def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tuple[str, ...]]:
+    """The recipe with as many epochs of retraining as the time allows, and what to know about it.
+
+    Args:
+        raw: The recipe of a compression.
+        plan: The plan of its ticket alone.
+        store: Where finished stages are.
+        seconds: The time.
+    """
+    epochs = raw["retrain"].get("epochs")
+    if not epochs or raw["retrain"].get("steps"):
+        raise TombolaError(
+            "--time sets retrain.epochs: the recipe must have some epochs there, and no retrain.steps"
+        )
+    train = next(cost for cost in estimate(plan, store, afresh=True) if cost.kind == Train.kind)
+    assert train.seconds  # the training of the ticket is one of them, and has steps
+    an_epoch = train.seconds / float(epochs)
+    chosen = min(LONGEST, max(SHORTEST, int(seconds / an_epoch)))
+    told = f"epochs of training the ticket: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
+    if train.without_attacks:
+        told += ", without the attacks in the loop"
+    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (told,)

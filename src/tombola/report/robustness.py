@@ -1,0 +1,81 @@
+"""Robustness as a curve: accuracy against the number of words that an attack may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tombola.attacks.changed_words import LIMITS, LimitedAccuracy
+from tombola.attacks.report import AttackReport
+from tombola.evaluation.scores import Score
+from tombola.report.curves import matching_rows
+from tombola.report.parts import Curves, Point, Section, Series
+from tombola.report.rows import facets, line, title, words
+from tombola.results.result import Result
+from tombola.results.summary import Summary, by_baseline, estimate_scores
+
+TICKS = ["∞" if limit is None else str(limit) for limit in LIMITS]
+
+
+def by_changed_words(result: Result | None, attacks: Mapping[str, AttackReport]) -> Section | None:
+    """A chart for each attack and baseline with a line for each variant, and one for attacks run by themselves."""
+    charts = [
+        chart
+        for rows in (by_baseline(result.summaries()) if result else ())
+        for attack in dict.fromkeys(name for row in rows for name in row.cells[0].attacks)
+        if result and (chart := _chart(result, attack, rows))
+    ]
+    for attack in dict.fromkeys(report.attack for report in attacks.values()):
+        series = [
+            Series(name, _points([(len(report.examples), report.by_changed_words())]), {})
+            for name, report in attacks.items()
+            if report.attack == attack
+        ]
+        charts.append(_curves(attack, series, {}))
+    note = (
+        "Accuracy if the attack may change at most so many words of a text, with 95 % intervals: 0 is the clean "
+        "accuracy, ∞ the accuracy under attack. Attacks are greedy, and a better one may need fewer words: the lines "
+        "are upper bounds. Of several tickets of a variant, the sparsest that matches the dense model under the "
+        "attack is shown, or else the densest."
+    )
+    return Section("Accuracy by changed words", note, charts) if charts else None
+
+
+def _chart(result: Result, attack: str, rows: Sequence[Summary]) -> Curves | None:
+    own = [row for row in rows if _has_curve(row, attack)]
+    dense = [row for row in own if row.dense]
+    lines: dict[str, list[Summary]] = {}
+    for row in own:
+        lines.setdefault(line(row), []).append(row)
+    series = []
+    for name, found in lines.items():
+        matching = matching_rows(result, attack, [*dense, *found])
+        shown = next((row for row in found if row in matching), min(found, key=lambda row: row.sparsity))
+        points = _points(
+            [(cell.attacks[attack].n, cell.attacks[attack].by_changed_words) for cell in shown.cells]
+        )
+        called = name if len(found) == 1 else f"{name} {shown.sparsity:.0%}"
+        series.append(Series(called, points, facets(shown)))
+    axes = words(own[0].baseline_key) if own else {}
+    return _curves(title(axes, attack), series, axes) if series else None
+
+
+def _has_curve(row: Summary, attack: str) -> bool:
+    """Whether every seed of a row has the curve of an attack."""
+    return all(
+        attack in cell.attacks
+        and [point.words for point in cell.attacks[attack].by_changed_words] == list(LIMITS)
+        for cell in row.cells
+    )
+
+
+def _curves(name: str, series: Sequence[Series], axes: Mapping[str, str]) -> Curves:
+    return Curves(name, "words changed, at most", "accuracy", series, axes, x_format="count", ticks=TICKS)
+
+
+def _points(curves: Sequence[tuple[int, Sequence[LimitedAccuracy]]]) -> list[Point]:
+    """The mean over seeds, each with its number of examples, at every limit."""
+    points = []
+    for place in range(len(LIMITS)):
+        score = estimate_scores([Score.of_share(curve[place].accuracy, n) for n, curve in curves])
+        points.append(Point(place, score.mean, score.low, score.high))
+    return points
