@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.in_the_loop import AttackAdversary
+from tombola.attacks.resources import ENCODER
 from tombola.augmentations import AugmentSettings
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
@@ -96,6 +97,7 @@ class TrainingBuilder:
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
             distill_from=distill_from,
+            attack_encoder=_attack_encoder(settings),
             defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
@@ -198,6 +200,11 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
             f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
             "freelb or pgd"
         )
+
+
+def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
+    """The sentence encoder of an attack in the loop, whose input embeddings are its word neighbours."""
+    return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
 
 
 def _shortened(settings: TrainSettings, length: float) -> TrainSettings:

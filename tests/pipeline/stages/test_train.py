@@ -1,9 +1,13 @@
 """Training stages: what a plan refuses before anything is trained, and what is kept of epochs."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.pipeline.running import execute, plans
+from tombola.attacks.resources import ENCODER
 from tombola.errors import TombolaError
+from tombola.pipeline.references import ModelSource
 from tombola.pipeline.stages.train import Train
 from tombola.store.store import Store
 
@@ -39,3 +43,20 @@ def test_the_models_of_epochs_are_numbered_from_one(world, tmp_path):
     assert kept == ["1", "2", "3"]
     last = (store.open(stage) / "epochs" / "3" / "model.safetensors").read_bytes()
     assert last == (store.open(stage) / "model.safetensors").read_bytes()
+
+
+def test_the_encoder_of_an_attack_in_the_loop_is_part_of_the_key(world, monkeypatch):
+    def key(**train):
+        (stage,) = trainings(world, search=None, train={**world.recipe()["train"], **train})
+        return stage.key
+
+    plain, attacked = key(), key(adversary={"kind": "attack"})
+    find = ModelSource.find
+
+    def another(name, *rest):
+        found = find(name, *rest)
+        return replace(found, fingerprint="another") if name == ENCODER else found
+
+    monkeypatch.setattr(ModelSource, "find", another)
+    assert key() == plain
+    assert key(adversary={"kind": "attack"}) != attacked

@@ -74,6 +74,8 @@ class Train(ModelStage[Trained]):
     teacher: Teacher | None = None
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `train.distill` learns from."""
+    attack_encoder: ModelSource | None = None
+    """What an attack in the loop measures similarity with, and takes word neighbours from."""
     defend: Defend | None = None
     """What corrects the texts first."""
     fresh_head: int = 0
