@@ -29,6 +29,9 @@ class Machine(Stopwatch):
         self.held_up = held_up
         self.timed: list[tuple[str, int]] = []
 
+    def for_one_thread(self) -> "Machine":
+        return self
+
     def now(self) -> float:
         return self.time
 
@@ -230,6 +233,14 @@ def test_processor_and_wall_time_decide_where_waiting_is_not_counted(
 ) -> None:
     clock = clocks(monkeypatch, [None, None], processor=[10.0, 10.0 + processor], wall=[0.0, 2.0])
     assert Stopwatch(clock, accelerated).lap(lambda: None).share == pytest.approx(share)
+
+
+def test_waiting_is_no_part_of_the_time_of_one_thread() -> None:
+    watch = Stopwatch().for_one_thread()
+    assert watch.lap(lambda: time.sleep(0.2)).seconds < 0.1
+    assert watch.for_one_thread() is watch
+    accelerated = Stopwatch(accelerated=True)
+    assert accelerated.for_one_thread() is accelerated
 
 
 def clocks(

@@ -177,8 +177,9 @@ def time_models(
         reference, *others = open_models()
         first = _after_correction(reference) if reference_corrects else reference
         models = [first, *map(_after_correction, others)]
+        own = watch.for_one_thread() if torch.get_num_threads() == 1 else watch
         for size in batch_sizes:
-            yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch)
+            yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=own)
 
     found: dict[int, Rounds] = {}
     for size, done in timed():
@@ -196,7 +197,7 @@ def time_models(
 
 def correction_seconds(batches: Sequence[Batch]) -> float:
     """The median time that a defense takes for the texts of a batch; none, where there is no defense."""
-    watch = Stopwatch()
+    watch = Stopwatch().for_one_thread()
     found = [watch.lap(batch.correct).seconds for batch in batches if isinstance(batch, TextBatch)]
     return median(found) if found else 0.0
 

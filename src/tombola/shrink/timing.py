@@ -1,7 +1,8 @@
 """Models that take turns on the same batches: how many times faster one is than another, and how sure that is.
 
 Each round runs every model once, so a ratio within a round compares two neighbouring moments of one machine. Rounds
-in which the models had to wait for a processor are run again, within limits.
+in which the models had to wait for a processor are run again, within limits. The time of one thread is its processor
+time, which waiting is no part of.
 """
 
 import os
@@ -43,6 +44,10 @@ class Stopwatch:
     def __init__(self, clock: Callable[[], float] = perf_counter, accelerated: bool = False) -> None:
         self.clock = clock
         self.accelerated = accelerated
+
+    def for_one_thread(self) -> "Stopwatch":
+        """The same for work of one thread: its processor time is what it takes where nobody else is at work."""
+        return self if self.accelerated or self.clock is not perf_counter else Stopwatch(process_time)
 
     def now(self) -> float:
         """The time of day, in seconds since some moment."""
