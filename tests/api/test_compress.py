@@ -49,7 +49,8 @@ def compressed(world: World, data: Path, tmp_path_factory: pytest.TempPathFactor
         data,
         speedup=None,
         parameters=0.8,
-        overrides=QUICK,
+        batch_size=(1,),
+        overrides=(*QUICK, "measure.batch_sizes=[1]"),
         output=folder / "out",
         store=folder / "store",
     )

