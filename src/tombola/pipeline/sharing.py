@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware import Precision, resolve_precision
@@ -107,5 +109,5 @@ def _plan_task(
         for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task)
     }
     axes = {"task": task, "seed": cell.recipe.seed}
-    own = cell.model_copy(update={"variant": variant, "axes": axes})
+    own = replace(cell, variant=variant, axes=axes)
     return CellPlan(own, builder.precision, model, mask, dict(evaluations))

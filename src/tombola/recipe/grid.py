@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from tombola.errors import RecipeError
-from tombola.foundations.caching import run_cache
-from tombola.foundations.settings import TAGS, Complaint, Settings, complaints, settings_type
+from tombola.foundations.caching import cached_in_run, run_cache
+from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.targets import check_task_name, target_complaints
@@ -25,7 +27,8 @@ MOST_CELLS = 100_000
 MOST_CELLS_VARIABLE = "TOMBOLA_MAX_CELLS"
 
 
-class Cell(Settings):
+@dataclass(frozen=True)
+class Cell:
     """One point of the grid: a whole recipe, the variant it belongs to, and where it is on each axis."""
 
     variant: str
@@ -161,7 +164,7 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
     changed = merge({**raw, "task": task} if task is not None else raw, own)
     whole = _inherit(changed)
     try:
-        recipe = Recipe.model_validate(whole)
+        recipe = _recipe(whole)
         found = target_complaints(recipe)
     except ValidationError as error:
         found = [one for one in complaints(error, Recipe, whole) if not _inherited(one.path, changed)]
@@ -174,6 +177,29 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
         return f"variants.{place}" if place and _says(changes, complaint.path) else ""
 
     raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in found))
+
+
+def _recipe(whole: Raw) -> Recipe:
+    """The recipe, checked; its sections are checked once for all cells that have them in common."""
+    return Recipe.model_validate(
+        {key: _section(key, value) if isinstance(value, dict) else value for key, value in whole.items()}
+    )
+
+
+@cached_in_run
+def _section(name: str, raw: Raw) -> Any:
+    """A section of a recipe, checked; where it is wrong it stays raw, and the recipe complains of it."""
+    if name not in Recipe.model_fields:
+        return raw
+    try:
+        return _section_type(name).validate_python(raw)
+    except ValidationError:
+        return raw
+
+
+@cache
+def _section_type(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(Recipe.model_fields[name].rebuild_annotation())
 
 
 def _says(changes: Raw, path: Path) -> bool:
