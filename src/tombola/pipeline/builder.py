@@ -8,6 +8,7 @@ from typing import Any
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.resources import ENCODER
 from tombola.errors import RecipeError
+from tombola.foundations.caching import shared
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
@@ -36,7 +37,8 @@ class StageBuilder(TrainingBuilder):
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
         """Scores of a model's units, for draws at any sparsity."""
-        return Score(
+        return shared(
+            Score,
             model=self.model,
             data=self.data,
             search=self._own(scorer),
@@ -59,7 +61,8 @@ class StageBuilder(TrainingBuilder):
         drawn = self.recipe.draw
         if drawn.target is not None:
             return self._fit(scorer, scores or self.score(scorer, of), within, progress)
-        return Draw(
+        return shared(
+            Draw,
             model=self.model,
             data=self.data,
             search=self._own(scorer),
@@ -86,7 +89,8 @@ class StageBuilder(TrainingBuilder):
         """A mask that meets the draw's target."""
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
-        return Fit(
+        return shared(
+            Fit,
             model=self.model,
             data=self.data,
             search=self._own(scorer),
@@ -114,7 +118,8 @@ class StageBuilder(TrainingBuilder):
         texts = None
         if drawn.length is None:
             texts = find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on)
-        return Latency(
+        return shared(
+            Latency,
             geometry=self.model.geometry(),
             processor=processor().model if on_cpu else device_name(),
             batch_sizes=drawn.batch_size,
@@ -135,7 +140,8 @@ class StageBuilder(TrainingBuilder):
         """The small model that a mask cuts out of a model."""
         drawn, search = self.recipe.draw, self.recipe.search
         whole_layers = search is not None and search.units == "layer"
-        return Shrink(
+        return shared(
+            Shrink,
             model=self.model,
             data=self.data,
             mask=mask,
@@ -152,11 +158,11 @@ class StageBuilder(TrainingBuilder):
     def given(self, masks: Sequence[str], combine: Combine, base: Base) -> Given:
         """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
         files = tuple(find_mask(mask) for mask in masks)
-        return Given(model=self.model, data=self.data, masks=files, combine=combine, base=base)
+        return shared(Given, model=self.model, data=self.data, masks=files, combine=combine, base=base)
 
     def perturb(self, mask: MaskStage, share: float) -> Perturb:
         """The mask with a share of its units swapped."""
-        return Perturb(mask=mask, share=share, seed=self.recipe.seed)
+        return shared(Perturb, mask=mask, share=share, seed=self.recipe.seed)
 
     def evaluate(
         self,
@@ -166,7 +172,8 @@ class StageBuilder(TrainingBuilder):
         also_trained: tuple[DataSource, ...] = (),
     ) -> Evaluate:
         """The model's scores on one data set; `also_trained` is what its mask was found on besides."""
-        return Evaluate(
+        return shared(
+            Evaluate,
             model=model,
             mask=mask,
             data=self.split(on, self.recipe.data.evaluation),
@@ -191,7 +198,8 @@ class StageBuilder(TrainingBuilder):
                 f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
                 "leave `attack` out"
             )
-        return Attack(
+        return shared(
+            Attack,
             model=model,
             mask=mask,
             data=self.split(settings.on, None),
@@ -213,7 +221,7 @@ class StageBuilder(TrainingBuilder):
         if self.recipe.runtime == "transformers":
             return None
         kept = None if cut_of(model) is not None else mask
-        return Export(model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
+        return shared(Export, model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
 
     def measure(
         self, model: ModelStage[Any], mask: MaskStage | None, exported: Export | None = None
@@ -226,8 +234,9 @@ class StageBuilder(TrainingBuilder):
         if cut is not None:
             mask = None
         if settings.length is not None:
-            return Measure(model=model, mask=mask, measure=settings, cut=cut, exported=exported)
-        return Measure(
+            return shared(Measure, model=model, mask=mask, measure=settings, cut=cut, exported=exported)
+        return shared(
+            Measure,
             model=model,
             mask=mask,
             cut=cut,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tombola.foundations.caching import Cache, run_cache
+from tombola.foundations.caching import Cache, run_cache, sharing
 from tombola.pipeline.planner import CellPlan, plan_cell
 from tombola.recipe.grid import Cell
 from tombola.recipe.reading import Raw
@@ -42,7 +42,7 @@ class Plan:
 
 def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Plan:
     """Plan every cell of a grid."""
-    with run_cache() as cache, _no_garbage_collection():
+    with run_cache() as cache, sharing(), _no_garbage_collection():
         plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
         for stage in plan.stages:  # computed here, where files are read once
             stage.training_steps()  # refuses a step or warm-up that its training never reaches

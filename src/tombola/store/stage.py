@@ -6,13 +6,14 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
-from functools import cached_property, lru_cache
+from dataclasses import MISSING, dataclass, fields
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from tombola.foundations.caching import shared
 from tombola.foundations.plugins import plugins_of
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import Settings
@@ -28,7 +29,7 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 WORK = "work"
 """The folder inside an unfinished stage that survives a kill, for checkpoints; removed when the stage ends."""
 
-_canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+_canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
 
 
 class Reference(ABC):
@@ -87,12 +88,12 @@ class Stage(ABC, Generic[T]):
         """The kind and the key, which find the stage in any store."""
         return f"{self.kind}/{self.key}"
 
-    @cached_property
+    @property
     def inputs(self) -> dict[str, Stage[Any]]:
         """The stages whose results this one reads, by field."""
         return self._parts[0]
 
-    @cached_property
+    @property
     def references(self) -> dict[str, Reference]:
         """What this stage reads from outside the store, by field."""
         return self._parts[1]
@@ -129,21 +130,18 @@ class Stage(ABC, Generic[T]):
         inputs: dict[str, Stage[Any]] = {}
         references: dict[str, Reference] = {}
         settings: dict[str, Any] = {}
-        for field in _fields_of(type(self)):
-            name, value = field.name, getattr(self, field.name)
-            items = (
-                {f"{name}.{n}": item for n, item in enumerate(value)}
-                if type(value) is tuple
-                else {name: value}
-            )
+        for name, default in _defaults_of(type(self)):
+            value = getattr(self, name)
+            if value is default:
+                continue
             linked = False
-            for key, item in items.items():
+            for key, item in _items(name, value):
                 role = _role_of(type(item))  # type: ignore[arg-type]  # types are hashable
                 if role == "input":
                     inputs[key], linked = item, True
                 elif role == "reference":
                     references[key], linked = item, True
-            if not linked and (field.default is MISSING or value != field.default):
+            if not linked and (default is MISSING or value != default):
                 settings[name] = _plain(value)
         return inputs, references, settings
 
@@ -192,12 +190,20 @@ def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
     return list(seen.values())
 
 
-@lru_cache
-def _fields_of(kind: type[Stage[Any]]) -> tuple[Field[Any], ...]:
-    return fields(kind)
+@cache
+def _defaults_of(kind: type[Stage[Any]]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a kind of stage, and their defaults."""
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
-@lru_cache
+def _items(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """What a field holds, by the name that it has in the stage's identity."""
+    if type(value) is not tuple:
+        return ((name, value),)
+    return [(f"{name}.{number}", item) for number, item in enumerate(value)]
+
+
+@cache
 def _role_of(kind: type) -> Literal["input", "reference", "setting"]:
     """What a value of a type is to a stage."""
     if issubclass(kind, Stage):
@@ -208,7 +214,7 @@ def _role_of(kind: type) -> Literal["input", "reference", "setting"]:
 def _plain(value: Any) -> Any:
     """A setting as JSON, without what is at its default."""
     if isinstance(value, Settings):
-        return value.canonical()
+        return shared(value.canonical)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=True)
     if isinstance(value, tuple | list):
