@@ -4,10 +4,12 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+MISSING = object()
 
 Cache = dict[Hashable, Any]
 
@@ -41,13 +43,13 @@ def cached_in_run(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         key: Hashable = (function, args, *kwargs.items())
         try:
-            hash(key)
+            kept = cache.get(key, MISSING)
         except TypeError:  # a mapping among the arguments
             key = (function, repr((args, kwargs)))
-        if key not in cache:
-            cache[key] = function(*args, **kwargs)
-        kept: T = cache[key]
-        return kept
+            kept = cache.get(key, MISSING)
+        if kept is MISSING:
+            kept = cache[key] = function(*args, **kwargs)
+        return cast(T, kept)
 
     return cached
 

@@ -70,11 +70,16 @@ def expand(raw: Raw) -> list[Cell]:
         mistakes += [sentence for task in per_task for sentence in check_task_name(task)]
         for name, one, changes in grids:
             place = "" if name == common.get("name", "run") else name
-            for point, values in _points(one):
-                try:
-                    cells.append(_cell(name, point, values, changes, per_task, place))
-                except RecipeError as error:
-                    mistakes += error.mistakes
+            for seeds in _points(one):
+                known: Cell | None = None  # of all cells that differ in their seeds alone, one is checked
+                for point, values in seeds:
+                    try:
+                        cell = _reseeded(known, point) or _cell(name, point, values, changes, per_task, place)
+                    except RecipeError as error:
+                        mistakes += error.mistakes
+                    else:
+                        cells.append(cell)
+                        known = None if any("seed" in own for own in per_task.values()) else cell
     if mistakes:
         raise RecipeError(*mistakes)
     return cells
@@ -130,17 +135,32 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     )
 
 
-def _points(one: Raw) -> Iterator[tuple[dict[str, Any], Raw]]:
-    """Where each cell of one variant is on the axes, and its raw recipe."""
+def _points(one: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
+    """Where each cell of one variant is on the axes, and its raw recipe; those that differ in their seeds together."""
     if one.get("search") is None:
         one = {key: value for key, value in one.items() if key != "draw"}
-    axes = _axes(one, Recipe, ())
-    axes.sort(key=lambda axis: axis[0] == ("seed",))
+    axes = [axis for axis in _axes(one, Recipe, ()) if axis[0] != ("seed",)]
     for values in itertools.product(*(options for _, options in axes)):
-        cell = one
+        raw = one
         for (path, _), value in zip(axes, values, strict=True):
-            cell = _with(cell, path, value)
-        yield {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}, cell
+            raw = _with(raw, path, value)
+        point = {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}
+        if isinstance(seeds := raw.get("seed"), list):
+            yield [({**point, "seed": seed}, {**raw, "seed": seed}) for seed in seeds]
+        else:
+            yield [(point, raw)]
+
+
+def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
+    """The cell with another seed, which nothing else in a recipe depends on; None if the seed is wrong."""
+    if cell is None:
+        return None
+    try:
+        seed = {"seed": _section_type("seed").validate_python(axes["seed"])}
+    except ValidationError:
+        return None
+    source = cell.source and cell.source.model_copy(update=seed)
+    return Cell(cell.variant, axes, cell.recipe.model_copy(update=seed), source)
 
 
 def _count(one: Raw) -> int:

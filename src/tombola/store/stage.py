@@ -135,12 +135,12 @@ class Stage(ABC, Generic[T]):
             if value is default:
                 continue
             linked = False
-            for key, item in _items(name, value):
-                role = _role_of(type(item))  # type: ignore[arg-type]  # types are hashable
-                if role == "input":
-                    inputs[key], linked = item, True
-                elif role == "reference":
-                    references[key], linked = item, True
+            for key, item in _items(name, value) if type(value) is tuple else ((name, value),):
+                match _role_of(type(item)):  # type: ignore[arg-type]  # types are hashable
+                    case "input":
+                        inputs[key], linked = item, True
+                    case "reference":
+                        references[key], linked = item, True
             if not linked and (default is MISSING or value != default):
                 settings[name] = _plain(value)
         return inputs, references, settings
@@ -196,27 +196,30 @@ def _defaults_of(kind: type[Stage[Any]]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in fields(kind))
 
 
-def _items(name: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """What a field holds, by the name that it has in the stage's identity."""
-    if type(value) is not tuple:
-        return ((name, value),)
-    return [(f"{name}.{number}", item) for number, item in enumerate(value)]
+def _items(name: str, values: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
+    """What a field with a tuple holds, by the names that it has in the stage's identity."""
+    return ((f"{name}.{number}", value) for number, value in enumerate(values))
 
 
 @cache
-def _role_of(kind: type) -> Literal["input", "reference", "setting"]:
+def _role_of(kind: type) -> Literal["input", "reference", "settings", "model", "list", "value"]:
     """What a value of a type is to a stage."""
     if issubclass(kind, Stage):
         return "input"
-    return "reference" if issubclass(kind, Reference) else "setting"
+    if issubclass(kind, Reference):
+        return "reference"
+    if issubclass(kind, BaseModel):
+        return "settings" if issubclass(kind, Settings) else "model"
+    return "list" if issubclass(kind, tuple | list) else "value"
 
 
 def _plain(value: Any) -> Any:
     """A setting as JSON, without what is at its default."""
-    if isinstance(value, Settings):
-        return shared(value.canonical)
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_defaults=True)
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+    match _role_of(type(value)):  # type: ignore[arg-type]
+        case "settings":
+            return shared(value.canonical)
+        case "model":
+            return value.model_dump(mode="json", exclude_defaults=True)
+        case "list":
+            return [_plain(item) for item in value]
     return value
