@@ -1,4 +1,8 @@
-"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one."""
+"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one.
+
+What cells may have in common is `shared`: a plan then holds one such stage, and hashes it once. What is asked about a
+cell's own model, which ends its chain of stages, is not looked for.
+"""
 
 from __future__ import annotations
 
@@ -172,8 +176,7 @@ class StageBuilder(TrainingBuilder):
         also_trained: tuple[DataSource, ...] = (),
     ) -> Evaluate:
         """The model's scores on one data set; `also_trained` is what its mask was found on besides."""
-        return shared(
-            Evaluate,
+        return Evaluate(
             model=model,
             mask=mask,
             data=self.split(on, self.recipe.data.evaluation),
@@ -198,8 +201,7 @@ class StageBuilder(TrainingBuilder):
                 f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
                 "leave `attack` out"
             )
-        return shared(
-            Attack,
+        return Attack(
             model=model,
             mask=mask,
             data=self.split(settings.on, None),
@@ -221,7 +223,7 @@ class StageBuilder(TrainingBuilder):
         if self.recipe.runtime == "transformers":
             return None
         kept = None if cut_of(model) is not None else mask
-        return shared(Export, model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
+        return Export(model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
 
     def measure(
         self, model: ModelStage[Any], mask: MaskStage | None, exported: Export | None = None
@@ -234,9 +236,8 @@ class StageBuilder(TrainingBuilder):
         if cut is not None:
             mask = None
         if settings.length is not None:
-            return shared(Measure, model=model, mask=mask, measure=settings, cut=cut, exported=exported)
-        return shared(
-            Measure,
+            return Measure(model=model, mask=mask, measure=settings, cut=cut, exported=exported)
+        return Measure(
             model=model,
             mask=mask,
             cut=cut,

@@ -130,10 +130,11 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     check_draw(recipe, builder.model)
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
     found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
-    mask = builder.perturb(found.mask, recipe.draw.perturb) if recipe.draw.perturb else found.mask
+    if recipe.draw.perturb:
+        found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
     if cell.source is not None:  # only the mask is transferred: weights and head are those of another task
-        return Found(mask)
-    return replace(found, mask=mask)
+        return Found(found.mask)
+    return found
 
 
 def _retrain(

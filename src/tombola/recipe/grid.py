@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tombola.errors import RecipeError
 from tombola.foundations.caching import cached_in_run, run_cache
+from tombola.foundations.garbage import no_garbage_collection
 from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
@@ -53,6 +54,7 @@ class Cell:
         return raw
 
 
+@no_garbage_collection()
 def expand(raw: Raw) -> list[Cell]:
     """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost.
 

@@ -78,7 +78,8 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
         for name, point, raw in grids:
             axes = ({"recipe": name} if len(named) > 1 else {}) | {path: label for path, label, _ in point}
             try:
-                cells += [replace(cell, axes=axes | cell.axes) for cell in expand(raw)]
+                found = expand(raw)
+                cells += [replace(cell, axes=axes | cell.axes) for cell in found] if axes else found
             except RecipeError as error:
                 where = f"recipes.{name}: " if len(named) > 1 else ""
                 mistakes += [f"{where}{mistake}" for mistake in error.mistakes]

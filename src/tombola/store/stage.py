@@ -134,14 +134,15 @@ class Stage(ABC, Generic[T]):
             value = getattr(self, name)
             if value is default:
                 continue
-            linked = False
-            for key, item in _items(name, value) if type(value) is tuple else ((name, value),):
-                match _role_of(type(item)):  # type: ignore[arg-type]  # types are hashable
-                    case "input":
-                        inputs[key], linked = item, True
-                    case "reference":
-                        references[key], linked = item, True
-            if not linked and (default is MISSING or value != default):
+            role = _role_of(type(value))  # type: ignore[arg-type]  # types are hashable
+            if role == "input":
+                inputs[name] = value
+            elif role == "reference":
+                references[name] = value
+            elif type(value) is tuple and (links := _links(name, value)):
+                inputs |= {key: item for key, item in links.items() if isinstance(item, Stage)}
+                references |= {key: item for key, item in links.items() if isinstance(item, Reference)}
+            elif default is MISSING or value != default:
                 settings[name] = _plain(value)
         return inputs, references, settings
 
@@ -196,9 +197,9 @@ def _defaults_of(kind: type[Stage[Any]]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in fields(kind))
 
 
-def _items(name: str, values: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
-    """What a field with a tuple holds, by the names that it has in the stage's identity."""
-    return ((f"{name}.{number}", value) for number, value in enumerate(values))
+def _links(name: str, items: tuple[Any, ...]) -> dict[str, Stage[Any] | Reference]:
+    """The stages and references in a tuple, by the names that they have in the stage's identity."""
+    return {f"{name}.{n}": item for n, item in enumerate(items) if isinstance(item, Stage | Reference)}
 
 
 @cache
