@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tombola.errors import RecipeError
-from tombola.foundations.caching import run_cache
+from tombola.foundations.caching import run_cache, sharing
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.plan import Plan
@@ -26,7 +26,7 @@ def plan_share(raw: Raw) -> Plan:
     """Plan both trainings for every seed of a recipe for sharing."""
     recipe = check_share(raw)
     precision = resolve_precision(recipe.precision)
-    with run_cache() as cache:
+    with run_cache() as cache, sharing():
         cells = [cell for seed in recipe.seed for cell in _plan_seed(recipe, seed, precision)]
         plan = Plan(recipe.name, recipe.about, raw, cells, cache)
         plan.stages  # noqa: B018  computed here, where files are read once
