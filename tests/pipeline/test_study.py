@@ -59,7 +59,11 @@ def test_cells_share_the_stages_that_they_have_in_common(world):
     ]
     rounds = [stage for stage in inner if stage.kind == "draw"]
     assert len({id(stage) for stage in rounds}) == len({stage.key for stage in rounds}) == 2 * (3 + 3)
-    finetunings = {id(stage) for stage in inner if stage.kind == "train" and stage.mask is None}
+    trained = [stage for stage in inner if stage.kind == "train"]
+    assert len({id(stage) for stage in trained}) == len({stage.key for stage in trained}), (
+        "a ticket is retrained as the next round is trained"
+    )
+    finetunings = {id(stage) for stage in trained if stage.mask is None}
     assert len(finetunings) == 2, "one for each seed"
 
 

@@ -82,7 +82,7 @@ class TrainingBuilder:
     ) -> Train:
         """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
         wanted = settings or self.recipe.train
-        settings = shared(_training_on, self.data, wanted, length)
+        settings = shared(_training_on, self.data, wanted, length, self.recipe.train)
         return shared(
             Train,
             model=self.model,
@@ -196,11 +196,17 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
         )
 
 
-def _training_on(data: DataSource, settings: TrainSettings, length: float) -> TrainSettings:
-    """What a stage needs to know of a training on some data, for a share of its epochs or steps."""
+def _training_on(
+    data: DataSource, settings: TrainSettings, length: float, usual: TrainSettings
+) -> TrainSettings:
+    """What a stage needs to know of a training on some data, for a share of its epochs or steps.
+
+    A retraining that is like the `usual` training gets the same object, so that their stages are shared.
+    """
     check_texts(settings, data)
     check_attacked(settings, data)
-    return _without_teacher(_shortened(settings.training_part(), length))
+    training = _without_teacher(_shortened(settings.training_part(), length))
+    return usual if training.model_dump_json() == usual.model_dump_json() else training
 
 
 def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
