@@ -14,6 +14,7 @@ from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import run_cache
 from tombola.pipeline.costs import estimate
 from tombola.pipeline.plan import Plan
+from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.study import plan_study, read_study
 from tombola.recipe.grid import expand
@@ -43,6 +44,49 @@ def axes(plan):
 def test_a_plain_recipe_is_a_study_of_itself(world):
     raw = world.recipe(search=OMP, draw={"sparsity": [0.5, 0.7]}, seed=[1, 2])
     assert [one.cell for one in planned_study(raw).cells] == expand(raw)
+
+
+def test_cells_share_the_stages_that_they_have_in_common(world):
+    raw = world.recipe(
+        train=SHORT,
+        search={"method": "iterative", "step": 0.2},
+        draw={"sparsity": [0.2, 0.4, 0.6]},
+        seed=[1, 2],
+        variants={"imp": {}, "omp": {"search": {"method": "magnitude", "start": "finetuned"}}},
+    )
+    cells = planned_study(raw).cells
+    inner = [
+        stage for one in cells for end in one.ends() for stage in _all(end) if stage.kind in ("draw", "train")
+    ]
+    rounds = [stage for stage in inner if stage.kind == "draw"]
+    assert len({id(stage) for stage in rounds}) == len({stage.key for stage in rounds}) == 2 * (3 + 3)
+    trained = [stage for stage in inner if stage.kind == "train"]
+    assert len({id(stage) for stage in trained}) == len({stage.key for stage in trained}), (
+        "a ticket is retrained as the next round is trained"
+    )
+    finetunings = {id(stage) for stage in trained if stage.mask is None}
+    assert len(finetunings) == 2, "one for each seed"
+
+
+def test_a_stage_has_the_key_that_it_has_in_a_plan_of_its_own(world):
+    raw = world.recipe(
+        train=SHORT,
+        seed=[1, 2],
+        draw={"sparsity": [0.2, 0.6]},
+        variants={
+            "imp": {"search": {"method": "iterative", "step": 0.2, "epochs": "in_all"}},
+            "learned": {"search": {"method": "learned", "mix": [{"on": "other"}]}},
+            "sensitive": {"search": {"method": "importance", "units": "head"}, "retrain": {"epochs": 2}},
+        },
+    )
+    together = [[stage.key for stage in one.stages()] for one in planned_study(raw).cells]
+    alone = [[stage.key for stage in plan_cell(cell).stages()] for cell in expand(raw)]
+    assert together == alone
+
+
+def _all(stage):
+    """A stage and its inputs, as often as they are asked for."""
+    return [stage, *(one for needed in stage.inputs.values() for one in _all(needed))]
 
 
 def test_a_grid_takes_any_field_even_one_that_is_a_list_or_a_mapping(world):

@@ -1,5 +1,7 @@
 """Recipes: grids, variants, overrides, and the sentence that every mistake gets."""
 
+from itertools import product
+
 import pytest
 
 from tombola.errors import TombolaError
@@ -33,6 +35,47 @@ def test_lists_make_a_grid_with_seeds_innermost():
     ]
     assert cells[0].axes == {"draw.sparsity": 0.3, "seed": 1}
     assert len({cell.label for cell in cells}) == 4
+
+
+def test_cells_share_the_sections_that_no_axis_changes():
+    cells = expand(
+        {**BASE, "train": {"epochs": 2}, "seed": [1, 2], "search": IMP, "draw": {"sparsity": [0.3, 0.5]}}
+    )
+    for section in ("data", "train", "search", "retrain", "evaluate"):
+        assert len({id(getattr(cell.recipe, section)) for cell in cells}) == 1, section
+    assert len({id(cell.recipe.draw) for cell in cells}) == 2
+
+
+def test_each_cell_is_what_its_values_alone_give():
+    axes = {"epochs": [1, 2], "seed": [1, "2", 3.0], "sparsity": [0.3, 0.5]}
+
+    def recipe(epochs, seed, sparsity):
+        draw, transferred = {"sparsity": sparsity}, {**IMP, "task": "reviews_tweets"}
+        return {**BASE, "seed": seed, "train": {"epochs": epochs}, "search": transferred, "draw": draw}
+
+    cells = expand(recipe(**axes))
+    alone = [expand(recipe(*values))[0] for values in product(axes["epochs"], axes["seed"], axes["sparsity"])]
+    assert len(cells) == len(alone) == 12
+    for cell in cells:
+        same = [one for one in alone if one.recipe == cell.recipe and one.source == cell.source]
+        assert len(same) == 1
+        assert cell.raw() == same[0].raw()
+        assert cell.source.seed == cell.recipe.seed
+
+
+def test_a_wrong_seed_is_reported_with_the_other_mistakes():
+    message = refused(seed=[1, -1, "two"], search=IMP, draw={"sparsity": [0.5, 2]}, train={"epochs": -1})
+    assert message.splitlines()[1:] == [
+        "  train.epochs: takes greater than or equal to 0, not -1",
+        "  seed: takes greater than or equal to 0, not -1",
+        "  seed: takes a valid integer, unable to parse string as an integer, not 'two'",
+        "  draw.sparsity: takes less than 1, not 2",
+    ]
+
+
+def test_a_seed_of_one_task_holds_for_all_of_its_cells():
+    cells = expand({**BASE, "seed": [1, 7, 3], "task": ["rte", "sst2"], "per_task": {"rte": {"seed": 7}}})
+    assert [cell.recipe.seed for cell in cells] == [7, 7, 7, 1, 7, 3]
 
 
 def test_a_setting_that_is_a_list_by_nature_is_no_grid():

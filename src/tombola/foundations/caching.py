@@ -1,18 +1,20 @@
-"""A cache for one run: files are read once, however many cells and stages ask for them."""
+"""What is remembered for a while: files that a run has read, and objects that a plan has made."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_cache: ContextVar[dict[Hashable, Any] | None] = ContextVar("run cache", default=None)
-
+MISSING = object()
 
 Cache = dict[Hashable, Any]
+
+_cache: ContextVar[Cache | None] = ContextVar("run cache", default=None)
+_made: ContextVar[Cache | None] = ContextVar("shared objects", default=None)
 
 
 @contextmanager
@@ -41,12 +43,51 @@ def cached_in_run(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         key: Hashable = (function, args, *kwargs.items())
         try:
-            hash(key)
+            kept = cache.get(key, MISSING)
         except TypeError:  # a mapping among the arguments
             key = (function, repr((args, kwargs)))
-        if key not in cache:
-            cache[key] = function(*args, **kwargs)
-        kept: T = cache[key]
-        return kept
+            kept = cache.get(key, MISSING)
+        if kept is MISSING:
+            kept = cache[key] = function(*args, **kwargs)
+        return cast(T, kept)
 
     return cached
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Inside, `shared` makes each object once."""
+    made = _made.get()
+    token = _made.set(made if made is not None else {})
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+PLAIN = frozenset((int, float, str))
+
+
+def shared(make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `make` returns for these arguments; inside `sharing`, the same object for the same arguments.
+
+    Plain values are the same if their types and values are, all others only if they are one object. This is cheap,
+    and never takes 1 for True, or for 1.0, which equal settings may differ in.
+
+    Args:
+        make: A class or function whose result depends on its arguments alone, and is never changed.
+        *args: Its arguments.
+        **kwargs: Its arguments by keyword.
+    """
+    made = _made.get()
+    if made is None:
+        return make(*args, **kwargs)
+    given = (*args, *kwargs.values())
+    key = (make, *kwargs, *[(type(one), one) if type(one) in PLAIN else id(one) for one in given])
+    if key not in made:
+        made[key] = (
+            make(*args, **kwargs),
+            given,
+        )  # holds the arguments too: an id is free for others after its object
+    kept: T = made[key][0]
+    return kept

@@ -1,4 +1,8 @@
-"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one."""
+"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one.
+
+What cells may have in common is `shared`: a plan then holds one such stage, and hashes it once. What is asked about a
+cell's own model, which ends its chain of stages, is not looked for.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.resources import ENCODER
 from tombola.errors import RecipeError
+from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
@@ -38,7 +43,8 @@ class StageBuilder(TrainingBuilder):
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
         """Scores of a model's units, for draws at any sparsity."""
-        return Score(
+        return shared(
+            Score,
             model=self.model,
             data=self.data,
             search=self._own(scorer),
@@ -61,7 +67,8 @@ class StageBuilder(TrainingBuilder):
         drawn = self.recipe.draw
         if drawn.target is not None:
             return self._fit(scorer, scores or self.score(scorer, of), within, progress)
-        return Draw(
+        return shared(
+            Draw,
             model=self.model,
             data=self.data,
             search=self._own(scorer),
@@ -88,7 +95,8 @@ class StageBuilder(TrainingBuilder):
         """A mask that meets the draw's target."""
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
-        return Fit(
+        return shared(
+            Fit,
             model=self._timed_model() if target.quantity in TIMED else self.model,
             data=self.data,
             search=self._own(scorer),
@@ -117,7 +125,8 @@ class StageBuilder(TrainingBuilder):
         texts = None
         if drawn.length is None:
             texts = find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on)
-        return Latency(
+        return shared(
+            Latency,
             geometry=self.model.geometry(),
             processor=processor().model if drawn.device == "cpu" else device_name(drawn.device),
             batch_sizes=drawn.batch_size,
@@ -143,7 +152,8 @@ class StageBuilder(TrainingBuilder):
         """The small model that a mask cuts out of a model."""
         drawn, search = self.recipe.draw, self.recipe.search
         whole_layers = search is not None and search.units == "layer"
-        return Shrink(
+        return shared(
+            Shrink,
             model=self.model,
             data=self.data,
             mask=mask,
@@ -160,11 +170,11 @@ class StageBuilder(TrainingBuilder):
     def given(self, masks: Sequence[str], combine: Combine, base: Base) -> Given:
         """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
         files = tuple(find_mask(mask) for mask in masks)
-        return Given(model=self.model, data=self.data, masks=files, combine=combine, base=base)
+        return shared(Given, model=self.model, data=self.data, masks=files, combine=combine, base=base)
 
     def perturb(self, mask: MaskStage, share: float) -> Perturb:
         """The mask with a share of its units swapped."""
-        return Perturb(mask=mask, share=share, seed=self.recipe.seed)
+        return shared(Perturb, mask=mask, share=share, seed=self.recipe.seed)
 
     def evaluate(
         self,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tombola.foundations.caching import Cache, run_cache
+from tombola.foundations.caching import Cache, run_cache, sharing
+from tombola.foundations.garbage import no_garbage_collection
 from tombola.pipeline.planner import CellPlan, plan_cell
 from tombola.recipe.grid import Cell
 from tombola.recipe.reading import Raw
@@ -40,22 +39,11 @@ class Plan:
         return topological_order(stage for cell in self.cells for stage in cell.ends())
 
 
+@no_garbage_collection()
 def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Plan:
     """Plan every cell of a grid."""
-    with run_cache() as cache, _no_garbage_collection():
+    with run_cache() as cache, sharing():
         plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
         for stage in plan.stages:  # computed here, where files are read once
             stage.training_steps()  # refuses a step or warm-up that its training never reaches
     return plan
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Halves the time of a large plan: all of its many small objects stay, so looking for garbage finds none."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

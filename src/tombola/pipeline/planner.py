@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from tombola.foundations.caching import cached_in_run
+from tombola.foundations.caching import cached_in_run, shared, sharing
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import StageBuilder
@@ -115,12 +115,18 @@ def _precision(wanted: WantedPrecision) -> Precision:
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:
     """All data that a stage and what it needs have seen: of trainings, of searches, and of scorers that read data."""
-    seen = [
-        one.data
-        for one in stage.with_inputs()
-        if isinstance(one, Train | Search) or (isinstance(one, Score | Draw) and one.search.reads_data)
-    ]
-    return list({data.fingerprint: data for data in seen}.values())
+    with sharing():
+        return list(_data_seen(stage).values())
+
+
+def _data_seen(stage: Stage[Any]) -> dict[str, DataSource]:
+    """The data by fingerprint, those of the inputs first."""
+    seen: dict[str, DataSource] = {}
+    for needed in stage.inputs.values():
+        seen |= shared(_data_seen, needed)
+    if isinstance(stage, Train | Search) or (isinstance(stage, Score | Draw) and stage.search.reads_data):
+        seen[stage.data.fingerprint] = stage.data
+    return seen
 
 
 def plan_search(cell: Cell, builder: StageBuilder) -> Found:
@@ -130,10 +136,11 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     check_draw(recipe, builder.model)
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
     found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
-    mask = builder.perturb(found.mask, recipe.draw.perturb) if recipe.draw.perturb else found.mask
+    if recipe.draw.perturb:
+        found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
     if cell.source is not None:  # only the mask is transferred: weights and head are those of another task
-        return Found(mask)
-    return replace(found, mask=mask)
+        return Found(found.mask)
+    return found
 
 
 def _retrain(

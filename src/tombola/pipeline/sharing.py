@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tombola.errors import RecipeError
-from tombola.foundations.caching import run_cache
+from tombola.foundations.caching import run_cache, sharing
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.plan import Plan
@@ -24,7 +26,7 @@ def plan_share(raw: Raw) -> Plan:
     """Plan both trainings for every seed of a recipe for sharing."""
     recipe = check_share(raw)
     precision = resolve_precision(recipe.precision)
-    with run_cache() as cache:
+    with run_cache() as cache, sharing():
         cells = [cell for seed in recipe.seed for cell in _plan_seed(recipe, seed, precision)]
         plan = Plan(recipe.name, recipe.about, raw, cells, cache)
         plan.stages  # noqa: B018  computed here, where files are read once
@@ -107,5 +109,5 @@ def _plan_task(
         for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task)
     }
     axes = {"task": task, "seed": cell.recipe.seed}
-    own = cell.model_copy(update={"variant": variant, "axes": axes})
+    own = replace(cell, variant=variant, axes=axes)
     return CellPlan(own, builder.precision, model, mask, dict(evaluations))

@@ -10,6 +10,7 @@ from tombola.attacks.resources import ENCODER
 from tombola.augmentations import AugmentSettings
 from tombola.bias.file import BiasFile
 from tombola.errors import RecipeError
+from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
@@ -47,7 +48,7 @@ class TrainingBuilder:
         self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
     ) -> DataSource:
         """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
-        return find_data(self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
+        return shared(find_data, self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
 
     def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
         """The training data, without what the bias model's file leaves out."""
@@ -65,7 +66,7 @@ class TrainingBuilder:
                 f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
                 "must stay as they are: leave `defend` out"
             )
-        return Defend(data=self.data, defend=self.recipe.defend)
+        return shared(Defend, data=self.data, defend=self.recipe.defend)
 
     def train(
         self,
@@ -81,11 +82,10 @@ class TrainingBuilder:
         last: bool = False,
     ) -> Train:
         """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
-        settings = _shortened((settings or self.recipe.train).training_part(), length)
-        check_texts(settings, self.data)
-        check_attacked(settings, self.data)
-        distill_from, settings = self._distill_from(settings), _without_teacher(settings)
-        return Train(
+        wanted = settings or self.recipe.train
+        settings = shared(_training_on, self.data, wanted, length, self.recipe.train)
+        return shared(
+            Train,
             model=self.model,
             data=self.data,
             train=settings,
@@ -96,7 +96,7 @@ class TrainingBuilder:
             head=head,
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
-            distill_from=distill_from,
+            distill_from=self._distill_from(wanted),
             attack_encoder=_attack_encoder(settings),
             defend=self.defend,
             fresh_head=fresh_head,
@@ -133,15 +133,14 @@ class TrainingBuilder:
         """The predictions of a plainly fine-tuned model, where the loss reads them."""
         if not settings.loss.needs_teacher:
             return None
-        plain = self._plain()
-        return Teacher(
-            model=self.train(settings=plain), data=data, max_length=plain.max_length, precision=self.precision
+        plain = shared(_plain, self.recipe.train)
+        return shared(
+            Teacher,
+            model=self.train(settings=plain),
+            data=data,
+            max_length=plain.max_length,
+            precision=self.precision,
         )
-
-    def _plain(self) -> TrainSettings:
-        """The recipe's fine-tuning without anything but its loss on the labels."""
-        extras = ("adversary", "r_drop", "augment", "distill", "select")
-        return self.recipe.train.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
 
     def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
         """The model to distil from: the one that is named, or the recipe's own plain fine-tuning."""
@@ -149,7 +148,7 @@ class TrainingBuilder:
             return None
         if settings.distill.teacher is not None:
             return ModelSource.find(settings.distill.teacher)
-        return self.train(settings=self._plain())
+        return self.train(settings=shared(_plain, self.recipe.train))
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
@@ -159,11 +158,12 @@ class TrainingBuilder:
         check_texts(settings.train, data)
         check_attacked(settings.train, data)
         distill_from = self._distill_from(settings.train)
-        settings = settings.model_copy(update={"train": _without_teacher(settings.train)})
+        settings = shared(_learned_alone, settings)
         if settings.weights and settings.weights_learning_rate is None:
             rate = self.recipe.train.learning_rate
             settings = settings.model_copy(update={"weights_learning_rate": rate})
-        return Search(
+        return shared(
+            Search,
             model=self.model,
             data=data,
             search=self._own(settings),
@@ -179,7 +179,7 @@ class TrainingBuilder:
         )
 
     def _own(self, settings: Any) -> Any:
-        return _own(settings, self.recipe.train.augment)
+        return shared(_own, settings, self.recipe.train.augment)
 
 
 def check_texts(settings: TrainSettings, data: DataSource) -> None:
@@ -207,6 +207,19 @@ def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
     return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
 
 
+def _training_on(
+    data: DataSource, settings: TrainSettings, length: float, usual: TrainSettings
+) -> TrainSettings:
+    """What a stage needs to know of a training on some data, for a share of its epochs or steps.
+
+    A retraining that is like the `usual` training gets the same object, so that their stages are shared.
+    """
+    check_texts(settings, data)
+    check_attacked(settings, data)
+    training = _without_teacher(_shortened(settings.training_part(), length))
+    return usual if training.model_dump_json() == usual.model_dump_json() else training
+
+
 def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
     """The same training for a share of its epochs or steps, of which at least one is left."""
     if length == 1:
@@ -216,11 +229,22 @@ def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
     return settings.model_copy(update={"epochs": settings.epochs * length})
 
 
+def _plain(settings: TrainSettings) -> TrainSettings:
+    """The same training without anything but its loss on the labels."""
+    extras = ("adversary", "r_drop", "augment", "distill", "select")
+    return settings.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
+
+
 def _without_teacher(settings: TrainSettings) -> TrainSettings:
     """The settings without the teacher's name: the stage that it is for has the model itself, wherever it lies."""
     if settings.distill is None or settings.distill.teacher is None:
         return settings
     return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
+
+
+def _learned_alone(settings: Learned) -> Learned:
+    """The same search without the teacher's name."""
+    return settings.model_copy(update={"train": _without_teacher(settings.train)})
 
 
 def _own(settings: Any, augment: AugmentSettings | None) -> Any:

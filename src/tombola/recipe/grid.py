@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from tombola.errors import RecipeError
-from tombola.foundations.caching import run_cache
-from tombola.foundations.settings import TAGS, Complaint, Settings, complaints, settings_type
+from tombola.foundations.caching import cached_in_run, run_cache
+from tombola.foundations.garbage import no_garbage_collection
+from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.targets import check_task_name, target_complaints
@@ -25,7 +28,8 @@ MOST_CELLS = 100_000
 MOST_CELLS_VARIABLE = "TOMBOLA_MAX_CELLS"
 
 
-class Cell(Settings):
+@dataclass(frozen=True)
+class Cell:
     """One point of the grid: a whole recipe, the variant it belongs to, and where it is on each axis."""
 
     variant: str
@@ -50,6 +54,7 @@ class Cell(Settings):
         return raw
 
 
+@no_garbage_collection()
 def expand(raw: Raw) -> list[Cell]:
     """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost.
 
@@ -67,11 +72,16 @@ def expand(raw: Raw) -> list[Cell]:
         mistakes += [sentence for task in per_task for sentence in check_task_name(task)]
         for name, one, changes in grids:
             place = "" if name == common.get("name", "run") else name
-            for point, values in _points(one):
-                try:
-                    cells.append(_cell(name, point, values, changes, per_task, place))
-                except RecipeError as error:
-                    mistakes += error.mistakes
+            for seeds in _points(one):
+                known: Cell | None = None  # of all cells that differ in their seeds alone, one is checked
+                for point, values in seeds:
+                    try:
+                        cell = _reseeded(known, point) or _cell(name, point, values, changes, per_task, place)
+                    except RecipeError as error:
+                        mistakes += error.mistakes
+                    else:
+                        cells.append(cell)
+                        known = None if any("seed" in own for own in per_task.values()) else cell
     if mistakes:
         raise RecipeError(*mistakes)
     return cells
@@ -127,17 +137,32 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     )
 
 
-def _points(one: Raw) -> Iterator[tuple[dict[str, Any], Raw]]:
-    """Where each cell of one variant is on the axes, and its raw recipe."""
+def _points(one: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
+    """Where each cell of one variant is on the axes, and its raw recipe; those that differ in their seeds together."""
     if one.get("search") is None:
         one = {key: value for key, value in one.items() if key != "draw"}
-    axes = _axes(one, Recipe, ())
-    axes.sort(key=lambda axis: axis[0] == ("seed",))
+    axes = [axis for axis in _axes(one, Recipe, ()) if axis[0] != ("seed",)]
     for values in itertools.product(*(options for _, options in axes)):
-        cell = one
+        raw = one
         for (path, _), value in zip(axes, values, strict=True):
-            cell = _with(cell, path, value)
-        yield {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}, cell
+            raw = _with(raw, path, value)
+        point = {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}
+        if isinstance(seeds := raw.get("seed"), list):
+            yield [({**point, "seed": seed}, {**raw, "seed": seed}) for seed in seeds]
+        else:
+            yield [(point, raw)]
+
+
+def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
+    """The cell with another seed, which nothing else in a recipe depends on; None if the seed is wrong."""
+    if cell is None:
+        return None
+    try:
+        seed = {"seed": _section_type("seed").validate_python(axes["seed"])}
+    except ValidationError:
+        return None
+    source = cell.source and cell.source.model_copy(update=seed)
+    return Cell(cell.variant, axes, cell.recipe.model_copy(update=seed), source)
 
 
 def _count(one: Raw) -> int:
@@ -161,7 +186,7 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
     changed = merge({**raw, "task": task} if task is not None else raw, own)
     whole = _inherit(changed)
     try:
-        recipe = Recipe.model_validate(whole)
+        recipe = _recipe(whole)
         found = target_complaints(recipe)
     except ValidationError as error:
         found = [one for one in complaints(error, Recipe, whole) if not _inherited(one.path, changed)]
@@ -174,6 +199,29 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
         return f"variants.{place}" if place and _says(changes, complaint.path) else ""
 
     raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in found))
+
+
+def _recipe(whole: Raw) -> Recipe:
+    """The recipe, checked; its sections are checked once for all cells that have them in common."""
+    return Recipe.model_validate(
+        {key: _section(key, value) if isinstance(value, dict) else value for key, value in whole.items()}
+    )
+
+
+@cached_in_run
+def _section(name: str, raw: Raw) -> Any:
+    """A section of a recipe, checked; where it is wrong it stays raw, and the recipe complains of it."""
+    if name not in Recipe.model_fields:
+        return raw
+    try:
+        return _section_type(name).validate_python(raw)
+    except ValidationError:
+        return raw
+
+
+@cache
+def _section_type(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(Recipe.model_fields[name].rebuild_annotation())
 
 
 def _says(changes: Raw, path: Path) -> bool:

@@ -49,6 +49,10 @@ class DataSettings(Settings):
         {}, description="settings of the kind of task, laid over the task file's, e.g. {doc_stride: 64}"
     )
 
+    def __hash__(self) -> int:
+        """Of all but the mapping, so that settings at their defaults are not copied for every cell of a study."""
+        return hash(tuple(value for name, value in self if name != "task_settings"))
+
 
 class RetrainSettings(TrainSettings):
     """The training of the drawn ticket. What is not said here is as in `train`."""

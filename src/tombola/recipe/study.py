@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from tombola.errors import RecipeError
+from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.grid import Cell, check_size, count_cells, expand
@@ -72,13 +74,15 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
     check_size(sum(count_cells(raw) for _, _, raw in grids))
     cells: list[Cell] = []
     mistakes: list[str] = []
-    for name, point, raw in grids:
-        axes = ({"recipe": name} if len(named) > 1 else {}) | {path: label for path, label, _ in point}
-        try:
-            cells += [cell.model_copy(update={"axes": axes | cell.axes}) for cell in expand(raw)]
-        except RecipeError as error:
-            where = f"recipes.{name}: " if len(named) > 1 else ""
-            mistakes += [f"{where}{mistake}" for mistake in error.mistakes]
+    with run_cache():
+        for name, point, raw in grids:
+            axes = ({"recipe": name} if len(named) > 1 else {}) | {path: label for path, label, _ in point}
+            try:
+                found = expand(raw)
+                cells += [replace(cell, axes=axes | cell.axes) for cell in found] if axes else found
+            except RecipeError as error:
+                where = f"recipes.{name}: " if len(named) > 1 else ""
+                mistakes += [f"{where}{mistake}" for mistake in error.mistakes]
     if mistakes:
         raise RecipeError(*mistakes)
     return cells

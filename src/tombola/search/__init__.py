@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tombola.errors import TombolaError
+from tombola.foundations.caching import shared
 from tombola.foundations.choices import Choice, tag_of
 from tombola.foundations.registry import Registry
 from tombola.masks.names import UnitsName
@@ -218,12 +219,12 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 
 def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
     of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
-    shared = settings.scored()
+    scorer = shared(settings.scored)
     if builder.rounds > 1:
         return _draw_gradually(settings, builder, sparsity, of)
-    if shared is None:
+    if scorer is None:
         return Found(builder.draw(settings, sparsity, of=of), trained=of)
-    return Found(builder.draw(settings, sparsity, scores=builder.score(shared, of)), trained=of)
+    return Found(builder.draw(settings, sparsity, scores=builder.score(scorer, of)), trained=of)
 
 
 def _draw_gradually(
@@ -236,7 +237,7 @@ def _draw_gradually(
         if mask is not None:
             small = builder.shrink(mask, of=of, within=before)
             of, before = builder.train(start=small, settings=getattr(settings, "train", None)), mask
-        scores = builder.score(settings.scored() or settings, of)
+        scores = builder.score(shared(settings.scored) or settings, of)
         mask = builder.draw(settings, sparsity, within=before, scores=scores, progress=step / builder.rounds)
     assert mask is not None
     return Found(mask, trained=of, cut_by=before)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.foundations.caching import shared
 from tombola.search import Found, SearchSettings, StageBuilder, plan
 from tombola.search.magnitude import Magnitude
 from tombola.training.settings import TrainSettings
@@ -98,7 +99,7 @@ def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Fo
         if settings.rewind_step:
             rewind_point = builder.train(stop_at=settings.rewind_step, **how)
         trained = builder.train(start=rewind_point, **how)
-    scorer = Magnitude(**settings.coverage)
+    scorer = shared(Magnitude, **settings.coverage)
     mask: MaskStage | None = None
     targets = rounds(sparsity, settings.step, settings.schedule)
     for drawn, target in enumerate(targets):

@@ -6,13 +6,14 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
-from functools import cached_property, lru_cache
+from dataclasses import MISSING, dataclass, fields
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from tombola.foundations.caching import shared
 from tombola.foundations.plugins import plugins_of
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import Settings
@@ -28,7 +29,7 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 WORK = "work"
 """The folder inside an unfinished stage that survives a kill, for checkpoints; removed when the stage ends."""
 
-_canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+_canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
 
 
 class Reference(ABC):
@@ -87,12 +88,12 @@ class Stage(ABC, Generic[T]):
         """The kind and the key, which find the stage in any store."""
         return f"{self.kind}/{self.key}"
 
-    @cached_property
+    @property
     def inputs(self) -> dict[str, Stage[Any]]:
         """The stages whose results this one reads, by field."""
         return self._parts[0]
 
-    @cached_property
+    @property
     def references(self) -> dict[str, Reference]:
         """What this stage reads from outside the store, by field."""
         return self._parts[1]
@@ -129,21 +130,19 @@ class Stage(ABC, Generic[T]):
         inputs: dict[str, Stage[Any]] = {}
         references: dict[str, Reference] = {}
         settings: dict[str, Any] = {}
-        for field in _fields_of(type(self)):
-            name, value = field.name, getattr(self, field.name)
-            items = (
-                {f"{name}.{n}": item for n, item in enumerate(value)}
-                if type(value) is tuple
-                else {name: value}
-            )
-            linked = False
-            for key, item in items.items():
-                role = _role_of(type(item))  # type: ignore[arg-type]  # types are hashable
-                if role == "input":
-                    inputs[key], linked = item, True
-                elif role == "reference":
-                    references[key], linked = item, True
-            if not linked and (field.default is MISSING or value != field.default):
+        for name, default in _defaults_of(type(self)):
+            value = getattr(self, name)
+            if value is default:
+                continue
+            role = _role_of(type(value))  # type: ignore[arg-type]  # types are hashable
+            if role == "input":
+                inputs[name] = value
+            elif role == "reference":
+                references[name] = value
+            elif type(value) is tuple and (links := _links(name, value)):
+                inputs |= {key: item for key, item in links.items() if isinstance(item, Stage)}
+                references |= {key: item for key, item in links.items() if isinstance(item, Reference)}
+            elif default is MISSING or value != default:
                 settings[name] = _plain(value)
         return inputs, references, settings
 
@@ -192,25 +191,36 @@ def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
     return list(seen.values())
 
 
-@lru_cache
-def _fields_of(kind: type[Stage[Any]]) -> tuple[Field[Any], ...]:
-    return fields(kind)
+@cache
+def _defaults_of(kind: type[Stage[Any]]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a kind of stage, and their defaults."""
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
-@lru_cache
-def _role_of(kind: type) -> Literal["input", "reference", "setting"]:
+def _links(name: str, items: tuple[Any, ...]) -> dict[str, Stage[Any] | Reference]:
+    """The stages and references in a tuple, by the names that they have in the stage's identity."""
+    return {f"{name}.{n}": item for n, item in enumerate(items) if isinstance(item, Stage | Reference)}
+
+
+@cache
+def _role_of(kind: type) -> Literal["input", "reference", "settings", "model", "list", "value"]:
     """What a value of a type is to a stage."""
     if issubclass(kind, Stage):
         return "input"
-    return "reference" if issubclass(kind, Reference) else "setting"
+    if issubclass(kind, Reference):
+        return "reference"
+    if issubclass(kind, BaseModel):
+        return "settings" if issubclass(kind, Settings) else "model"
+    return "list" if issubclass(kind, tuple | list) else "value"
 
 
 def _plain(value: Any) -> Any:
     """A setting as JSON, without what is at its default."""
-    if isinstance(value, Settings):
-        return value.canonical()
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_defaults=True)
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+    match _role_of(type(value)):  # type: ignore[arg-type]
+        case "settings":
+            return shared(value.canonical)
+        case "model":
+            return value.model_dump(mode="json", exclude_defaults=True)
+        case "list":
+            return [_plain(item) for item in value]
     return value

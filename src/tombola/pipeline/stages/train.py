@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import RecipeError
+from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
@@ -118,7 +119,7 @@ class Train(ModelStage[Trained]):
         """Optimizer steps of this training."""
         from tombola.training.schedule import check_schedule, last_step
 
-        whole = whole_schedule(self.train, self.data)
+        whole = shared(whole_schedule, self.train, self.data)
         check_schedule(self.train, whole, self.stop_at)
         return last_step(self.stop_at, whole) if whole else 0
 

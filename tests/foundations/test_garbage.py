@@ -1,0 +1,53 @@
+"""Garbage collection stays off inside, and is afterwards as it was."""
+
+import gc
+import weakref
+
+import pytest
+
+from tombola.foundations.garbage import no_garbage_collection
+
+
+class Node:
+    """Refers to itself, so that only the collector frees it."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_it_is_off_inside_and_on_again_afterwards():
+    with no_garbage_collection():
+        with no_garbage_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_it_is_on_again_after_an_error():
+    @no_garbage_collection()
+    def fail() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert gc.isenabled()
+
+
+def test_it_stays_off_where_it_was_off():
+    gc.disable()
+    try:
+        with no_garbage_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_was_made_inside_is_old_and_still_freed_once_nobody_has_it():
+    with no_garbage_collection():
+        node = Node()
+    assert any(one is node for one in gc.get_objects(generation=2))
+    gone = weakref.ref(node)
+    del node
+    gc.collect()
+    assert gone() is None
