@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from tombola.foundations.caching import cached_in_run, shared, sharing
+from tombola.foundations.caching import cached_in_run
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import StageBuilder
@@ -115,18 +115,12 @@ def _precision(wanted: WantedPrecision) -> Precision:
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:
     """All data that a stage and what it needs have seen: of trainings, of searches, and of scorers that read data."""
-    with sharing():
-        return list(_data_seen(stage).values())
-
-
-def _data_seen(stage: Stage[Any]) -> dict[str, DataSource]:
-    """The data by fingerprint, those of the inputs first."""
-    seen: dict[str, DataSource] = {}
-    for needed in stage.inputs.values():
-        seen |= shared(_data_seen, needed)
-    if isinstance(stage, Train | Search) or (isinstance(stage, Score | Draw) and stage.search.reads_data):
-        seen[stage.data.fingerprint] = stage.data
-    return seen
+    seen = [
+        one.data
+        for one in stage.with_inputs()
+        if isinstance(one, Train | Search) or (isinstance(one, Score | Draw) and one.search.reads_data)
+    ]
+    return list({data.fingerprint: data for data in seen}.values())
 
 
 def plan_search(cell: Cell, builder: StageBuilder) -> Found:

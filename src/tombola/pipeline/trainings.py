@@ -107,8 +107,10 @@ class TrainingBuilder:
         )
 
     def _watched(self) -> dict[str, Any]:
-        """What is scored while the last training goes on."""
+        """What is scored while the last training goes on, if anything is."""
         evaluate, limit = self.recipe.evaluate, self.recipe.data.evaluation
+        if evaluate.every is None and evaluate.best is None:
+            return {}
         watched = all_targets(evaluate.on, self.recipe.task) if evaluate.every is not None else []
         return {
             "watched": tuple(self.split(on, limit) for on in watched),
