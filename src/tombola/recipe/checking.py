@@ -20,6 +20,9 @@ from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import check_share
 from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
 from tombola.tasks import Split, Task
+from tombola.tasks.inferring import ENDINGS as DATA_ENDINGS
+from tombola.tasks.inferring import task_file_of
+from tombola.tasks.lines import ending_of
 from tombola.tasks.targets import all_targets, find_target
 from tombola.training.settings import TrainSettings
 
@@ -29,6 +32,8 @@ FITTING = 0.95
 
 def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
     """What a file is, in a sentence; with `data` followed by a line for each split and model."""
+    if ending_of(Path(file)) in DATA_ENDINGS:
+        raise RecipeError(_data_file(Path(file)))
     path = find_recipe(file)
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
@@ -53,6 +58,19 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
         variants = len({cell.variant for cell in cells})
         found = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
     return [found, *_check_data(cells)] if data else [found]
+
+
+def _data_file(path: Path) -> str:
+    """What to do with a data file, which is neither a recipe nor a task."""
+    if not path.is_file():
+        return f"{path}: there is no such file"
+    task = task_file_of(path)
+    if task.is_file():
+        return f"{path}: is data; its task file is {task}: tombola validate {task} --data"
+    return (
+        f"{path}: is data, neither a recipe nor a task file: `tombola task init {path}` writes a task file for it, and "
+        f"`tombola compress MODEL {path}` takes it as it is"
+    )
 
 
 def _is_task(path: Path) -> bool:
@@ -137,6 +155,7 @@ def _describe(
             training[task.name] = split
     for split in loaded:
         parts = [f"{split.task.name}/{split.name}: {len(split):,} rows{_labels(split)}"]
+        parts += _missing_labels(split)
         parts += _duplicates(split, training.values())
         for reader in sorted(
             (readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)
@@ -170,6 +189,16 @@ def _labels(split: Split) -> str:
         return ""
     counts = Counter(split.labels)
     return f" ({', '.join(f'{name} {counts[number]:,}' for number, name in enumerate(split.task.labels))})"
+
+
+def _missing_labels(split: Split) -> Iterator[str]:
+    """Which of the task's labels no example has: they are never learned, or never scored."""
+    if split.task.labels is None or not all(isinstance(label, int) for label in split.labels):
+        return
+    missing = [name for number, name in enumerate(split.task.labels) if number not in split.labels]
+    if missing:
+        never = "learned" if split.name == "train" else "scored"
+        yield f"no example of {', '.join(missing)}, which is never {never} here: add some, or remove the label"
 
 
 def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
