@@ -123,7 +123,9 @@ def carry_out(
     if "speedup" in raw["draw"] and raw["draw"]["speedup"] is None:
         raw = _fastest(raw, order, store, folder, engine, watcher)
     plan = plan_recipe(raw)
-    result = run(plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False)
+    result = run(
+        plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False, replace=True
+    )
     _write_model(plan, result, store, folder)
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 
@@ -229,7 +231,15 @@ def _fastest(
             f"the fastest ticket is chosen on data that is not reported, and {task.name} has none: give --speedup, or "
             "a task with a validation and a test split"
         )
-    result = run(tried, output=folder / "choice", store=store, engine=engine, watcher=watcher, tickets=False)
+    result = run(
+        tried,
+        output=folder / "choice",
+        store=store,
+        engine=engine,
+        watcher=watcher,
+        tickets=False,
+        replace=True,
+    )
     return {**raw, "draw": {**raw["draw"], "speedup": chosen_speedup(result, held, order.within)}}
 
 

@@ -177,7 +177,7 @@ def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
         from tombola.training.loop import check_trackers
 
         try:
-            check_trackers(settings)
+            check_trackers(settings.report_to)
         except TombolaError as error:
             found.append(f"train.{error}")
     return found

@@ -60,7 +60,7 @@ def open_table(path: Path, layout: Layout) -> Table:
     delimiter = layout.delimiter or recognised_delimiter(path, layout) or USUAL[ending]
     quoted = ending == ".csv" if layout.quoted is None else layout.quoted
     rows = (_quoted_rows if quoted else _plain_rows)(path, delimiter, layout.encoding)
-    return _delimited_table(path, rows, layout.header)
+    return _delimited_table(path, rows, layout.header, quoted)
 
 
 def recognised_delimiter(path: Path, layout: Layout) -> str | None:
@@ -108,28 +108,35 @@ def _quoted_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[t
         ) from None
 
 
-def _delimited_table(path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None) -> Table:
+def _delimited_table(
+    path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None, quoted: bool
+) -> Table:
     first = next(rows, None)
     if first is None:
         raise DataError(f"{path}: the file is empty.")
     columns = [name.strip() for name in first[1]] if header is None else header
     if header is not None:
         if len(first[1]) != len(header):
-            raise DoesNotFit(f"{path}:{first[0]}: {_expected(first[1], header)}.")
+            raise DoesNotFit(f"{path}:{first[0]}: {_expected(first[1], header, quoted)}.")
         rows = chain([first], rows)
     width = len(columns)
     checked = (
-        (number, fields if len(fields) == width else Malformed(_expected(fields, columns)))
+        (number, fields if len(fields) == width else Malformed(_expected(fields, columns, quoted)))
         for number, fields in rows
     )
     return Table(columns, checked, lambda line: f"{path}:{line}")
 
 
-def _expected(fields: list[str], columns: list[str]) -> str:
+def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
     if fields in ([], [""]):
         return "empty line"
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    return f"{count} where {len(columns)} are expected ({', '.join(columns)})"
+    remedy = "fill in what is missing, or remove the row"
+    if len(fields) > len(columns):
+        remedy = "put a text that holds the delimiter in quotes" + (
+            "" if quoted else " and set `source.quoted: true` in the task file"
+        )
+    return f"{count} where {len(columns)} are expected ({', '.join(columns)}): {remedy}"
 
 
 def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
