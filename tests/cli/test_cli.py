@@ -361,7 +361,7 @@ def test_every_verb_takes_plugins_and_every_long_one_quiet_and_json(verb):
     groups = {"store": ["gc"], "task": ["init"]}
     said = tombola(verb, *groups.get(verb, []), "--help").stdout
     assert "--plugin" in said
-    short = ("inspect", "report", "import", "list", "task", "validate", "store", "doctor")
+    short = ("inspect", "report", "compare", "import", "list", "task", "validate", "store", "doctor")
     assert ("--json" in said) == ("--quiet" in said) == (verb not in short)
 
 

@@ -12,7 +12,7 @@ from tombola.foundations.lazy import lazily
 if TYPE_CHECKING:
     from tombola.api.compressing import compress, quickstart
     from tombola.api.data import init_task
-    from tombola.api.overview import catalogue, doctor, report, validate
+    from tombola.api.overview import catalogue, compare, doctor, report, validate
     from tombola.api.predicting import glue_submission, predict, predict_file
     from tombola.api.running import (
         plan_run,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "attack": "tickets",
     "catalogue": "overview",
+    "compare": "overview",
     "compress": "compressing",
     "convert_pruned_heads": "tickets",
     "doctor": "overview",
@@ -65,6 +66,7 @@ _HOME = {
 __all__ = [
     "attack",
     "catalogue",
+    "compare",
     "compress",
     "convert_pruned_heads",
     "doctor",

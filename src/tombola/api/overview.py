@@ -1,4 +1,4 @@
-"""The verbs that look and report: catalogue (`list`), validate, report, doctor."""
+"""The verbs that look and report: catalogue (`list`), validate, report, compare, doctor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tombola.foundations.hardware.doctor import Check
+    from tombola.results.comparing import ResultComparison
+    from tombola.results.result import Result
     from tombola.store.store import Store
 
 
@@ -55,6 +57,24 @@ def report(
     from tombola.report.page import report as write
 
     return write([folders] if isinstance(folders, Path | str) else folders, path, store=store)
+
+
+def compare(*results: Result | Path | str) -> ResultComparison:
+    """Put two or more runs side by side: their scores, and the difference to the first with its 95 % interval.
+
+    Rows are matched by variant and by their point on the grid; runs of one row each are compared whatever it is called.
+    Differences are paired by seed where the seeds agree.
+
+    Args:
+        *results: Results, or the folders of runs.
+
+    Returns:
+        The comparison: `table`, `rows()` and `frame()`, and `notes` on what only one run has.
+    """
+    from tombola.results.comparing import compare as put_side_by_side
+    from tombola.results.result import Result
+
+    return put_side_by_side(*(one if isinstance(one, Result) else Result.load(one) for one in results))
 
 
 def doctor(store: Path | str | None = None) -> list[Check]:
