@@ -486,3 +486,14 @@ def test_task_init_says_what_it_recognised_and_writes_a_task_that_loads(tmp_path
     checked = tombola("validate", file, "--data")
     assert checked.exit_code == 0
     assert "mine/train: 42 rows (no 14, yes 28)" in checked.stdout
+
+
+def test_list_is_short_until_it_is_asked_for_more():
+    short = tombola("list").stdout
+    assert len(short.splitlines()) < 40
+    assert "tasks" in short
+    assert "Stanford" not in short
+    assert "textfooler" in tombola("list", "robust").stdout
+    assert "robust_tickets/quick" in tombola("list", "recipes", "robust").stdout
+    assert "textfooler" not in tombola("list", "recipes", "robust").stdout
+    assert "lexical_overlap" in tombola("list", "bias", "models").stdout

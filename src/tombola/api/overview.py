@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from tombola.store.store import Store
 
 
-def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
+def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, list[tuple[str, str]]]:
     """What recipes may name, with one line each: the command `tombola list`.
 
     Args:
         kind: One list, such as `tasks` or `attacks`; by default all.
+        search: Only entries that have this word in their name or line; lists without any are left out.
     """
     from tombola.recipe.catalogue import catalogue as find
 
-    return find(kind)
+    return find(kind, search)
 
 
 def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = False) -> str:
