@@ -31,8 +31,10 @@ def compare(
     from tombola import api
     from tombola.cli import tables
     from tombola.results.comparing import only
-    from tombola.results.export import write_table
+    from tombola.results.export import check_table, write_table
 
+    if table:
+        check_table(table)
     found = api.compare(*folders)
     screen.print(tables.comparison_table(found, only(found, on or ())))
     if table:

@@ -20,9 +20,7 @@ from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import check_share
 from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
 from tombola.tasks import Split, Task
-from tombola.tasks.inferring import ENDINGS as DATA_ENDINGS
-from tombola.tasks.inferring import task_file_of
-from tombola.tasks.lines import ending_of
+from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.targets import all_targets, find_target
 from tombola.training.settings import TrainSettings
 
@@ -32,8 +30,8 @@ FITTING = 0.95
 
 def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
     """What a file is, in a sentence; with `data` followed by a line for each split and model."""
-    if ending_of(Path(file)) in DATA_ENDINGS:
-        raise RecipeError(_data_file(Path(file)))
+    if is_data_file(Path(file)):
+        raise RecipeError(data_advice(Path(file)))
     path = find_recipe(file)
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
@@ -58,19 +56,6 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
         variants = len({cell.variant for cell in cells})
         found = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
     return [found, *_check_data(cells)] if data else [found]
-
-
-def _data_file(path: Path) -> str:
-    """What to do with a data file, which is neither a recipe nor a task."""
-    if not path.is_file():
-        return f"{path}: there is no such file"
-    task = task_file_of(path)
-    if task.is_file():
-        return f"{path}: is data; its task file is {task}: tombola validate {task} --data"
-    return (
-        f"{path}: is data, neither a recipe nor a task file: `tombola task init {path}` writes a task file for it, and "
-        f"`tombola compress MODEL {path}` takes it as it is"
-    )
 
 
 def _is_task(path: Path) -> bool:

@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from tombola.errors import DataError
 from tombola.tasks.column_roles import MOST_CLASSES, chosen_columns, find_label, find_texts, is_empty
+from tombola.tasks.data_files import ENDINGS as ENDINGS
+from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, recognised_encoding
 from tombola.tasks.readers import Malformed, open_table, recognised_delimiter
 from tombola.tasks.task import Task
 from tombola.tasks.task_file import write_task_file
-
-ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
-"""The data files that a task can be made from."""
 
 FEW_NUMBERS = 12  # whole numbers of at most so many values are classes, others are what a regression predicts
 FEW_EXAMPLES = 20  # of a label: so that every split is likely to have some
@@ -40,12 +39,6 @@ class Inferred:
     path: Path
     notes: tuple[str, ...]
     new: bool = True
-
-
-def task_file_of(data: Path) -> Path:
-    """Where the task file of a data file is: beside it."""
-    stem = data.name.removesuffix(".gz")
-    return data.with_name(f"{Path(stem).stem}.task.yaml")
 
 
 def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None) -> Inferred:

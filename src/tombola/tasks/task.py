@@ -10,6 +10,7 @@ from tombola.errors import DataError, PluginError, RecipeError, UnknownName
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import read_yaml
+from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
@@ -138,6 +139,8 @@ class Task(Definition):
         """
         if name.endswith((".yaml", ".yml")):
             return cls.from_file(Path(name))
+        if is_data_file(Path(name)):
+            raise DataError(data_advice(Path(name)))
         if name in _registered:
             return cls.from_file(_registered[name])
         if name not in task_names():
@@ -152,7 +155,10 @@ class Task(Definition):
             path: The YAML file.
         """
         path = Path(path).expanduser()
-        task = checked(cls, read_yaml(path, "task file", RecipeError), where=f"{path}: task")
+        raw = read_yaml(path, "task file", RecipeError)
+        if isinstance(raw, dict) and "source" not in raw and {"model", "task"} & set(raw):
+            raise RecipeError(f"{path}: is a recipe, not a task file: give the task that it names")
+        task = checked(cls, raw, where=f"{path}: task")
         task._directory = path.parent
         return task
 
