@@ -21,6 +21,8 @@ from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import KINDS
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
+from tombola.tasks import Task, task_kinds
+from tombola.tasks.definition import Companions, Holdout, Source
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -39,7 +41,7 @@ def build():
     return module
 
 
-@pytest.mark.parametrize("name", ["recipe.schema.json", "recipe.md", "commands.md"])
+@pytest.mark.parametrize("name", ["recipe.schema.json", "recipe.md", "task.md", "commands.md"])
 def test_the_reference_is_fresh(name):
     module = build()
     written = (module.DOCS / name).read_text(encoding="utf-8")
@@ -73,6 +75,15 @@ def test_the_reference_has_a_row_for_every_key_of_a_recipe():
     text = (build().DOCS / "recipe.md").read_text(encoding="utf-8")
     keys = {field.alias or name for name, field in Recipe.model_fields.items()}
     assert [key for key in keys if f"\n| `{key}` |" not in text] == []
+
+
+def test_the_reference_describes_every_key_and_kind_of_a_task():
+    text = (build().DOCS / "task.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", text, re.MULTILINE))
+    models = (Task, Source, Holdout, Companions, *(kind.settings for _, kind in task_kinds.items()))
+    keys = [key for model in models for key in model.model_fields]
+    assert [key for key in keys if not rows.get(key)] == []
+    assert [name for name in task_kinds if f"\n### kind: {name}\n" not in text] == []
 
 
 def test_the_reference_describes_every_verb():

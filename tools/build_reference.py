@@ -1,4 +1,4 @@
-"""Writes what the documentation takes from the code: the recipe's schema, its reference, and the commands' help.
+"""Writes what the documentation takes from the code: the recipe's schema, the keys of recipes and tasks, the commands.
 
     python tools/build_reference.py
 
@@ -15,6 +15,9 @@ from typer.cli import get_docs_for_click
 
 from tombola.cli import app
 from tombola.recipe.schema import REF, Schema, recipe_schema
+from tombola.tasks import Task, task_kinds
+from tombola.tasks.definition import Layout
+from tombola.tasks.metrics import metrics_for
 
 DOCS = Path(__file__).parent.parent / "docs" / "reference"
 INTRODUCTION = """# Recipe
@@ -26,6 +29,32 @@ and a search that trains, take what they do not set from `train`. Changes on the
 
 Editors complete and check recipes with [the JSON schema](recipe.schema.json), which `tombola validate --schema` prints
 too: put `# yaml-language-server: $schema=recipe.schema.json` into a recipe's first line.
+"""
+TASK_INTRODUCTION = """# Task
+
+Every key of a task file, with its default. `tombola task init DATA` writes one for a CSV, TSV, JSONL, JSON or Parquet
+file; [Your own data](../howto/data.md) shows the rest by example. A task file lies beside its data, or in a folder
+above it. `tombola validate FILE --data` checks it and describes the data.
+
+```yaml
+name: complaints
+version: 1
+text: message
+labels: [billing, delivery, other]
+metrics: [accuracy, macro_f1]
+source:
+  files: {train: complaints.csv}
+  map: {label: category}
+holdout:
+  validation: {of: train, share: 0.1, stratified: true}
+  test: {of: train, share: 0.2, stratified: true}
+reported: test
+```
+"""
+KINDS_INTRODUCTION = """## Kinds { #kinds }
+
+`kind` says what a model has to find, and so which `metrics` there are. The settings of a kind go under `settings`, or
+into a recipe under `data.task_settings`.
 """
 
 
@@ -44,6 +73,45 @@ def recipe_text() -> str:
         heading = f"## {_title(name, kind)} {{ #{name.lower()} }}"
         parts += [heading, about, _table(kind.get("properties", {}), definitions)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def task_text() -> str:
+    """The reference of task files: a table of the keys, one for every mapping inside, and the kinds of task."""
+    schema = Task.model_json_schema()
+    definitions: dict[str, Schema] = schema["$defs"]
+    layout = list(Layout.model_fields)
+    parts = [TASK_INTRODUCTION, _table(schema["properties"], definitions)]
+    for name in ("Source", "Layout", "Holdout", "Companions"):
+        kind = definitions[name]
+        heading = f"## {TASK_HEADINGS[name]} {{ #{name.lower()} }}"
+        about = kind["description"].split("\n\n")[0].replace("\n", " ")
+        if name == "Layout":
+            text = f"The same keys as in [source](#source): {', '.join(f'`{key}`' for key in layout)}."
+        else:
+            text = _table(kind["properties"], definitions)
+        parts += [heading, about, text]
+    parts.append(KINDS_INTRODUCTION)
+    for name, task_kind in sorted(task_kinds.items()):
+        parts += [
+            f"### kind: {name}",
+            f"{_sentence(task_kind.about)} Metrics: {', '.join(metrics_for(name))}.",
+        ]
+        settings = task_kind.settings.model_json_schema()
+        if settings.get("properties"):
+            parts.append(_table(settings["properties"], {}))
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+TASK_HEADINGS = {
+    "Source": "source",
+    "Layout": "source.alternatives",
+    "Holdout": "holdout.NAME",
+    "Companions": "companions",
+}
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def commands_text() -> str:
@@ -86,6 +154,8 @@ def _takes(field: Schema, definitions: dict[str, Schema]) -> str:
         return f"`{field['const']}`"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
+    if isinstance(field.get("additionalProperties"), dict):
+        return f"mapping to {_takes(field['additionalProperties'], definitions)}"
     if field.get("type") == "array":
         return "list" + (f" of {_takes(field['items'], definitions)}" if "items" in field else "")
     return {"null": "null", "object": "mapping"}.get(field.get("type", ""), field.get("type", "")) + _range(
@@ -115,7 +185,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-FILES = {"recipe.schema.json": schema_text, "recipe.md": recipe_text, "commands.md": commands_text}
+FILES = {
+    "recipe.schema.json": schema_text,
+    "recipe.md": recipe_text,
+    "task.md": task_text,
+    "commands.md": commands_text,
+}
 
 if __name__ == "__main__":
     DOCS.mkdir(parents=True, exist_ok=True)

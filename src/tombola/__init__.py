@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tombola.api import (
         attack,
         catalogue,
+        compare,
         compress,
         doctor,
         evaluate,
@@ -56,6 +57,7 @@ _HOME = {
     "Units": "masks",
     "attack": "api",
     "catalogue": "api",
+    "compare": "api",
     "compress": "api",
     "doctor": "api",
     "draw": "masks",
@@ -89,6 +91,7 @@ __all__ = [
     "__version__",
     "attack",
     "catalogue",
+    "compare",
     "compress",
     "doctor",
     "draw",

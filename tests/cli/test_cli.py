@@ -378,20 +378,20 @@ def test_settings_of_an_attack_come_from_the_command_line(ticket, tmp_path, monk
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_takes_plugins_and_every_long_one_quiet_and_json(verb):
-    said = tombola(verb, *(["gc"] if verb == "store" else []), "--help").stdout
+    groups = {"store": ["gc"], "task": ["init"]}
+    said = tombola(verb, *groups.get(verb, []), "--help").stdout
     assert "--plugin" in said
-    short = ("inspect", "report", "import", "list", "validate", "store", "doctor")
+    short = ("inspect", "report", "compare", "import", "list", "task", "validate", "store", "doctor")
     assert ("--json" in said) == ("--quiet" in said) == (verb not in short)
 
 
 def test_the_verbs_are_the_functions_of_the_api():
     from tombola import api
 
+    renamed = {"list": "catalogue", "import": "import_mask", "task": "init_task"}
     for verb in VERBS:
         if verb != "store":
-            assert callable(getattr(api, {"list": "catalogue", "import": "import_mask"}.get(verb, verb))), (
-                verb
-            )
+            assert callable(getattr(api, renamed.get(verb, verb))), verb
 
 
 def test_doctor_fits_eighty_columns_and_names_what_runs_depend_on(tmp_path, monkeypatch):
@@ -444,7 +444,7 @@ def test_a_reader_that_goes_away_gets_no_traceback():
         text=True,
         env=os.environ,
     )
-    assert done.stdout.strip() == "models"
+    assert done.stdout.split()[:1] == ["models"]
     assert done.stderr == ""
 
 
@@ -488,3 +488,32 @@ def test_ctrl_c_while_bars_are_drawn(ran, tmp_path):
     assert b"\x1b[?25h" in shown  # the cursor
     assert b"tombola: interrupted; the same command goes on where it stopped" in shown.splitlines()[-1]
     assert b"Traceback" not in shown
+
+
+def test_task_init_says_what_it_recognised_and_writes_a_task_that_loads(tmp_path):
+    rows = [f"a sentence number {n};{'yes' if n % 3 else 'no'}" for n in range(60)]
+    (tmp_path / "mine.csv").write_text("\n".join(["words;answer", *rows]))
+    told = tombola("task", "init", tmp_path / "mine.csv")
+    assert told.exit_code == 0
+    assert told.stdout.splitlines()[:4] == [
+        "text: words",
+        "label: answer",
+        "delimiter: ';'",
+        "2 labels: no, yes; the commonest, yes, in 67%",
+    ]
+    file = tmp_path / "mine.task.yaml"
+    assert f"tombola validate {file} --data" in told.stdout
+    checked = tombola("validate", file, "--data")
+    assert checked.exit_code == 0
+    assert "mine/train: 42 rows (no 14, yes 28)" in checked.stdout
+
+
+def test_list_is_short_until_it_is_asked_for_more():
+    short = tombola("list").stdout
+    assert len(short.splitlines()) < 40
+    assert "tasks" in short
+    assert "Stanford" not in short
+    assert "textfooler" in tombola("list", "robust").stdout
+    assert "robust_tickets/quick" in tombola("list", "recipes", "robust").stdout
+    assert "textfooler" not in tombola("list", "recipes", "robust").stdout
+    assert "lexical_overlap" in tombola("list", "bias", "models").stdout

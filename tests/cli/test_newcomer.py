@@ -39,7 +39,45 @@ def place(world: World, tmp_path_factory):
     (folder / "nomodel.yaml").write_text("task: reviews\n")
     (folder / "model").symlink_to(world.model)
     (folder / "results").mkdir()
+    _write_data(folder, task)
     return folder
+
+
+def _write_data(folder, task):
+    """Data files that are wrong in one way each, with a task file for some."""
+    rows = [
+        f"a {word} film {n},{label}"
+        for n in range(20)
+        for word, label in (("fine", "positive"), ("dull", "negative"))
+    ]
+    head, good = "sentence,label", "\n".join(rows)
+    files = {
+        "data": f"{head}\n{good}\n",
+        "one": f"{head}\n" + "\n".join(rows[::2]) + "\n",
+        "other": f"{head}\na film,positive\na film,neutral\n",
+        "both": f"{head}\na film,positive\n,neutral\n",
+        "notext": f"{head}\na film,positive\n,positive\n",
+        "nolabel": f"{head}\na film,positive\na film,\n",
+        "commas": f"{head}\na film, and more,positive\n",
+        "quotes": f'{head}\n"a film,positive\n',
+        "empty": "",
+        "header": f"{head}\n",
+        "column": "sentence\na fine film here\n",
+        "twotexts": "first,second,label\n" + "\n".join(f"a b c {n},d e f {n},{n % 2}" for n in range(30)),
+    }
+    for name, content in files.items():
+        (folder / f"{name}.csv").write_text(content)
+        source = {"files": {"train": "data.csv", "validation": f"{name}.csv"}}
+        (folder / f"of_{name}.yaml").write_text(yaml.safe_dump({**task, "source": source}))
+    (folder / "latin.csv").write_bytes(f"{head}\ncafé,positive\n".encode("latin-1"))
+    source = {"files": {"train": "data.csv", "validation": "latin.csv"}}
+    (folder / "of_latin.yaml").write_text(yaml.safe_dump({**task, "source": source}))
+    (folder / "data.xlsx").write_bytes(b"PK")
+    (folder / "broken").mkdir()
+    for path in (folder / "model").iterdir():
+        (folder / "broken" / path.name).write_bytes(path.read_bytes())
+    weights = (folder / "broken" / "model.safetensors").read_bytes()
+    (folder / "broken" / "model.safetensors").write_bytes(weights[:1000])
 
 
 MISTAKES = [
@@ -61,7 +99,7 @@ MISTAKES = [
     ("run quickstart attack=3", "attack: takes a mapping of settings, not 3"),
     # what a recipe may say
     ("run quickstart epochs", "an override is written key=value"),
-    ("run quickstart sparsity=0.5", "unknown key 'sparsity'. Valid: about, attack"),
+    ("run quickstart sparsity=0.5", "unknown key 'sparsity'. Did you mean 'draw.sparsity'?"),
     ("run quickstart train.epoch=3", "Did you mean 'epochs'?"),
     ("run quickstart draw.sparsity=70", "draw.sparsity: takes less than 1, not 70"),
     ("run quickstart draw.sparsity=[]", "an empty list makes an empty grid"),
@@ -69,7 +107,7 @@ MISTAKES = [
     ("run quickstart seed=one", "seed: takes a valid integer"),
     ("run quickstart precision=fp8", "takes 'auto', 'fp32'"),
     ("run quickstart variants=[a,b]", "takes a mapping from a name to the settings that differ"),
-    ("run quickstart evaluate.on=validation", "takes a valid list, not 'validation'"),
+    ("run quickstart evaluate.on=validation", "takes a valid list, not 'validation': write [validation]"),
     ("run quickstart task=sst-2", "Did you mean 'sst2'?"),
     ("run quickstart attack.recipes=[textfoler]", "Did you mean 'textfooler'"),
     ("run {}/good.yaml search={{method: magnitud}}", "Did you mean 'magnitude'?"),
@@ -115,6 +153,98 @@ MISTAKES = [
     ("run quickstart --engine local --address auto", "unknown key 'address'"),
     ("report {}/results", "give the folder that `tombola run`"),
     ("transfer {}/good.yaml --target rte", "needs a recipe with a search"),
+    # keys as other tools call them
+    (
+        "run {}/good.yaml device=cuda",
+        "unknown key 'device'. There is none to set: the GPU is taken if there is one",
+    ),
+    ("run {}/good.yaml train.device=cpu", "CUDA_VISIBLE_DEVICES= hides it"),
+    ("run {}/good.yaml lr=1e-3", "Write it as train.learning_rate."),
+    ("run {}/good.yaml train.num_train_epochs=3", "Write it as epochs."),
+    ("run {}/good.yaml epochs=3", "Did you mean 'train.epochs' or 'retrain.epochs'?"),
+    ("run {}/good.yaml fp16=true", "Write it as precision=fp16."),
+    ("run {}/good.yaml metric=f1", "Metrics belong to the task"),
+    ("run {}/good.yaml output=runs/x", "Give the folder with --output DIR."),
+    # values that a recipe cannot take
+    ("run {}/good.yaml train.learning_rate=2e-5x", "train.learning_rate: takes a valid number, not '2e-5x'"),
+    ("run {}/good.yaml train.batch_size=16.5", "train.batch_size: takes a valid integer, not 16.5"),
+    ("run {}/good.yaml train.epochs=-1", "train.epochs: takes greater than or equal to 0, not -1"),
+    ("run {}/good.yaml train.optimizer=adam", "train.optimizer: takes 'adamw' or 'adamax', not 'adam'"),
+    (
+        "run {}/good.yaml train.report_to=tensorboard",
+        "takes a valid list, not 'tensorboard': write [tensorboard]",
+    ),
+    ("run {}/good.yaml train.report_to=[tensorbord]", "Did you mean 'tensorboard'?"),
+    (
+        "run {}/good.yaml train.report_to=[comet_ml]",
+        "'comet_ml' is not installed: pip install comet_ml, or leave it",
+    ),
+    ("run {}/good.yaml variants.imp=null", "variants.imp: the recipe has no variants"),
+    ("run bert_tickets/quick variants.mp=null", "unknown variant 'mp'. Did you mean 'omp' or 'imp'?"),
+    (
+        "run {}/good.yaml evaluate.on=[test]",
+        "tiny has the splits train, validation; `tombola list tasks` shows",
+    ),
+    ("run {}/good.yaml evaluate.best=holdout", "exists only with data.holdout: set it to a share of train"),
+    (
+        "run {}/good.yaml search={{method: random, units: head}} draw.sparsity=0.99",
+        "is all of them: take less",
+    ),
+    ("run {}/good.yaml search={{method: importance}} draw.heads=8", "take at most 6"),
+    ("run {}/good.yaml search=[{method:", "put the change in quotes, so that the shell leaves it whole"),
+    # one file for another
+    ("run {}/data.csv", "is data, neither a recipe nor a task file: `tombola task init {}/data.csv` writes"),
+    ("validate {}/data.csv", "and `tombola compress MODEL {}/data.csv` takes it as it is"),
+    ("run {}/good.yaml task={}/data.csv", "`tombola task init {}/data.csv` writes a task file for it"),
+    ("run {}/task.yaml", "is a task file, not a recipe: give a recipe, and task={}/task.yaml"),
+    ("run {}/good.yaml task={}/good.yaml", "is a recipe, not a task file: give the task that it names"),
+    ("run {}/good.yaml model={}/task.yaml", "is a file; name the folder that save_pretrained wrote"),
+    ("run {}/good.yaml model={}/results", "has no config.json, so it is not a transformers model folder"),
+    ("run {}/good.yaml model={}/broken", "broken/model.safetensors is damaged"),
+    # data of one's own
+    (
+        "validate --data {}/of_other.yaml",
+        "other.csv:3: unknown label 'neutral'; expected one of negative, positive",
+    ),
+    ("validate --data {}/of_both.yaml", "both.csv:3: empty text in column 'sentence'"),
+    (
+        "validate --data {}/of_both.yaml",
+        "unknown label 'neutral'; expected one of negative, positive: correct the row",
+    ),
+    ("validate --data {}/of_notext.yaml", "leave such rows out with `source.skip_empty: true`"),
+    ("validate --data {}/of_nolabel.yaml", "nolabel.csv:3: no label; expected one of negative, positive"),
+    (
+        "validate --data {}/of_commas.yaml",
+        "commas.csv:2: 3 fields where 2 are expected (sentence, label): put a text",
+    ),
+    ("validate --data {}/of_quotes.yaml", "quotes.csv:2: the row's quotes do not match up"),
+    ("validate --data {}/of_empty.yaml", "empty.csv: the file is empty"),
+    ("validate --data {}/of_header.yaml", "header.csv:1: there is not a single row"),
+    ("validate --data {}/of_latin.yaml", "latin.csv:2: not UTF-8 text"),
+    # making a task file
+    ("task init", "Missing argument 'data'"),
+    ("task init {}/nowhere.csv", "nowhere.csv: there is no such file"),
+    ("task init {}/data.xlsx", "cannot make a task from '.xlsx' files; use .csv, .tsv"),
+    (
+        "task init {}/data.csv --label klass",
+        "--label klass: there is no such column; there are sentence, label",
+    ),
+    ("task init {}/column.csv", "which column is the label? There are sentence; none repeats few values"),
+    (
+        "task init {}/twotexts.csv",
+        "first and second look like text. Say it with --text NAME (twice for pairs)",
+    ),
+    ("task init {}/one.csv", "the label column label has one value only (positive)"),
+    (
+        "task init {}/data.csv -o {}/task.yaml",
+        "is there already: edit it, give another name with -o, or add --force",
+    ),
+    # looking at results
+    ("compare {}/results", "results holds no result: there is no results.json in it"),
+    ("compare {}/nowhere {}/nothing", "nowhere: there is no such folder; `tombola run` writes runs/NAME"),
+    ("study {}/good.yaml --table {}/out.xlsx", "tables are written as .csv, .json or .parquet"),
+    ("store rm nothing", "'nothing' names no run and no stage"),
+    ("list tasks zzz", "none of the tasks has 'zzz' in its name or line"),
 ]
 
 
@@ -128,6 +258,10 @@ def test_a_mistake_is_told_in_a_sentence(place, monkeypatch, capsys, typed, told
     monkeypatch.setenv("COLUMNS", "300")
     said = fails(monkeypatch, capsys, *[word.replace("DIR", str(place)) for word in _words(typed)])
     assert told.replace("{}", str(place)).replace("{{", "{").replace("}}", "}") in said
+
+
+def test_there_are_a_hundred_mistakes():
+    assert len({typed for typed, _ in MISTAKES}) >= 100
 
 
 def test_a_store_and_an_output_that_cannot_be_written_are_named(place, monkeypatch, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 from tombola.errors import DataError
 from tombola.tasks import Task
-from tombola.tasks.inferring import infer_task, task_file_of
+from tombola.tasks.inferring import infer_task, init_task, task_file_of
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -64,12 +64,80 @@ def test_splits_are_stratified_and_keep_equal_texts_together(tmp_path: Path) -> 
 def test_the_task_file_is_used_when_it_is_there(reviews: Path) -> None:
     path = infer_task(reviews).path
     assert path == task_file_of(reviews) == reviews.with_name("reviews.task.yaml")
-    path.write_text(path.read_text().replace("- macro_f1\n", ""))
+    path.write_text(path.read_text().replace(", macro_f1]", "]"))
     again = infer_task(reviews)
     assert not again.new
     assert again.task.metrics == ["accuracy"]
     assert infer_task(reviews, label="sentiment").new
     assert Task.from_file(path).metrics == ["accuracy", "macro_f1"]
+
+
+def test_every_key_of_the_task_file_has_a_comment(reviews: Path) -> None:
+    lines = infer_task(reviews).path.read_text(encoding="utf-8").splitlines()
+    keys = [n for n, line in enumerate(lines) if line and not line.strip().startswith("#")]
+    alone = [lines[n] for n in keys if not lines[n - 1].strip().startswith("#")]
+    assert alone == [
+        "  validation: {of: train, share: 0.1, stratified: true}",
+        "  test: {of: train, share: 0.2, stratified: true}",
+    ]
+    assert "# text: review" in lines
+    assert "  files: {train: reviews.csv}" in lines
+
+
+def test_init_writes_where_it_is_told_and_replaces_only_by_force(reviews: Path, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    moved = reviews.rename(tmp_path / "below" / "reviews [1].csv")
+    found = init_task(moved, path=tmp_path / "sentiment.yaml")
+    assert found.task.name == "sentiment"
+    assert len(Task.from_file(tmp_path / "sentiment.yaml").load("train")) == pytest.approx(280, abs=2)
+    with pytest.raises(DataError, match=r"sentiment.yaml is there already: edit it, .* or add --force"):
+        init_task(moved, path=tmp_path / "sentiment.yaml")
+    assert init_task(moved, path=tmp_path / "sentiment.yaml", label="id", replace=True).task.labels is None
+    with pytest.raises(DataError, match="a task file lies beside its data, or in a folder above it"):
+        init_task(moved, path=tmp_path / "other" / "task.yaml")
+    with pytest.raises(DataError, match=r"a task file ends in \.yaml"):
+        init_task(moved, path=tmp_path / "task.json")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "found"),
+    [("cp1252", "cp1252"), ("utf-16-le", "utf-16-le"), ("utf-16", None), ("utf-8", None)],
+)
+def test_delimiter_and_encoding_are_recognised_and_written_down(
+    tmp_path: Path, encoding: str, found: str | None
+) -> None:
+    rows = [f'"naïve; {WORDS[n % 10]}, word {n}";{"good" if n % 2 else "bad"}' for n in range(100)]
+    path = tmp_path / "d.csv"
+    path.write_bytes("\r\n".join(["text;label", *rows]).encode(encoding))
+    inferred = infer_task(path)
+    assert inferred.task.source.delimiter == ";"
+    assert inferred.task.source.encoding == found
+    assert ("delimiter: ';'" in inferred.notes, f"encoding: {found!r}" in inferred.notes) == (
+        True,
+        bool(found),
+    )
+    assert all(text.startswith("naïve; ") for (text,) in inferred.task.load("train").texts)
+
+
+def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
+    rows = [(sentence(n), "rare" if n < 3 else "usual") for n in range(100)]
+    path = csv_of(tmp_path / "d.csv", rows, "text,label")
+    path.write_text(path.read_text() + "one,two,three\n")
+    notes = "\n".join(infer_task(path).notes)
+    assert "1 rows cannot be read, the first at" in notes
+    assert "d.csv:102: 3 fields where 2 are expected" in notes
+    assert "fewer than 20 examples: rare (3)" in notes
+    (tmp_path / "l.jsonl").write_text('{"text": "a b c", "labels": ["x"]}\n' * 3)
+    with pytest.raises(DataError, match="holds lists: write a task file of kind multi-label"):
+        infer_task(tmp_path / "l.jsonl")
+
+
+def test_an_empty_holdout_is_told(tmp_path: Path) -> None:
+    path = csv_of(tmp_path / "d.csv", [("a b c", "x"), ("d e f", "y"), ("g h i", "x")], "text,label")
+    with pytest.raises(
+        DataError, match=r"d/validation is empty: none of the 3 examples .* change the shares"
+    ):
+        infer_task(path).task.load("validation")
 
 
 def test_pairs_and_numbers(tmp_path: Path) -> None:

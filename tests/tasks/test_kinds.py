@@ -233,5 +233,9 @@ def test_any_text_is_a_masked_lm_task(tmp_path: Path, folder: bool) -> None:
         task.load("train")
 
 
-def _has(task: Task, split: str) -> bool:
-    return len(task.load(split)) > 0
+def _has(task: Task, name: str) -> bool:
+    """Whether any passage falls into a split: of so few, none may."""
+    try:
+        return len(task.load(name)) > 0
+    except DataError:
+        return False

@@ -125,7 +125,7 @@ def test_imdb_in_the_original_release(tmp_path: Path) -> None:
 BAD = {
     "few fields": (
         "sentence\tlabel\nfine\t1\nlonely\n",
-        ":3: 1 field where 2 are expected (sentence, label).",
+        ":3: 1 field where 2 are expected (sentence, label): fill in what is missing, or remove the row.",
     ),
     "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields where 2 are expected"),
     "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line."),
@@ -152,7 +152,11 @@ def test_a_bad_row_is_named_by_file_line_and_reason(tmp_path: Path, content: str
 
 
 @pytest.mark.parametrize(
-    ("label", "reason"), [("high", "is not a number"), ("nan", "is not a finite number")]
+    ("label", "reason"),
+    [
+        ("high", "is not a number: correct it, or take kind: classification"),
+        ("nan", "is not a finite number"),
+    ],
 )
 def test_a_score_must_be_a_number(tmp_path: Path, label: str, reason: str) -> None:
     write(tmp_path, {"train.tsv": f"index\tsentence1\tsentence2\tscore\n0\tA\tB\t1\n1\tA\tB\t{label}\n"})

@@ -40,3 +40,13 @@ def test_nobody_is_told_by_default(tmp_path):
 def test_a_tracker_that_is_not_there_is_named(tmp_path):
     with pytest.raises(TombolaError, match="'wandb' is not installed"):
         toy_train(tiny("bert", num_labels=2), tmp_path, epochs=1, report_to=["wandb"])
+
+
+def test_tensorboard_gets_the_losses(tmp_path, monkeypatch):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "logs"))
+    log = toy_train(tiny("bert", num_labels=2), tmp_path / "run", epochs=1, report_to=["tensorboard"])
+    events = accumulator.EventAccumulator(str(tmp_path / "logs"))
+    events.Reload()
+    written = [point.value for point in events.Scalars("train/loss")]
+    assert written == pytest.approx([point.loss for point in log.curve], abs=1e-6)

@@ -1,7 +1,8 @@
 """The verbs of Tombola: one function each, the same that the command line calls.
 
 `running` has those for recipes, `compressing` the one for a user's own classifier, `tickets` those for tickets and
-models, `predicting` that for new texts, `overview` those that look and report. They load when first used.
+models, `predicting` that for new texts, `data` that for task files, `overview` those that look and report. They load
+when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
     from tombola.api.compressing import compress, quickstart
-    from tombola.api.overview import catalogue, doctor, report, validate
+    from tombola.api.data import init_task
+    from tombola.api.overview import catalogue, compare, doctor, report, validate
     from tombola.api.predicting import glue_submission, predict, predict_file
     from tombola.api.running import (
         plan_run,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "attack": "tickets",
     "catalogue": "overview",
+    "compare": "overview",
     "compress": "compressing",
     "convert_pruned_heads": "tickets",
     "doctor": "overview",
@@ -42,6 +45,7 @@ _HOME = {
     "export": "tickets",
     "glue_submission": "predicting",
     "import_mask": "tickets",
+    "init_task": "data",
     "inspect": "tickets",
     "pack": "tickets",
     "plan_run": "running",
@@ -62,6 +66,7 @@ _HOME = {
 __all__ = [
     "attack",
     "catalogue",
+    "compare",
     "compress",
     "convert_pruned_heads",
     "doctor",
@@ -69,6 +74,7 @@ __all__ = [
     "export",
     "glue_submission",
     "import_mask",
+    "init_task",
     "inspect",
     "pack",
     "plan_run",

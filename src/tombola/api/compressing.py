@@ -123,14 +123,18 @@ def carry_out(
         notes += told
     if chosen_on is not None:
         tried = plan_recipe(choice_recipe(raw, chosen_on))
-        result = study(tried, output=folder / "choice", store=store, engine=engine, watcher=watcher)
+        result = study(
+            tried, output=folder / "choice", store=store, engine=engine, watcher=watcher, replace=True
+        )
         speedup = chosen_speedup(result, chosen_on, order.within)
         raw = {**raw, "draw": {**raw["draw"], "speedup": speedup}}
         notes += (
             f"speed-up {speedup:g}: the largest that loses at most {order.within:g} points on {chosen_on}",
         )
     plan = plan_recipe(raw)
-    result = run(plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False)
+    result = run(
+        plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False, replace=True
+    )
     _write_model(plan, result, store, folder)
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 

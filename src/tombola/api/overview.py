@@ -1,4 +1,4 @@
-"""The verbs that look and report: catalogue (`list`), validate, report, doctor."""
+"""The verbs that look and report: catalogue (`list`), validate, report, compare, doctor."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tombola.foundations.hardware.doctor import Check
+    from tombola.results.comparing import ResultComparison
+    from tombola.results.result import Result
     from tombola.store.store import Store
 
 
-def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
+def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, list[tuple[str, str]]]:
     """What recipes may name, with one line each: the command `tombola list`.
 
     Args:
         kind: One list, such as `tasks` or `attacks`; by default all.
+        search: Only entries that have this word in their name or line; lists without any are left out.
     """
     from tombola.recipe.catalogue import catalogue as find
 
-    return find(kind)
+    return find(kind, search)
 
 
 def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = False) -> str:
@@ -55,6 +58,24 @@ def report(
     from tombola.report.page import report as write
 
     return write([folders] if isinstance(folders, Path | str) else folders, path, store=store)
+
+
+def compare(*results: Result | Path | str) -> ResultComparison:
+    """Put two or more runs side by side: their scores, and the difference to the first with its 95 % interval.
+
+    Rows are matched by variant and by their point on the grid; runs of one row each are compared whatever it is called.
+    Differences are paired by seed where the seeds agree.
+
+    Args:
+        *results: Results, or the folders of runs.
+
+    Returns:
+        The comparison: `table`, `rows()` and `frame()`, and `notes` on what only one run has.
+    """
+    from tombola.results.comparing import compare as put_side_by_side
+    from tombola.results.result import Result
+
+    return put_side_by_side(*(one if isinstance(one, Result) else Result.load(one) for one in results))
 
 
 def doctor(store: Path | str | None = None) -> list[Check]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tombola.foundations.paths import path_part
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan, plan_cells
@@ -19,6 +18,7 @@ from tombola.recipe.grid import expand
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.results.collecting import collect
 from tombola.results.result import RESULTS, Result
+from tombola.results.run_folder import claimed
 from tombola.results.transfer import transfer_grid
 from tombola.store.garbage import register_root
 from tombola.store.store import Store
@@ -36,6 +36,7 @@ def run(
     engine: Local | Ray | None = None,
     tickets: bool = True,
     watcher: Watcher | None = None,
+    replace: bool = False,
     **settings: Any,
 ) -> Result:
     """Run a recipe: every cell of its grid, each shared stage once, and nothing that is finished already.
@@ -43,15 +44,17 @@ def run(
     Args:
         recipe: A recipe file, the name of a built-in one, a mapping, or a plan that is there already.
         overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
-        output: The folder for `results.json` and the tickets; by default `runs/NAME`.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` … where that
+            holds the result of another recipe.
         store: The folder or URL of finished stages; by default `TOMBOLA_STORE` or `~/.cache/tombola/store`.
         engine: Who runs the stages; by default this process.
-        tickets: Whether to write a ticket for every cell with a mask.
+        tickets: Whether to write a ticket for every cell with a mask, and the model of every dense cell.
         watcher: Is told what happens.
+        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_run(recipe, overrides, **settings)
-    return _carry_out(plan, output, store, engine, watcher, tickets=tickets)
+    return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=tickets)
 
 
 def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
@@ -85,6 +88,7 @@ def study(
     engine: Local | Ray | None = None,
     tickets: bool = False,
     watcher: Watcher | None = None,
+    replace: bool = False,
     **settings: Any,
 ) -> Result:
     """Run a grid of recipes. What fails does not stop the rest: `Result.failures` names what is missing.
@@ -92,11 +96,13 @@ def study(
     Args:
         source: A study or recipe file, the name of a built-in one, a mapping, or a plan that is there already.
         overrides: Changes that are laid over every recipe, such as `"seed=[1,2,3]"`.
-        output: The folder for `results.json`; by default `runs/NAME`.
+        output: The folder for `results.json`; by default `runs/NAME`, or `runs/NAME-2` … where that
+            holds the result of another recipe.
         store: The folder or URL of finished stages.
         engine: Who runs the stages; by default as the study says, else this process.
-        tickets: Whether to write a ticket for every cell with a mask.
+        tickets: Whether to write a ticket for every cell with a mask, and the model of every dense cell.
         watcher: Is told what happens.
+        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
         **settings: Changes by keyword, with `__` for dots.
     """
     if isinstance(source, Plan):
@@ -104,7 +110,7 @@ def study(
     else:
         read = source if isinstance(source, StudySettings) else read_study(source, overrides, **settings)
         plan, engine = plan_study(read), engine or read.engine
-    return _carry_out(plan, output, store, engine, watcher, tickets=tickets, keep_going=True)
+    return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=tickets, keep_going=True)
 
 
 def share(
@@ -115,6 +121,7 @@ def share(
     store: AnyStore = None,
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
+    replace: bool = False,
     **settings: Any,
 ) -> Result:
     """Draw a ticket for every task, train all tasks on one encoder with and without them, and compare.
@@ -122,14 +129,16 @@ def share(
     Args:
         recipe: A recipe with `tasks`: a file, the name of a built-in one, a mapping, or a plan of it.
         overrides: Changes such as `"seed=[1,2,3]"`.
-        output: The folder for `results.json` and a multi-task ticket per seed; by default `runs/NAME`.
+        output: The folder for `results.json` and a multi-task ticket per seed; by default `runs/NAME`, or
+            `runs/NAME-2` … where that holds the result of another recipe.
         store: The folder or URL of finished stages.
         engine: Who runs the stages; by default this process.
         watcher: Is told what happens.
+        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
         **settings: Changes by keyword, with `__` for dots.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_share(recipe, overrides, **settings)
-    return _carry_out(plan, output, store, engine, watcher, tickets=True)
+    return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=True)
 
 
 def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
@@ -154,6 +163,7 @@ def transfer(
     engine: Local | Ray | None = None,
     tickets: bool = True,
     watcher: Watcher | None = None,
+    replace: bool = False,
 ) -> Result:
     """Search a mask on every source task, train every target under each of them, and compare with dense.
 
@@ -162,17 +172,19 @@ def transfer(
         overrides: Changes such as `"draw.sparsity=0.7"`.
         sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
         targets: Tasks to train on; by default the recipe's `task`.
-        output: The folder for `results.json` and the tickets; by default `runs/NAME`.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` … where that
+            holds the result of another recipe.
         store: The folder or URL of finished stages.
         engine: Who runs the stages; by default this process.
-        tickets: Whether to write tickets.
+        tickets: Whether to write tickets and dense models.
         watcher: Is told what happens.
+        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
 
     Returns:
         The result; its `transfer()` is the matrix of differences.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_transfer(recipe, overrides, sources, targets)
-    return _carry_out(plan, output, store, engine, watcher, tickets=tickets)
+    return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=tickets)
 
 
 def plan_transfer(
@@ -197,15 +209,18 @@ def _carry_out(
     engine: Local | Ray | None,
     watcher: Watcher | None,
     *,
+    replace: bool,
     tickets: bool,
     keep_going: bool = False,
 ) -> Result:
     """Run a plan, collect what came out, and keep it."""
     store = store if isinstance(store, Store) else Store(store)
-    folder = Path(output) if output is not None else Path("runs") / path_part(plan.name)
-    outcome = run_plan(plan, store, folder / RESULTS, engine=engine, watcher=watcher, keep_going=keep_going)
-    result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder)
-    if is_main():
-        result.save()
-        register_root(store, folder / RESULTS, plan.stages, finished=True)
+    with claimed(plan, Path(output) if output is not None else None, replace=replace) as folder:
+        file = folder.path / RESULTS
+        outcome = run_plan(plan, store, file, engine=engine, watcher=watcher, keep_going=keep_going)
+        result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder.path)
+        if is_main():
+            result.save()
+            folder.clear(result.record)
+            register_root(store, file, plan.stages, finished=True)
     return result

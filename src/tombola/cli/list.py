@@ -6,21 +6,44 @@ import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import verb
+from tombola.errors import TombolaError, UnknownName
 
 
 @verb("list")
 def list_(
     screen: Screen,
-    kind: Annotated[
-        str | None, typer.Argument(help="One list, such as tasks, attacks or recipes; all by default.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="One list, such as tasks, attacks or recipes; a word to look for; or both."),
     ] = None,
 ) -> None:
-    """List what recipes may name, with one line each.
+    """List what recipes may name. Without a word, the first names of every list.
 
     [bold]Example:[/bold] tombola list tasks
     """
     from tombola import api
     from tombola.cli import tables
+    from tombola.recipe.catalogue import KINDS, summary
 
-    for title, rows in api.catalogue(kind).items():
+    if not words:
+        screen.print(tables.catalogue_table("", summary()))
+        screen.print(
+            "tombola list KIND shows all of a kind, tombola list WORD what has the word in its name or line"
+        )
+        return
+    kind, search = _meant(words, KINDS)
+    found = api.catalogue(kind, search)
+    if not found and kind is None:
+        raise UnknownName("list", search, KINDS)
+    if not found:
+        raise TombolaError(f"none of the {kind} has {search!r} in its name or line: tombola list {kind}")
+    for title, rows in found.items():
         screen.print(tables.catalogue_table(title, rows))
+
+
+def _meant(words: list[str], kinds: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """The list that the first words name, if they do, and what to look for."""
+    for count in range(len(words), 0, -1):
+        if (kind := " ".join(words[:count])) in kinds:
+            return kind, " ".join(words[count:]) or None
+    return None, " ".join(words)

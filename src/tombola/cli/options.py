@@ -61,6 +61,9 @@ MaxLength = Annotated[
     int | None, typer.Option(help="Tokens that texts are cut at; else as in training, or 128.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost; run nothing.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Replace the result of another recipe in the output folder.")
+]
 Report = Annotated[bool, typer.Option(help="Also write report.html.")]
 EngineName = Annotated[
     Literal["local", "ray"] | None,

@@ -60,6 +60,8 @@ def close(screen: Screen, result: Result, page: Path | None = None) -> None:
     screen.wrote("results", result.folder / RESULTS)
     if any(cell.ticket for cell in result.cells):
         screen.wrote("tickets", result.folder / "tickets")
+    if any(cell.model for cell in result.cells):
+        screen.wrote("models", result.folder / "models")
     if page:
         screen.wrote("report", page)
     for failure in result.failures:

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tombola.cli.console import Screen
-from tombola.cli.options import Address, DryRun, EngineName, Output, Overrides, Recipe, Report, Store, Workers
+from tombola.cli.options import (
+    Address,
+    DryRun,
+    EngineName,
+    Output,
+    Overrides,
+    Recipe,
+    Replace,
+    Report,
+    Store,
+    Workers,
+)
 from tombola.cli.outcome import close, show_plan, write_page
 from tombola.errors import TombolaError
 
@@ -57,6 +68,7 @@ class RunOptions(EngineOptions):
 
     recipe: Recipe
     overrides: Overrides = None
+    replace: Replace = False
 
     @property
     def changes(self) -> list[str]:
@@ -95,6 +107,7 @@ def carry_out(
                 store=options.store,
                 engine=engine,
                 watcher=watcher,
+                replace=options.replace,
                 **settings,
             )
             page = write_page(result, options.store) if options.report else None

@@ -1,5 +1,6 @@
-"""tombola store: ls, du, verify, gc"""
+"""tombola store: ls, du, verify, gc, rm"""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,13 +38,14 @@ def ls(screen: Screen, store: Store = None) -> None:
 
 @verb(to=store_app)
 def du(screen: Screen, store: Store = None) -> None:
-    """Show how much room each kind of stage takes.
+    """Show how much room each kind of stage takes, and each run.
 
     [bold]Example:[/bold] tombola store du
     """
     from rich.table import Table
 
     from tombola.store.garbage import items
+    from tombola.store.removing import sizes_by_run
     from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
@@ -57,6 +59,13 @@ def du(screen: Screen, store: Store = None) -> None:
         table.add_row(kind, str(len(sizes)), _size(sum(sizes)))
     table.add_row("all", str(sum(map(len, kinds.values()))), _size(sum(map(sum, kinds.values()))))
     screen.print(table)
+    runs = Table("run", caption="alone: what no other run needs", caption_justify="left")
+    for heading in ("stages", "size", "alone"):
+        runs.add_column(heading, justify="right")
+    for run in sizes_by_run(opened):
+        name = _short(run.result.parent) if run.result else "no run (tombola store gc)"
+        runs.add_row(name, str(run.stages), _size(run.bytes), _size(run.alone))
+    screen.print(runs)
 
 
 @verb(to=store_app)
@@ -103,6 +112,44 @@ def gc(
     gone = collect_garbage(opened, days) if yes else found
     what = "deleted" if yes else "would go; add --yes to delete them"
     screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {what}")
+
+
+@verb(to=store_app)
+def rm(
+    screen: Screen,
+    what: Annotated[
+        list[str], typer.Argument(help="Folders of runs, or stages by the beginning of their keys.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
+    store: Store = None,
+) -> None:
+    """Delete the stages of a run that no other run needs, or a stage. Without --yes, only show what would go.
+
+    Results, tickets and reports in the run's folder stay; attacked sentences and tests between models need the stages.
+
+    [bold]Example:[/bold] tombola store rm runs/bert_tickets-quick --yes
+    """
+    from tombola.store.removing import find_removal
+    from tombola.store.store import Store as OpenStore
+
+    opened = OpenStore(store)
+    for one in what:
+        removal = find_removal(opened, one)
+        for item in removal.items:
+            screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
+        if removal.shared:
+            screen.print(f"{removal.shared} stages stay: other runs need them")
+        for result in removal.needed_by:
+            screen.print(f"needed by {_short(result.parent)}, which makes it again when it is run")
+        gone = removal.carry_out(opened) if yes else removal.items
+        told = "deleted" if yes else "would go; add --yes to delete them"
+        screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {told}")
+
+
+def _short(path: Path) -> str:
+    """A path as it is called from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _size(number: float) -> str:

@@ -33,8 +33,10 @@ def study(
     """
     from tombola import api
     from tombola.pipeline.study import plan_study, read_study
-    from tombola.results.export import write_table
+    from tombola.results.export import check_table, write_table
 
+    if table:
+        check_table(table)
     settings = read_study(options.recipe, options.changes)
 
     def show(screen: Screen, result: Result) -> None:

@@ -30,6 +30,8 @@ class Settings(BaseModel):
 
     unhashed: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not change the result (how often to save, where to report)."""
+    hints: ClassVar[dict[str, str]] = {}
+    """What to say about keys that people expect here, and that have another name, or none."""
 
     def canonical(self) -> dict[str, Any]:
         """What enters a stage's hash: only what differs from the defaults.
@@ -96,7 +98,7 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
     path, message = tuple(found.path), error["msg"]
     match error["type"]:
         case "extra_forbidden":
-            return Complaint(path, path[:-1], str(UnknownName("key", path[-1], found.valid)))
+            return Complaint(path, path[:-1], _unknown_key(path, found, kind))
         case "missing":
             about = next((field.description for field in found.fields if field.description), None)
             return Complaint(path, path, "is required" + (f" ({about})" if about else ""))
@@ -110,16 +112,45 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
         case "value_error" | "assertion_error":
             return Complaint(path, path, message.removeprefix("Value error, "))
     message = message.removeprefix("Input should be ").replace("a valid tuple", "a valid list")  # as in YAML
+    message = message.partition(", unable to parse")[0].partition(", got a number with")[0]
+    if message == "a valid list" and isinstance(error["input"], str):
+        return Complaint(path, path, f"takes a valid list, not {error['input']!r}: write [{error['input']}]")
     return Complaint(path, path, f"takes {message}, not {error['input']!r}")
+
+
+def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:
+    """What to write in place of a key that is not there: a near name, or the section that has it."""
+    key = path[-1]
+    hints = [one.hints[key] for one in found.kinds if issubclass(one, Settings) and key in one.hints]
+    if hints:
+        return f"unknown key {key!r}. {hints[0]}"
+    sections = _sections_with(key, kind) if len(path) == 1 else []
+    if sections:
+        return f"unknown key {key!r}. Did you mean {' or '.join(repr(one) for one in sections)}?"
+    return str(UnknownName("key", key, found.valid))
+
+
+def _sections_with(key: str, kind: type[BaseModel]) -> list[str]:
+    """The sections of settings that have a key, as dotted paths."""
+    return [
+        f"{name}.{key}"
+        for name, field in kind.model_fields.items()
+        if any(key in one.model_fields for one in settings_types(field.annotation))
+    ][:2]
 
 
 @dataclass
 class _Place:
-    """A complaint's path as the user wrote it, the fields it may end in, and the keys that are valid there."""
+    """A complaint's path as the user wrote it, the fields it may end in, and the settings that it is about."""
 
     path: list[str]
     fields: list[FieldInfo]
-    valid: list[str]
+    kinds: list[type[BaseModel]]
+
+    @property
+    def valid(self) -> list[str]:
+        """The keys that are valid there."""
+        return list(dict.fromkeys(name for one in self.kinds for name in one.model_fields))
 
 
 def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
@@ -140,7 +171,7 @@ def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
         fields = [one.model_fields[part] for one in choices if part in one.model_fields]
         inner = [found for field in fields for found in settings_types(field.annotation)]
         choices = _meant(inner, raw) or choices
-    return _Place(path, fields, list(dict.fromkeys(name for one in choices for name in one.model_fields)))
+    return _Place(path, fields, choices)
 
 
 def _inside(raw: Any, part: Any) -> Any:

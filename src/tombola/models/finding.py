@@ -55,6 +55,10 @@ def _folder(name: str) -> Path:
     local = Path(name).expanduser()
     if local.is_dir():
         return local
+    if local.is_file():
+        raise ModelError(
+            f"model {name!r}: is a file; name the folder that save_pretrained wrote, or a hub id"
+        )
     if name.startswith(("/", "~", ".")):
         raise ModelError(f"model {name!r}: there is no such folder; name one that save_pretrained wrote")
     return _from_hub(name)

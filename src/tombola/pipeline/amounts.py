@@ -63,7 +63,7 @@ def _check_share(sparsity: float, local: bool, units: Units) -> None:
             )
     if removals(sparsity, units.count) == units.count:
         raise RecipeError(
-            f"draw.sparsity: {sparsity} of {units.count} units ({units.granularity}) is all of them"
+            f"draw.sparsity: {sparsity} of {units.count} units ({units.granularity}) is all of them: take less"
         )
 
 

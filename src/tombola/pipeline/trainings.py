@@ -14,6 +14,7 @@ from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
+from tombola.pipeline.limits import check_limits
 from tombola.pipeline.references import DataSource, ModelSource, find_data
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
@@ -42,6 +43,7 @@ class TrainingBuilder:
         self.precision = precision
         self.model = ModelSource.find(recipe.model, recipe.pooler)
         self.data = self._training_data(recipe.data.mix)
+        check_limits(recipe, self.model, self.data)
         self.defend = self._defend()
 
     def split(

@@ -20,6 +20,7 @@ from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import check_share
 from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
 from tombola.tasks import Split, Task
+from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.targets import all_targets, find_target
 from tombola.training.settings import TrainSettings
 
@@ -29,6 +30,8 @@ FITTING = 0.95
 
 def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
     """What a file is, in a sentence; with `data` followed by a line for each split and model."""
+    if is_data_file(Path(file)):
+        raise RecipeError(data_advice(Path(file)))
     path = find_recipe(file)
     if isinstance(path, Path) and path.is_file() and _is_task(path):
         task = Task.from_file(path)
@@ -137,6 +140,7 @@ def _describe(
             training[task.name] = split
     for split in loaded:
         parts = [f"{split.task.name}/{split.name}: {len(split):,} rows{_labels(split)}"]
+        parts += _missing_labels(split)
         parts += _duplicates(split, training.values())
         for reader in sorted(
             (readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)
@@ -158,7 +162,7 @@ def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
         from tombola.training.loop import check_trackers
 
         try:
-            check_trackers(settings)
+            check_trackers(settings.report_to)
         except TombolaError as error:
             found.append(f"train.{error}")
     return found
@@ -170,6 +174,16 @@ def _labels(split: Split) -> str:
         return ""
     counts = Counter(split.labels)
     return f" ({', '.join(f'{name} {counts[number]:,}' for number, name in enumerate(split.task.labels))})"
+
+
+def _missing_labels(split: Split) -> Iterator[str]:
+    """Which of the task's labels no example has: they are never learned, or never scored."""
+    if split.task.labels is None or not all(isinstance(label, int) for label in split.labels):
+        return
+    missing = [name for number, name in enumerate(split.task.labels) if number not in split.labels]
+    if missing:
+        never = "learned" if split.name == "train" else "scored"
+        yield f"no example of {', '.join(missing)}, which is never {never} here: add some, or remove the label"
 
 
 def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from tombola.recipe.targets import check_task_name, target_complaints
 from tombola.search import SearchSettings
 
 Path = tuple[str, ...]
+
+logger = logging.getLogger(__name__)
 
 MOST_CELLS = 100_000
 """Cells that a grid may have, unless the environment variable says otherwise."""
@@ -84,6 +87,10 @@ def expand(raw: Raw) -> list[Cell]:
                         known = None if any("seed" in own for own in per_task.values()) else cell
     if mistakes:
         raise RecipeError(*mistakes)
+    if "draw" in common and all(one.get("search") is None for _, one, _ in grids):
+        logger.warning(
+            "draw: is not used: without a search nothing is drawn; add one, e.g. search.method=magnitude"
+        )
     return cells
 
 

@@ -14,6 +14,7 @@ from tombola.foundations.plugins import find_plugin_file, load_installed_plugins
 from tombola.foundations.settings import TAGS, Settings, settings_type
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.recipe.recipe import Recipe
+from tombola.tasks.data_files import data_advice, is_data_file
 
 Raw = dict[str, Any]
 
@@ -57,7 +58,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise RecipeError(f"{override!r}: an override is written key=value, e.g. draw.sparsity=0.5")
-        parsed[key] = _parse(text, f"override {key}")
+        parsed[key] = _parse_value(key, text)
     return parsed
 
 
@@ -97,6 +98,8 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
 def _without(variants: Any, name: str) -> Raw:
     """The variants without one."""
     names = variants if isinstance(variants, dict) else {}
+    if not names:
+        raise RecipeError(f"variants.{name}: the recipe has no variants")
     if name not in names:
         raise RecipeError(str(UnknownName("variant", name, names)))
     if len(names) == 1:
@@ -150,6 +153,8 @@ def _read(path: Path) -> Raw:
             if near
             else RecipeError(f"there is no recipe file {path}")
         )
+    if is_data_file(path):
+        raise RecipeError(data_advice(path))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -157,9 +162,25 @@ def _read(path: Path) -> Raw:
     raw = _parse(text, str(path))
     if raw is None:
         raise RecipeError(f"{path}: is empty; a recipe says at least model and task")
+    if isinstance(raw, list) and path.suffix == ".json":
+        raise RecipeError(data_advice(path))
+    if isinstance(raw, dict) and {"source", "text"} <= set(raw):
+        raise RecipeError(f"{path}: is a task file, not a recipe: give a recipe, and task={path}")
     if not isinstance(raw, dict):
         raise RecipeError(f"{path}: a recipe is a mapping of settings, this is {type(raw).__name__}")
     return raw
+
+
+def _parse_value(key: str, text: str) -> Any:
+    """The value of an override. What the shell has torn apart at a space misses its closing bracket."""
+    torn = any(text.count(left) > text.count(right) for left, right in ("{}", "[]"))
+    try:
+        return _parse(text, f"override {key}")
+    except RecipeError as error:
+        advice = (
+            f"; put the change in quotes, so that the shell leaves it whole: '{key}={text} …'" if torn else ""
+        )
+        raise RecipeError(f"{error}{advice}") from None
 
 
 def _parse(text: str, where: str) -> Any:

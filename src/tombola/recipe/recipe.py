@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,11 +21,26 @@ from tombola.recipe.sections import (
 )
 from tombola.search import SearchSettings, searches
 from tombola.shrink.shape import STRUCTURED
-from tombola.training.settings import TrainSettings
+from tombola.training.settings import DEVICE, TrainSettings
 
 
 class Recipe(Settings):
     """One ticket: a model, a task, a search, a draw, a retraining and what to evaluate on."""
+
+    hints: ClassVar[dict[str, str]] = {
+        "device": DEVICE,
+        "output": "Give the folder with --output DIR.",
+        "store": "Give the store with --store DIR, or TOMBOLA_STORE.",
+        "workers": "Give the number of processes with --workers N.",
+        "base_model": "Write it as model.",
+        "dataset": "Write it as task, and the data's folder as data.folder.",
+        "lr": "Write it as train.learning_rate.",
+        "fp16": "Write it as precision=fp16.",
+        "bf16": "Write it as precision=bf16.",
+        "metric": "Metrics belong to the task: write them as metrics in its task file.",
+        "metrics": "Metrics belong to the task: write them in its task file.",
+        "labels": "Labels belong to the task: write them in its task file.",
+    }
 
     name: str = Field("run", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")

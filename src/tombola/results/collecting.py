@@ -14,6 +14,7 @@ from tombola.masks import MASK, Mask
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
+from tombola.pipeline.references import ModelSource
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn, cut_of
 from tombola.pipeline.stages.course import ScoreCourse
@@ -32,12 +33,13 @@ from tombola.results.record import (
     RunRecord,
     StageCounts,
 )
+from tombola.results.run_folder import RunFolder, cell_key, recipe_hash
 from tombola.store.store import Store
 from tombola.tickets.multitask import write_multi_task_ticket
-from tombola.tickets.ticket import write_ticket
+from tombola.tickets.ticket import write_model, write_ticket
 
 
-def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets: bool) -> RunRecord:
+def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, tickets: bool) -> RunRecord:
     """The record of a run.
 
     Args:
@@ -45,7 +47,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
         outcome: How it ended. Cells that need a failed stage are left out.
         store: Where the stages are.
         folder: The folder of the result, which tickets are written below.
-        tickets: Whether to write tickets.
+        tickets: Whether to write tickets, and dense models beside them.
     """
     missing = outcome.unfinished
     whole = [cell for cell in plan.cells if not missing or not _needs(cell, missing)]
@@ -56,6 +58,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
         name=plan.name,
         about=plan.about,
         recipe=portable(plan.recipe),
+        recipe_hash=recipe_hash(plan.recipe),
         versions=versions(),
         machine=describe_machine(),
         stages=StageCounts(all=len(plan.stages), run_now=len(outcome.ran)),
@@ -145,38 +148,52 @@ def _failures(plan: Plan, outcome: Outcome) -> list[FailureRecord]:
 
 
 def _write_tickets(
-    plan: Plan, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: Path
+    plan: Plan, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: RunFolder
 ) -> list[CellResult]:
-    """Write a ticket for every cell with a mask, and for every shared training with masks."""
-    written: set[str] = set()
-    placed = []
+    """Write a ticket for every cell with a mask and every shared training with masks, and the model of dense cells."""
+    known, written, placed = folder.places(), set[str](), []
     for cell_plan, cell in zip(planned, cells, strict=True):
-        place: str | None = None
+        name, former = path_part(cell.label), known.get(cell_key(cell.variant, cell.recipe))
         if isinstance(cell_plan.model, Share):
-            if cell_plan.model.masks:
-                place = f"tickets/seed-{cell.seed}"
-                if place not in written:
-                    _write_shared(plan, cell_plan.model, planned, cells, store, folder / place)
+            place = f"tickets/seed-{cell.seed}" if cell_plan.model.masks else None
+            if place is not None and place not in written:
+                _write_shared(plan, cell_plan.model, planned, cells, store, folder.path / place)
+                written.add(place)
+            placed.append(cell.model_copy(update={"ticket": place}))
         elif cell_plan.mask is not None:
-            place = f"tickets/{path_part(cell.label)}"
-            write_cell(cell_plan, cell, store, folder / place)
-        if place is not None:
-            written.add(place)
-        placed.append(cell.model_copy(update={"ticket": place}))
+            place = former or f"tickets/{name}"
+            write_cell(cell_plan, cell, store, folder.path / place)
+            placed.append(cell.model_copy(update={"ticket": place}))
+        else:
+            place = former or f"models/{name}"
+            write_model(folder.path / place, store.open(cell_plan.model), _about_model(cell_plan, cell))
+            placed.append(cell.model_copy(update={"model": place}))
     return placed
+
+
+def _about_model(plan: CellPlan, cell: CellResult) -> dict[str, Any]:
+    """What is known about the model of a cell, besides its mask."""
+    recipe = plan.cell.recipe
+    return {
+        "base": {
+            "name": public_name(recipe.model),
+            "fingerprint": ModelSource.find(recipe.model, recipe.pooler).fingerprint,
+        },
+        "metrics": _metrics(cell),
+        "precision": plan.precision,
+        "recipe": cell.recipe,
+        "provenance": {stage.key: portable(stage.identity()) for stage in plan.model.with_inputs()},
+    }
 
 
 def write_cell(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
     """Write the ticket of a cell with a mask."""
     assert plan.mask is not None
     assert cell.mask is not None
-    info: dict[str, Any] = {
+    info = {
+        **_about_model(plan, cell),
         "base": {"name": public_name(plan.cell.recipe.model), "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
-        "metrics": _metrics(cell),
-        "precision": plan.precision,
-        "recipe": cell.recipe,
-        "provenance": {stage.key: portable(stage.identity()) for stage in plan.model.with_inputs()},
     }
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):

@@ -41,8 +41,15 @@ def columns(rows: Rows) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
+def check_table(path: Path) -> None:
+    """Refuse a file that no table can be written to, before there is one."""
+    if path.suffix not in (".csv", ".json", ".parquet"):
+        raise TombolaError(f"{path}: tables are written as .csv, .json or .parquet")
+
+
 def write_table(rows: Rows, path: Path) -> Path:
     """Write the rows as .csv, .json or .parquet, by the name of the file."""
+    check_table(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
         with open(path, "w", newline="", encoding="utf-8") as file:
@@ -51,13 +58,11 @@ def write_table(rows: Rows, path: Path) -> Path:
             writer.writerows(rows)
     elif path.suffix == ".json":
         write_whole(path, json.dumps(list(rows), indent=1, allow_nan=False))
-    elif path.suffix == ".parquet":
+    else:
         try:
             frame(rows).to_parquet(path, index=False)
         except ImportError:
             raise TombolaError("Parquet needs pyarrow: pip install 'tombola[frames]'") from None
-    else:
-        raise TombolaError(f"{path}: tables are written as .csv, .json or .parquet")
     return path
 
 

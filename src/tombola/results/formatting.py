@@ -36,6 +36,13 @@ def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> st
     return f"{write_value(estimate.mean, metric, sign)} ± {spread}"
 
 
+def write_difference(estimate: Estimate, metric: str) -> str:
+    """A difference with its 95 % interval: `+1.2 (−0.3 to +2.7)` points, or `+0.021 (…)` of a correlation."""
+    scale, digits = (100, 1) if is_share(metric) else (1, 3)
+    mean, low, high = (f"{scale * one:+.{digits}f}" for one in (estimate.mean, estimate.low, estimate.high))
+    return f"{mean} ({low} to {high})".replace("-", "−")
+
+
 def write_share(share: float) -> str:
     """A sparsity as a reader would say it: `40 %`, or `41.7 %` where it is not whole."""
     return f"{100 * share:.1f}".removesuffix(".0") + " %"

@@ -71,6 +71,7 @@ class CellResult(Record):
         mask: The mask in numbers; None for a dense model.
         fitted: What the draw's target asked for, and what the mask comes to, where the draw has a target.
         ticket: Where its ticket lies, below the result's folder.
+        model: Where the model of a dense cell lies, below the result's folder.
         notes: Remarks of its evaluations, such as doubts about the order of labels.
         seconds: Time of all of its stages, shared ones included.
     """
@@ -95,6 +96,7 @@ class CellResult(Record):
     notes: list[str] = []
     seconds: float
     ticket: str | None = None
+    model: str | None = None
 
 
 class StageCounts(Record):
@@ -253,6 +255,7 @@ class RunRecord(Record):
     What comes after `failures` is derived from the cells when the result is saved, for readers of the JSON.
 
     Attributes:
+        recipe_hash: What tells the recipe from others: its folder belongs to it.
         notes: What a reader should know before believing the numbers.
         matching: By data set or attack, how sparse each variant can be and still match the dense model.
         phases: The phase transitions of structured tickets.
@@ -264,6 +267,7 @@ class RunRecord(Record):
     name: str
     about: str = ""
     recipe: dict[str, Any]
+    recipe_hash: str = ""
     versions: dict[str, str]
     machine: dict[str, Any] = {}
     stages: StageCounts

@@ -66,6 +66,8 @@ class Result:
             path: The folder of a run, or its `results.json`.
         """
         path = Path(path)
+        if not path.exists():
+            raise TombolaError(f"{path}: there is no such folder; `tombola run` writes runs/NAME")
         file = path / RESULTS if path.is_dir() else path
         if not file.is_file():
             raise TombolaError(f"{path} holds no result: there is no {file.name} in it")

@@ -77,6 +77,8 @@ class Root:
     result: Path
     stages: frozenset[str]
     alive: bool
+    running: bool = False
+    """Whether a run is at work on it."""
 
 
 def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
@@ -126,6 +128,7 @@ def roots(store: Store) -> list[Root]:
             logger.warning("%s", error)
             continue
         result, renewed = Path(record.result), file.stat().st_mtime
+        running = not record.finished and now - renewed < LEASE
         if result.is_file():
             alive = True
             if record.finished and now - record.seen > DAY:
@@ -134,8 +137,8 @@ def roots(store: Store) -> list[Root]:
         elif record.finished:
             alive = now - record.seen < MISSING
         else:
-            alive = now - renewed < LEASE
-        found.append(Root(file, result, frozenset(record.stages), alive))
+            alive = running
+        found.append(Root(file, result, frozenset(record.stages), alive, running))
     return found
 
 
@@ -206,23 +209,41 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
     What is needed is decided and renamed away under the store's lock, which every starting run takes too, so a run
     never counts on a stage that is about to go.
     """
-    trash = store.root / TRASH
-    gone = []
     with _locked(store):
-        for item in garbage(store, days):
-            key = item.folder.name.split(".")[0]
-            try:
-                with FileLock(item.folder.with_name(f"{key}.lock"), timeout=0):
-                    trash.mkdir(exist_ok=True)
-                    item.folder.rename(trash / uuid.uuid4().hex)
-            except (Timeout, FileNotFoundError):
-                continue
-            gone.append(item)
+        gone = _to_trash(store, garbage(store, days))
         for root in roots(store):
             if not root.alive:
                 root.file.unlink(missing_ok=True)
-    shutil.rmtree(trash, ignore_errors=True)
+    shutil.rmtree(store.root / TRASH, ignore_errors=True)
     _sweep(store, time.time() - days * DAY)
+    return gone
+
+
+def discard(store: Store, found: Iterable[Item]) -> list[Item]:
+    """Delete stages whether or not a result needs them, but for those that a process works on; what was deleted.
+
+    Args:
+        store: The store.
+        found: The stages.
+    """
+    with _locked(store):
+        gone = _to_trash(store, found)
+    shutil.rmtree(store.root / TRASH, ignore_errors=True)
+    return gone
+
+
+def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
+    """Rename folders away that nobody works on; those that were."""
+    trash, gone = store.root / TRASH, []
+    for item in found:
+        key = item.folder.name.split(".")[0]
+        try:
+            with FileLock(item.folder.with_name(f"{key}.lock"), timeout=0):
+                trash.mkdir(exist_ok=True)
+                item.folder.rename(trash / uuid.uuid4().hex)
+        except (Timeout, FileNotFoundError):
+            continue
+        gone.append(item)
     return gone
 
 

@@ -47,37 +47,60 @@ class Layout(Definition):
     .txt files; the sentences of a token-classification task may be in CoNLL's form.
     """
 
-    files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = {}
-    header: list[str] | None = None  # the columns of files that do not name them in their first row
-    map: dict[str, Names] = {}  # our column -> the file's column, or several to be joined by a space
-    records: str | None = None  # the key that holds the rows, in a .json with several data sets
-    numbered: bool = False  # examples are called by their place: the release's own ids repeat
-    values: dict[str, str] = {}  # the file's label -> ours, where it is neither a label's name nor its number
-    quoted: bool | None = None  # quotes enclose fields; by default in .csv only
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = (
-        None  # else by ending and first lines
+    files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = Field(
+        {},
+        description="the file of each split, or several names that it is known by; relative to the task file",
     )
-    encoding: Annotated[str, AfterValidator(_known_encoding)] | None = (
-        None  # else UTF-8, or as its first bytes say
+    header: list[str] | None = Field(
+        None, description="the columns of files that do not name them in their first row"
     )
-    separator: Annotated[str, Field(min_length=1)] = ","  # between several labels of a text in one field
-    tag_scheme: Literal["iob2", "iob1", "bioes"] = "iob2"  # how the tags of entities are written
-    skip_labels: list[
-        str
-    ] = []  # rows with these labels are no examples: SNLI's `-` where annotators disagree
-    skip_empty: bool = False  # rows with an empty text or label are no examples
-    drop_malformed: bool = False  # leave rows out that do not parse, count them, and warn
+    map: dict[str, Names] = Field(
+        {}, description="a column of the task: the file's column, or several to be joined by a space"
+    )
+    records: str | None = Field(
+        None, description="the key that holds the rows, in a .json file with several data sets"
+    )
+    numbered: bool = Field(False, description="examples are called by their place, not by the column id")
+    values: dict[str, str] = Field(
+        {}, description="a label as the file writes it: the one of `labels` that it stands for"
+    )
+    quoted: bool | None = Field(None, description="quotes enclose fields; by default in .csv files only")
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
+        None, description="what separates columns; by default recognised"
+    )
+    encoding: Annotated[str, AfterValidator(_known_encoding)] | None = Field(
+        None, description="such as cp1252; by default UTF-8, or what a byte-order mark says"
+    )
+    separator: Annotated[str, Field(min_length=1)] = Field(
+        ",", description="what separates several labels of a text in one field"
+    )
+    tag_scheme: Literal["iob2", "iob1", "bioes"] = Field(
+        "iob2", description="how the tags of entities are written"
+    )
+    skip_labels: list[str] = Field(
+        [], description="labels whose rows are left out, such as SNLI's `-` where annotators disagree"
+    )
+    skip_empty: bool = Field(False, description="leave out rows with an empty text or label")
+    drop_malformed: bool = Field(
+        False, description="leave out rows that cannot be read, count them, and warn"
+    )
 
 
 class Source(Layout):
     """Where a task's data may be: inside the package, in a local folder, on the hub."""
 
-    bundled: RelativePath | None = None
-    folder: RelativePath | None = None  # below the data folder (argument or TOMBOLA_DATA)
-    hub: str | None = None
-    config: str | None = None
-    hub_map: dict[str, Names] = {}  # our column -> the hub's, where they differ
-    alternatives: list[Layout] = []  # other published layouts of the same folder
+    bundled: RelativePath | None = Field(
+        None, description="a folder of the package; for tasks that come with it"
+    )
+    folder: RelativePath | None = Field(
+        None, description="the folder of a published release, below data.folder or TOMBOLA_DATA"
+    )
+    hub: str | None = Field(None, description="the data set's id on the hub, where no local folder has it")
+    config: str | None = Field(None, description="the data set's configuration on the hub")
+    hub_map: dict[str, Names] = Field(
+        {}, description="a column of the task: the hub's column, where they differ"
+    )
+    alternatives: list[Layout] = Field([], description="other layouts in which the same folder is published")
 
     @property
     def layouts(self) -> list[Layout]:
@@ -92,13 +115,15 @@ class Holdout(Definition):
     the hashes, and not of all examples together.
     """
 
-    of: str
-    share: float = Field(gt=0, lt=1)
-    stratified: bool = False
+    of: str = Field(description="the split that it is cut out of")
+    share: float = Field(gt=0, lt=1, description="how much of that split")
+    stratified: bool = Field(False, description="take this share of every class")
 
 
 class Companions(Definition):
     """Tasks with the same labels on which a model of this one is tried for robustness."""
 
-    ood: list[str] = []
-    adversarial: list[str] = []
+    ood: list[str] = Field([], description="tasks on other data; recipes name all of them as `ood`")
+    adversarial: list[str] = Field(
+        [], description="tasks whose texts were changed to mislead models; `adversarial` in recipes"
+    )

@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from tombola.errors import DataError
+from tombola.tasks.column_roles import MOST_CLASSES, chosen_columns, find_label, find_texts, is_empty
+from tombola.tasks.data_files import ENDINGS as ENDINGS
+from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.definition import Layout
-from tombola.tasks.lines import ending_of
-from tombola.tasks.readers import Malformed, open_table
+from tombola.tasks.lines import ending_of, recognised_encoding
+from tombola.tasks.readers import Malformed, open_table, recognised_delimiter
 from tombola.tasks.task import Task
+from tombola.tasks.task_file import write_task_file
 
-ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
-"""The data files that a task can be made from."""
-
-TEXT_NAMES = (
-    *(
-        "text",
-        "sentence",
-        "review",
-        "content",
-        "body",
-        "comment",
-        "message",
-        "document",
-        "tweet",
-        "utterance",
-    ),
-    *("question", "query", "title", "headline", "description", "abstract", "input"),
-)
-PAIRS = (
-    *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("text_a", "text_b")),
-    *(("question1", "question2"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
-)
-LABEL_NAMES = (
-    *(
-        "label",
-        "labels",
-        "class",
-        "category",
-        "target",
-        "sentiment",
-        "intent",
-        "topic",
-        "gold_label",
-        "output",
-    ),
-    *("rating", "stars", "score", "y"),
-)
-MOST_CLASSES = 200  # distinct values of a label column; a column of more is no label
 FEW_NUMBERS = 12  # whole numbers of at most so many values are classes, others are what a regression predicts
+FEW_EXAMPLES = 20  # of a label: so that every split is likely to have some
 VALIDATION, TEST = 0.1, 0.2
 LARGEST = 10_000  # examples of a split that is only judged on
 
@@ -75,12 +41,6 @@ class Inferred:
     new: bool = True
 
 
-def task_file_of(data: Path) -> Path:
-    """Where the task file of a data file is: beside it."""
-    stem = data.name.removesuffix(".gz")
-    return data.with_name(f"{Path(stem).stem}.task.yaml")
-
-
 def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None) -> Inferred:
     """Make a task from a data file and write it beside that file. One that is already there is used as it is.
 
@@ -92,117 +52,138 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
     Raises:
         DataError: If the columns cannot be told, with those that there are and the option that names them.
     """
+    _check_data_file(data)
+    path = task_file_of(data)
+    if path.is_file() and not text and label is None:
+        return Inferred(Task.from_file(path), path, (f"task: {path}, which was there",), new=False)
+    return _infer(data, text, label, path)
+
+
+def init_task(
+    data: Path,
+    text: tuple[str, ...] = (),
+    label: str | None = None,
+    path: Path | None = None,
+    *,
+    replace: bool = False,
+) -> Inferred:
+    """Make a task from a data file and write it, unless there is such a task file already.
+
+    Args:
+        data: A .csv, .tsv, .jsonl, .json or .parquet file.
+        text: The column of the text, or two of a pair; recognised if not given.
+        label: The column of the label; recognised if not given.
+        path: The task file, in a folder that holds the data or is above it; by default beside the data.
+        replace: Whether to write over a task file that is there.
+
+    Raises:
+        DataError: If the columns cannot be told, or the task file is there.
+    """
+    _check_data_file(data)
+    path = path or task_file_of(data)
+    if path.suffix not in (".yaml", ".yml"):
+        raise DataError(f"{path}: a task file ends in .yaml.")
+    if path.exists() and not replace:
+        raise DataError(f"{path} is there already: edit it, give another name with -o, or add --force.")
+    return _infer(data, text, label, path)
+
+
+def _check_data_file(data: Path) -> None:
     if not data.is_file():
         raise DataError(f"{data}: there is no such file.")
     if ending_of(data) not in ENDINGS:
         raise DataError(f"{data}: cannot make a task from {data.suffix!r} files; use {', '.join(ENDINGS)}.")
-    path = task_file_of(data)
-    if path.is_file() and not text and label is None:
-        return Inferred(Task.from_file(path), path, (f"task: {path}, which was there",), new=False)
-    columns = _columns(data)
-    texts = _chosen(columns, text, "--text", data) or _find_texts(columns, label, data)
+
+
+def _infer(data: Path, text: tuple[str, ...], label: str | None, path: Path) -> Inferred:
+    layout = _layout_of(data)
+    columns, notes = _columns(data, layout)
+    texts = chosen_columns(columns, text, "--text", data) or find_texts(columns, label, data)
     answer = (
-        _chosen(columns, (label,) if label else (), "--label", data) or _find_label(columns, texts, data)
+        chosen_columns(columns, (label,) if label else (), "--label", data)
+        or find_label(columns, texts, data)
     )[0]
-    return _written(data, path, columns, tuple(texts), answer)
+    source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
+    return _written(data, path, columns, tuple(texts), answer, source, notes)
 
 
-def _columns(data: Path) -> dict[str, list[Any]]:
-    """The values of every column."""
-    table = open_table(data, Layout())
-    rows = [fields for _, fields in table.rows if not isinstance(fields, Malformed)]
+def _layout_of(data: Path) -> Layout:
+    """Encoding and delimiter of a file, where they are not the usual ones."""
+    if ending_of(data) == ".parquet":
+        return Layout()
+    layout = Layout(encoding=recognised_encoding(data))
+    return layout.model_copy(update={"delimiter": recognised_delimiter(data, layout)})
+
+
+def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str]]:
+    """The values of every column, and what is unusual about the file."""
+    table = open_table(data, layout)
+    rows, bad = [], []
+    for number, fields in table.rows:
+        if isinstance(fields, Malformed):
+            bad.append(f"{table.where(number)}: {fields.reason}")
+        else:
+            rows.append(fields)
     if not rows:
         raise DataError(f"{data}: there is not a single row.")
-    return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}
+    notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
+    if bad:
+        notes.append(
+            f"{len(bad):,} rows cannot be read, the first at {bad[0]}; correct them, or add "
+            "`drop_malformed: true` under source"
+        )
+    return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}, notes
 
 
-def _chosen(columns: dict[str, list[Any]], names: tuple[str, ...], option: str, data: Path) -> list[str]:
-    for name in names:
-        if name not in columns:
-            raise DataError(
-                f"{data}: {option} {name}: there is no such column; there are {', '.join(columns)}."
-            )
-    return list(names)
-
-
-def _find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> list[str]:
-    """Columns with the usual names of a pair or of a text; else the one column with long, varied strings."""
-    lower = {name.casefold(): name for name in columns if name != label}
-    for pair in PAIRS:
-        if all(name in lower for name in pair):
-            return [lower[name] for name in pair]
-    for name in TEXT_NAMES:
-        if name in lower:
-            return [lower[name]]
-    texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
-    if len(texts) == 1:
-        return texts
-    found = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
-    raise DataError(
-        f"{data}: which column is the text? There are {', '.join(columns)}; {found}. Say it with --text NAME (twice "
-        "for pairs)."
-    )
-
-
-def _find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> list[str]:
-    """A column with one of the usual names; else the only one that repeats few values."""
-    lower = {name.casefold(): name for name in columns if name not in texts}
-    for name in LABEL_NAMES:
-        if name in lower:
-            return [lower[name]]
-    candidates = [name for name in lower.values() if _is_label(columns[name])]
-    if len(candidates) == 1:
-        return candidates
-    found = f"{' and '.join(candidates)} could be it" if candidates else "none repeats few values"
-    raise DataError(
-        f"{data}: which column is the label? There are {', '.join(columns)}; {found}. Say it with --label NAME."
-    )
-
-
-def _is_prose(values: list[Any]) -> bool:
-    """Whether most values are strings of several words, and most of them different."""
-    filled = [value for value in values if isinstance(value, str) and value.strip()]
-    if len(filled) < 0.5 * len(values):
-        return False
-    words = sum(len(value.split()) for value in filled) / len(filled)
-    return words >= 3 and len(set(filled)) > 0.5 * len(filled)
-
-
-def _is_label(values: list[Any]) -> bool:
-    distinct = {str(value).strip() for value in values if not _is_empty(value)}
-    return 2 <= len(distinct) <= min(MOST_CLASSES, max(2, len(values) // 5))
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or not str(value).strip()
+def _place_of(data: Path, path: Path) -> str:
+    """The data file as the task file names it: relative to its own folder."""
+    try:
+        place = data.resolve().relative_to(path.parent.resolve())
+    except ValueError:
+        raise DataError(
+            f"{path}: a task file lies beside its data, or in a folder above it: write it to {data.parent}, or move "
+            "the data."
+        ) from None
+    return glob.escape(place.as_posix())
 
 
 def _written(
-    data: Path, path: Path, columns: dict[str, list[Any]], texts: tuple[str, ...], label: str
+    data: Path,
+    path: Path,
+    columns: dict[str, list[Any]],
+    texts: tuple[str, ...],
+    label: str,
+    source: dict[str, Any],
+    unusual: list[str],
 ) -> Inferred:
-    answers = [str(value).strip() for value in columns[label] if not _is_empty(value)]
+    if any(isinstance(value, list | dict) for value in columns[label]):
+        raise DataError(
+            f"{data}: the label column {label} holds lists: write a task file of kind multi-label or "
+            'token-classification, as the page "Your own data" shows.'
+        )
+    answers = [str(value).strip() for value in columns[label] if not is_empty(value)]
     kind = _kind_of(answers, data, label)
     names = ["text"] if len(texts) == 1 else ["first", "second"]
     renamed = {
         ours: theirs for ours, theirs in (*zip(names, texts, strict=True), ("label", label)) if ours != theirs
     }
     complete = sum(
-        not any(_is_empty(columns[name][row]) for name in (*texts, label))
+        not any(is_empty(columns[name][row]) for name in (*texts, label))
         for row in range(len(columns[label]))
     )
-    source: dict[str, Any] = {"files": {"train": data.name}, "skip_empty": True}
+    source = {**source, "skip_empty": True}
     if renamed:
         source["map"] = renamed
     parts = {"validation": VALIDATION, "test": TEST}
     share = {name: round(min(part, LARGEST / complete), 4) for name, part in parts.items()}
     content: dict[str, Any] = {
-        "name": path.name.removesuffix(".task.yaml"),
+        "name": path.name.removesuffix(path.suffix).removesuffix(".task"),
         "version": 1,
         "about": f"made from {data.name}",
         "kind": kind,
         "text": names[0] if len(names) == 1 else names,
     }
-    notes = [f"text: {' and '.join(texts)}", f"label: {label}"]
+    notes = [f"text: {' and '.join(texts)}", f"label: {label}", *unusual]
     if kind == "classification":
         labels, writings = _labels(answers)
         content |= {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
@@ -212,6 +193,7 @@ def _written(
         notes.append(
             f"{len(labels)} labels: {_some(labels)}; the commonest, {most}, in {count / len(answers):.0%}"
         )
+        notes += _rare_labels(answers)
     else:
         content["metrics"] = ["pearson", "spearman"]
         numbers = sorted(map(float, answers))
@@ -228,7 +210,7 @@ def _written(
     )
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
-    _write(path, content, notes)
+    write_task_file(path, content, notes)
     return Inferred(Task.from_file(path), path, tuple(notes))
 
 
@@ -266,6 +248,20 @@ def _labels(answers: list[str]) -> tuple[list[str], dict[str, str]]:
     return labels, {one: usual[folded] for folded, counts in writings.items() for one in counts}
 
 
+def _rare_labels(answers: list[str]) -> list[str]:
+    """A warning of labels that some split may be without."""
+    counts = Counter(answer.casefold() for answer in answers)
+    rare = {
+        answer: counts[answer.casefold()] for answer in answers if counts[answer.casefold()] < FEW_EXAMPLES
+    }
+    if not rare:
+        return []
+    told = _some([f"{label} ({count})" for label, count in rare.items()])
+    return [
+        f"fewer than {FEW_EXAMPLES} examples: {told}; a split may have none of them: add rows, or merge labels"
+    ]
+
+
 def _number(value: str) -> float | None:
     try:
         return float(value)
@@ -275,14 +271,3 @@ def _number(value: str) -> float | None:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
-
-
-def _write(path: Path, content: dict[str, Any], notes: list[str]) -> None:
-    head = "".join(f"# {line}\n" for line in ("Inferred from the data; edit what is wrong.", *notes))
-    try:
-        path.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    except OSError as error:
-        raise DataError(
-            f"{path}: the task file cannot be written beside the data ({error.strerror}): copy the data to a folder "
-            "that you can write to."
-        ) from None

@@ -77,6 +77,41 @@ def _marked(stream: IO[bytes]) -> str | None:
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
 
 
+def recognised_encoding(path: Path) -> str | None:
+    """The encoding of a text file that is neither UTF-8 nor marked, by its bytes; None where the default reads it.
+
+    Args:
+        path: The file.
+    """
+    with _opened(path) as stream:
+        if _marked(stream):
+            return None
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        windows = codecs.getincrementaldecoder("cp1252")()
+        utf8 = western = True
+        while block := stream.read(1 << 20):
+            if b"\0" in block:
+                wide = block.count(0) > len(block) / 4  # every second byte of Latin letters
+                return f"utf-16-{_byte_order(block)}" if wide else None
+            utf8 = utf8 and _feeds(decoder, block)
+            western = western and _feeds(windows, block)
+        utf8 = utf8 and _feeds(decoder, b"", final=True)
+    return None if utf8 else "cp1252" if western else "iso8859-1"
+
+
+def _feeds(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _byte_order(raw: bytes) -> str:
+    """Which byte of Latin letters is 0."""
+    return "le" if raw.index(b"\0") % 2 else "be"
+
+
 def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) -> str:
     """Which line is not text in the encoding, and what to do."""
     with _opened(path) as stream:
@@ -106,8 +141,7 @@ def _decodes(raw: bytes, encoding: str) -> bool:
 
 
 def _binary(path: Path, line: int, raw: bytes) -> str:
-    order = "le" if raw.index(b"\0") % 2 else "be"  # which byte of Latin letters is 0
     return (
         f"{path}:{line}: there is a NUL byte, so this is not UTF-8 text: if the file is UTF-16 without a byte-order "
-        f"mark, set `source.encoding: utf-16-{order}` in the task file; otherwise it is binary or damaged."
+        f"mark, set `source.encoding: utf-16-{_byte_order(raw)}` in the task file; otherwise it is binary or damaged."
     )

@@ -13,6 +13,8 @@ from tombola.tasks.lines import ending_of, numbered_lines, read_text
 
 LONGEST_FIELD = 2**31 - 1  # characters; the csv module's own limit is 131,072, which whole documents exceed
 DELIMITERS = (",", ";", "\t", "|")
+USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+"""What separates columns, unless a file's first lines say otherwise."""
 
 
 class Malformed(NamedTuple):
@@ -55,25 +57,35 @@ def open_table(path: Path, layout: Layout) -> Table:
         return json_table(path, _json_lines(path, layout.encoding))
     if ending == ".json":
         return json_table(path, _json_list(path, layout))
-    delimiter = layout.delimiter or _delimiter(path, layout, "," if ending == ".csv" else "\t")
+    delimiter = layout.delimiter or recognised_delimiter(path, layout) or USUAL[ending]
     quoted = ending == ".csv" if layout.quoted is None else layout.quoted
     rows = (_quoted_rows if quoted else _plain_rows)(path, delimiter, layout.encoding)
-    return _delimited_table(path, rows, layout.header)
+    return _delimited_table(path, rows, layout.header, quoted)
 
 
-def _delimiter(path: Path, layout: Layout, usual: str) -> str:
-    """The delimiter of the file's ending, unless the first lines leave no doubt that it is another."""
+def recognised_delimiter(path: Path, layout: Layout) -> str | None:
+    """The delimiter of a file, where its first lines leave no doubt that it is not the one of the file's ending.
+
+    Args:
+        path: The file.
+        layout: Its encoding, and its columns if the file does not name them.
+    """
+    usual = USUAL.get(ending_of(path))
+    if usual is None:
+        return None
     lines = [line for _, (_, line) in zip(range(2), numbered_lines(path, layout.encoding), strict=False)]
     widths = {one: [len(line.split(one)) for line in lines] for one in DELIMITERS}
     wanted = len(layout.header) if layout.header else None
     if not lines or (usual in lines[0] if wanted is None else widths[usual][0] == wanted):
-        return usual
+        return None
     fitting = [
         one
         for one, counts in widths.items()
         if counts[0] > 1 and (counts[0] == wanted if wanted else len(set(counts)) == 1)
     ]
-    return fitting[0] if len(fitting) == 1 else usual
+    if len(fitting) != 1 and wanted is None:  # texts may hold delimiters; the names of columns do not
+        fitting = [one for one, counts in widths.items() if counts[0] > 1]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _plain_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -96,28 +108,35 @@ def _quoted_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[t
         ) from None
 
 
-def _delimited_table(path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None) -> Table:
+def _delimited_table(
+    path: Path, rows: Iterator[tuple[int, list[str]]], header: list[str] | None, quoted: bool
+) -> Table:
     first = next(rows, None)
     if first is None:
         raise DataError(f"{path}: the file is empty.")
     columns = [name.strip() for name in first[1]] if header is None else header
     if header is not None:
         if len(first[1]) != len(header):
-            raise DoesNotFit(f"{path}:{first[0]}: {_expected(first[1], header)}.")
+            raise DoesNotFit(f"{path}:{first[0]}: {_expected(first[1], header, quoted)}.")
         rows = chain([first], rows)
     width = len(columns)
     checked = (
-        (number, fields if len(fields) == width else Malformed(_expected(fields, columns)))
+        (number, fields if len(fields) == width else Malformed(_expected(fields, columns, quoted)))
         for number, fields in rows
     )
     return Table(columns, checked, lambda line: f"{path}:{line}")
 
 
-def _expected(fields: list[str], columns: list[str]) -> str:
+def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
     if fields in ([], [""]):
         return "empty line"
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    return f"{count} where {len(columns)} are expected ({', '.join(columns)})"
+    remedy = "fill in what is missing, or remove the row"
+    if len(fields) > len(columns):
+        remedy = "put a text that holds the delimiter in quotes" + (
+            "" if quoted else " and set `source.quoted: true` in the task file"
+        )
+    return f"{count} where {len(columns)} are expected ({', '.join(columns)}): {remedy}"
 
 
 def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:

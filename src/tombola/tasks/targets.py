@@ -31,7 +31,7 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     is_file = on.endswith((".yaml", ".yml"))
     name, slash, split = (on, "", "") if is_file else on.rpartition("/")
     if not slash and not is_file and on not in task_names():
-        raise UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
+        raise _unknown(on, own)
     other = Task.named(name if slash else on)
     if other.kind != own.kind:
         raise RecipeError(
@@ -43,3 +43,14 @@ def find_target(on: str, task: str) -> tuple[str, str]:
             raise UnknownName(f"split of {other.name}", split, other.split_names())
         return name, split
     return on, other.default_split
+
+
+def _unknown(on: str, own: Task) -> RecipeError | UnknownName:
+    """Neither a split nor a task: the nearest names, or the splits that there are."""
+    found = UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
+    if "Did you mean" in str(found):
+        return found
+    return RecipeError(
+        f"unknown split or task to evaluate on {on!r}. {own.name} has the splits {', '.join(own.split_names())}; "
+        "`tombola list tasks` shows other tasks"
+    )

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from tombola.errors import DataError, PluginError, RecipeError, UnknownName
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import read_yaml
+from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
@@ -25,29 +26,44 @@ HOLDOUT = "holdout"
 class Task(Definition):
     """What a model is trained and judged on. `text` names one column or a pair; the first metric is the headline."""
 
-    name: str
-    version: int
-    about: str = ""  # one line for lists
-    kind: str = "classification"  # a name in `task_kinds`
-    text: Names
-    labels: list[str] | None = None
-    unanswerable: bool = False  # some questions have no answer in their context (SQuAD 2.0)
-    metrics: list[str]
-    settings: dict[str, Any] = {}  # those of its kind, such as doc_stride; a recipe may change them
-    attackable: list[str] = []  # columns an attack may change; all of `text` unless said
-    keep: list[str] = []  # further columns to carry along in a split
-    groups: list[
-        str
-    ] = []  # columns, where the file has them, whose values scores are broken down by; see `grouped`
-    merge: dict[str, str] = {}  # a label of models that tell more apart -> the one of ours that it is part of
-    source: Source
-    splits: dict[str, str] = {}  # our split -> the hub's name for it, where they differ
-    reported: str = (
-        ""  # the split of published scores, which the task's name alone stands for; else validation
+    name: str = Field(description="what the task is called in tables and folders")
+    version: int = Field(description="a number to raise when the task changes")
+    about: str = Field("", description="one line for lists")
+    kind: str = Field("classification", description="what a model has to find")
+    text: Names = Field(description="the column of the text, or two columns of a pair")
+    labels: list[str] | None = Field(
+        None, description="the names of the labels; a file may have their names, or their places from 0"
     )
-    holdout: dict[str, Holdout] = {}
-    companions: Companions = Companions()
-    citation: str = ""
+    unanswerable: bool = Field(
+        False, description="some questions have no answer in their context, as in SQuAD 2.0"
+    )
+    metrics: list[str] = Field(description="how predictions are scored; the first is the headline")
+    settings: dict[str, Any] = Field({}, description="settings of the kind; a recipe may change them")
+    attackable: list[str] = Field([], description="columns that attacks may change; by default all of `text`")
+    keep: list[str] = Field([], description="further columns to carry along, for plugins")
+    groups: list[str] = Field(
+        [],
+        description="columns whose values scores are broken down by, where the file has them; `a+b` for two at once, "
+        "`label` for the true label",
+    )
+    merge: dict[str, str] = Field(
+        {}, description="a label of models that tell more apart: the one of `labels` that it is part of"
+    )
+    source: Source = Field(description="where the data is, and how its files are laid out")
+    splits: dict[str, str] = Field(
+        {}, description="a split of the task: the hub's name for it, where they differ"
+    )
+    reported: str = Field(
+        "",
+        description="the split of published scores, which the task's name alone stands for; by default validation",
+    )
+    holdout: dict[str, Holdout] = Field(
+        {}, description="splits without a file, which are cut out of another one; always the same texts"
+    )
+    companions: Companions = Field(
+        Companions(), description="tasks with the same labels to try a model's robustness on"
+    )
+    citation: str = Field("", description="the publication of the data")
 
     _directory: Path = PrivateAttr(default=DEFINITIONS)
 
@@ -123,6 +139,8 @@ class Task(Definition):
         """
         if name.endswith((".yaml", ".yml")):
             return cls.from_file(Path(name))
+        if is_data_file(Path(name)):
+            raise DataError(data_advice(Path(name)))
         if name in _registered:
             return cls.from_file(_registered[name])
         if name not in task_names():
@@ -137,7 +155,10 @@ class Task(Definition):
             path: The YAML file.
         """
         path = Path(path).expanduser()
-        task = checked(cls, read_yaml(path, "task file", RecipeError), where=f"{path}: task")
+        raw = read_yaml(path, "task file", RecipeError)
+        if isinstance(raw, dict) and "source" not in raw and {"model", "task"} & set(raw):
+            raise RecipeError(f"{path}: is a recipe, not a task file: give the task that it names")
+        task = checked(cls, raw, where=f"{path}: task")
         task._directory = path.parent
         return task
 
@@ -233,7 +254,14 @@ class Task(Definition):
         )
         parts = {name: part for name, part in self.holdout.items() if part.of == whole}
         if parts:
+            found = len(loaded)
             loaded = loaded.select(members_of(split, loaded, parts))
+            if not len(loaded):
+                raise DataError(
+                    f"{source}: {self.name}/{split} is empty: none of the {found} examples falls into it. Add "
+                    "examples, change the shares under `holdout` in the task file, or name a file for it under "
+                    "`source.files`."
+                )
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
 
 

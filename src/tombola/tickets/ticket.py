@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import DEFENSE
+from tombola.errors import TombolaError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
@@ -47,6 +48,8 @@ class Ticket(SavedTicket):
     @cached_property
     def mask(self) -> Mask:
         """Which units are kept."""
+        if self.info.get("mask", True) is None:
+            raise TombolaError(f"{self.folder} is a dense model: it has no mask")
         return Mask.load(self.folder / MASK)
 
     @property
@@ -95,9 +98,7 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
-        for path in model.iterdir():
-            if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
-                shutil.copyfile(path, new / path.name)
+        _copy_model(model, new)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not (model / MASK).is_file():
             _mask_weights(new)
@@ -105,6 +106,29 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
         (new / CARD).write_text(ticket_card(full), encoding="utf-8")
         write_checksums(new, without=(CARD,))
     return Ticket(folder, full)
+
+
+def write_model(folder: Path, model: Path, info: Mapping[str, Any]) -> Ticket:
+    """Assemble the folder of a dense model: as a ticket's, so that it can be evaluated, attacked and served like one.
+
+    Args:
+        folder: The model's folder; one that is there is replaced.
+        model: The folder of the trained model.
+        info: What is known: base, metrics, recipe, provenance.
+    """
+    full = {"format": FORMAT, **info, "mask": None, "versions": versions()}
+    with replacing(folder, TICKET) as new:
+        _copy_model(model, new)
+        (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
+        (new / CARD).write_text(ticket_card(full), encoding="utf-8")
+        write_checksums(new, without=(CARD,))
+    return Ticket(folder, full)
+
+
+def _copy_model(model: Path, new: Path) -> None:
+    for path in model.iterdir():
+        if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
+            shutil.copyfile(path, new / path.name)
 
 
 def _mask_weights(folder: Path) -> None:
@@ -133,11 +157,13 @@ def ticket_card(info: Mapping[str, Any]) -> str:
     recipe, mask = info["recipe"], info["mask"]
     return card(
         info,
-        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}",
-        about=f"A subnetwork drawn by Tombola: {mask['removed']:,} of "
-        f"{mask['units']:,} units ({mask['granularity']}) are removed, which is {mask['weight_sparsity']:.1%} of the "
-        f"prunable weights and {mask['total_sparsity']:.1%} of all parameters." + _size(info),
-        tag=f"{mask['granularity']}-sparsity",
+        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}"
+        if mask
+        else f"{info['base']['name']}, fine-tuned for {recipe['task']}",
+        about=_about_mask(mask) + _size(info)
+        if mask
+        else "The dense model that tickets of the same recipe are compared with: nothing is removed.",
+        tag=f"{mask['granularity']}-sparsity" if mask else "dense",
         table=[
             ["evaluated on", "metric", "score", "standard error", "examples"],
             *(
@@ -153,6 +179,14 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
         after_use=_opening(info) + _about_defense(recipe.get("defend", ())),
+    )
+
+
+def _about_mask(mask: Mapping[str, Any]) -> str:
+    return (
+        f"A subnetwork drawn by Tombola: {mask['removed']:,} of {mask['units']:,} units ({mask['granularity']}) are "
+        f"removed, which is {mask['weight_sparsity']:.1%} of the prunable weights and {mask['total_sparsity']:.1%} of "
+        "all parameters."
     )
 
 

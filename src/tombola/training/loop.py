@@ -10,10 +10,11 @@ import torch
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainingArguments
 from transformers.integrations import get_available_reporting_integrations
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from transformers.trainer_callback import PrinterCallback
 
 from tombola.augmentations.live import LiveTexts
-from tombola.errors import TombolaError
+from tombola.errors import TombolaError, UnknownName
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
@@ -122,18 +123,29 @@ def run_loop(
     )
 
 
-def check_trackers(settings: TrainSettings) -> None:
-    """Refuse trackers that are not installed."""
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that are not installed.
+
+    Args:
+        names: The trackers that a training reports to, as in `report_to`.
+    """
     trackers = get_available_reporting_integrations()
-    missing = [name for name in settings.report_to if name not in trackers]
-    if missing:
-        here = ", ".join(trackers) or "none"
-        raise TombolaError(f"report_to: {missing[0]!r} is not installed; trackers that are: {here}")
+    missing = [name for name in names if name not in trackers]
+    if not missing:
+        return
+    if missing[0] not in INTEGRATION_TO_CALLBACK:
+        near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed, and not known: {near}")
+    here = ", ".join(trackers) or "none"
+    raise TombolaError(
+        f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; trackers that are: "
+        f"{here}"
+    )
 
 
 def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
     """The Trainer's own arguments; a tracker that is not installed is refused."""
-    check_trackers(settings)
+    check_trackers(settings.report_to)
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=settings.batch_size,

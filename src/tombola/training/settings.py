@@ -11,11 +11,33 @@ from tombola.objectives.distillation import Distill
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
+DEVICE = (
+    "There is none to set: the GPU is taken if there is one; CUDA_VISIBLE_DEVICES=1 before the command chooses it, and "
+    "CUDA_VISIBLE_DEVICES= hides it."
+)
+"""What to say to those who look for a device."""
+
 
 class TrainSettings(Settings):
     """How a model is trained. All but how often to save and where to report changes the result."""
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"checkpoint_minutes", "report_to"})
+    hints: ClassVar[dict[str, str]] = {
+        "device": DEVICE,
+        "lr": "Write it as learning_rate.",
+        "num_train_epochs": "Write it as epochs.",
+        "max_steps": "Write it as steps.",
+        "per_device_train_batch_size": "Write it as batch_size.",
+        "gradient_accumulation_steps": "Write it as accumulate.",
+        "max_seq_length": "Write it as max_length.",
+        "max_grad_norm": "Write it as clip.",
+        "warmup_ratio": "Write it as warmup, below 1.",
+        "warmup_steps": "Write it as warmup, 1 or more.",
+        "fp16": "Write it as precision=fp16, at the top of the recipe.",
+        "bf16": "Write it as precision=bf16, at the top of the recipe.",
+        "seed": "Write it as seed, at the top of the recipe.",
+        "early_stopping": "evaluate.best=holdout with data.holdout=0.1 keeps the model of the best epoch.",
+    }
 
     epochs: float = Field(
         3.0, ge=0, description="passes over the training data; may be a fraction, or 0: no training"

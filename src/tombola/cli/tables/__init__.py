@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tombola.foundations.lazy import lazily
 
 if TYPE_CHECKING:
+    from tombola.cli.tables.comparison import comparison_table
     from tombola.cli.tables.compression import compression_table
     from tombola.cli.tables.decisions import matching_lines, phase_table, share_table, transfer_table
     from tombola.cli.tables.models import (
@@ -25,6 +26,7 @@ _HOME = {
     "attack_table": "models",
     "attacks_table": "models",
     "catalogue_table": "models",
+    "comparison_table": "comparison",
     "compression_table": "compression",
     "export_table": "models",
     "mask_table": "models",
@@ -44,6 +46,7 @@ __all__ = [
     "attack_table",
     "attacks_table",
     "catalogue_table",
+    "comparison_table",
     "compression_table",
     "export_table",
     "mask_table",

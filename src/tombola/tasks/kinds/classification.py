@@ -36,7 +36,10 @@ class Classification(TaskKind):
             if not name and layout.skip_empty:
                 raise SkippedRow
             if not name:
-                raise BadRow(f"no label; expected one of {expected}: fill it in or remove the row")
+                raise BadRow(
+                    f"no label; expected one of {expected}: fill it in or remove the row, or leave such rows out with "
+                    "`source.skip_empty: true` in the task file"
+                )
             if name == "-1":
                 raise DataError(
                     f"This split of {task.name!r} is unlabelled (its labels are -1, as in public test sets): "

@@ -51,11 +51,14 @@ class Regression(TaskKind):
 
 def _number(raw: Any) -> float:
     if raw is None or not str(raw).strip():
-        raise BadRow("no label where a number is expected: fill it in or remove the row")
+        raise BadRow(
+            "no label where a number is expected: fill it in or remove the row, or leave such rows out with "
+            "`source.skip_empty: true` in the task file"
+        )
     try:
         number = float(raw)
     except (TypeError, ValueError):
-        raise BadRow(f"label {raw!r} is not a number") from None
+        raise BadRow(f"label {raw!r} is not a number: correct it, or take kind: classification") from None
     if not math.isfinite(number):
         raise BadRow(f"label {raw!r} is not a finite number")
     return number

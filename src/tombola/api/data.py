@@ -1,0 +1,40 @@
+"""The verb that makes tasks of a user's data: init_task (`task init`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tombola.tasks.inferring import Inferred
+
+
+def init_task(
+    data: Path | str,
+    path: Path | str | None = None,
+    *,
+    text: Iterable[str] = (),
+    label: str | None = None,
+    force: bool = False,
+) -> Inferred:
+    """Write a commented task file for a data file: the command `tombola task init`.
+
+    Columns, labels, delimiter and encoding are recognised; a fixed 10 % of the examples are held out for validation
+    and 20 % for testing.
+
+    Args:
+        data: A .csv, .tsv, .jsonl, .json or .parquet file.
+        path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` beside the data.
+        text: The column of the text, or two of a pair; recognised if not given.
+        label: The column of the label; recognised if not given.
+        force: Write over a task file that is there.
+
+    Returns:
+        The task, where its file is, and what was inferred.
+    """
+    from tombola.tasks import inferring
+
+    return inferring.init_task(
+        Path(data), tuple(text), label, Path(path) if path is not None else None, replace=force
+    )

@@ -1,0 +1,41 @@
+"""tombola compare"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import verb
+
+
+@verb()
+def compare(
+    screen: Screen,
+    folders: Annotated[
+        list[Path], typer.Argument(help="Two or more folders of runs; the first is the reference.")
+    ],
+    on: Annotated[
+        list[str] | None, typer.Option(help="Only this data set or attack; may be repeated.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Write the comparison to a .csv, .json or .parquet file.")
+    ] = None,
+) -> None:
+    """Compare runs: their scores side by side, and the difference to the first with its 95 % interval.
+
+    Differences are paired by seed where the seeds agree.
+
+    [bold]Example:[/bold] tombola compare runs/imp runs/omp --on validation
+    """
+    from tombola import api
+    from tombola.cli import tables
+    from tombola.results.comparing import only
+    from tombola.results.export import check_table, write_table
+
+    if table:
+        check_table(table)
+    found = api.compare(*folders)
+    screen.print(tables.comparison_table(found, only(found, on or ())))
+    if table:
+        screen.wrote("table", write_table(found.rows(), table))

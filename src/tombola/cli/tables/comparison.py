@@ -1,0 +1,65 @@
+"""The table of several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from tombola.cli.tables.layout import Column, Grid
+from tombola.results.formatting import (
+    SPARSITY,
+    short_axis,
+    short_targets,
+    short_value,
+    write_difference,
+    write_estimate,
+    write_share,
+)
+
+if TYPE_CHECKING:
+    from tombola.results.comparing import Change, ComparedRow, ResultComparison
+
+
+def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
+    """Variants and data sets down; the score of each run and its difference to the first across."""
+    tasks = [task for result in found.results for task in result.tasks]
+    short = short_targets(found.targets, tasks)
+    axes = [
+        axis for axis in rows[0].axes if axis != SPARSITY and len({str(row.axes[axis]) for row in rows}) > 1
+    ]
+    keys = [
+        Column("variant", [row.variant for row in rows], "left"),
+        *(Column(short_axis(axis), [short_value(row.axes[axis]) for row in rows], "left") for axis in axes),
+        Column("sparsity", [_sparsities(row) for row in rows]),
+        Column("on", [short[row.on] for row in rows], "left"),
+    ]
+    values = []
+    for place, name in enumerate(found.names):
+        values.append(Column(name, [write_estimate(row.scores[place], row.metric) for row in rows]))
+        if place:
+            heading = f"{name} − {found.names[0]}\n(95 % interval)"
+            values.append(Column(heading, [_difference(row.changes[place - 1], row.metric) for row in rows]))
+    return Grid("", keys, values, [*_caption(rows), *(f"note: {note}" for note in found.notes)])
+
+
+def _sparsities(row: ComparedRow) -> str:
+    told = [write_share(one) if one else "dense" for one in row.sparsities if one is not None]
+    return " / ".join(dict.fromkeys(told))
+
+
+def _difference(change: Change | None, metric: str) -> Text:
+    if change is None:
+        return Text("")
+    return Text(write_difference(change.estimate, metric), style="bold" if change.clear else "")
+
+
+def _caption(rows: Sequence[ComparedRow]) -> list[str]:
+    seeds = max(score.seeds for row in rows for score in row.scores if score)
+    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
+    changes = [change for row in rows for change in row.changes if change]
+    paired = "paired by seed" if all(change.paired for change in changes) else "not all paired: seeds differ"
+    clear = "; bold: the interval leaves out zero" if any(change.clear for change in changes) else ""
+    metrics = ", ".join(dict.fromkeys(row.metric for row in rows))
+    return [f"{metrics}, {spread}", f"differences are {paired}{clear}"]

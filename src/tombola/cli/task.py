@@ -1,0 +1,47 @@
+"""tombola task: init"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tombola.cli.console import Screen
+from tombola.cli.options import app, verb
+
+task_app = typer.Typer(help="Make task files, which describe data of your own.", no_args_is_help=True)
+app.add_typer(task_app, name="task")
+
+
+@verb(to=task_app)
+def init(
+    screen: Screen,
+    data: Annotated[Path, typer.Argument(help="A .csv, .tsv, .jsonl, .json or .parquet file.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="The column of the text; twice for pairs.", show_default="recognised"),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column of the label.", show_default="recognised")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The task file, beside the data or above it.",
+            show_default="DATA.task.yaml",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a task file that is there.")] = False,
+) -> None:
+    """Write a commented task file for a data file: columns, labels, splits, delimiter and encoding are recognised.
+
+    [bold]Example:[/bold] tombola task init reviews.csv --label rating
+    """
+    from tombola import api
+
+    found = api.init_task(data, output, text=tuple(text or ()), label=label, force=force)
+    for note in found.notes:
+        screen.print(note)
+    screen.wrote("task", found.path)
+    screen.print(f"next     tombola validate {found.path} --data")

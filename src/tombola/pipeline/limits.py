@@ -1,0 +1,89 @@
+"""What a recipe asks for beyond what there is: said, or refused, before any work is done."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from tombola.errors import RecipeError, TombolaError
+from tombola.foundations.caching import cached_in_run
+from tombola.models.safety import read_config
+from tombola.pipeline.references import DataSource, ModelSource
+from tombola.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+logger = logging.getLogger(__name__)
+
+
+def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
+    """Say what is cut short: texts at the model's last position, a subset at the size of the data.
+
+    Args:
+        recipe: The recipe of one cell.
+        model: Its model.
+        data: Its training data.
+
+    Raises:
+        RecipeError: If a tracker is not installed.
+    """
+    searching = getattr(recipe.search, "train", None)
+    trainings = {"train": recipe.train, "retrain": recipe.retrain, "search.train": searching}
+    told: set[object] = set()
+    for place, settings in trainings.items():
+        if settings is None:
+            continue
+        if settings.report_to and settings.report_to not in told:
+            told.add(settings.report_to)
+            _require_trackers(place, settings.report_to)
+        if settings.max_length not in told:
+            told.add(settings.max_length)
+            _compare_length(place, settings.max_length, model)
+    if recipe.data.train is not None and data.predicted_in is None:
+        _compare_size(recipe.data.train, data.unmixed())
+
+
+@cached_in_run
+def _compare_length(place: str, max_length: int, model: ModelSource) -> None:
+    limit = _positions(model)
+    if limit is not None and max_length > limit:
+        logger.warning(
+            "%s.max_length: %s tokens are more than the %s positions of %s: texts are cut at %s",
+            place, f"{max_length:,}", f"{limit:,}", model.name, f"{limit:,}",
+        )  # fmt: skip
+
+
+def _positions(model: ModelSource) -> int | None:
+    """The positions that a model's config names; None where it names none."""
+    from tombola.tasks import position_limit
+
+    raw = read_config(Path(model.folder))
+    config = SimpleNamespace(
+        max_position_embeddings=raw.get("max_position_embeddings", raw.get("n_positions")),
+        model_type=raw.get("model_type"),
+        pad_token_id=raw.get("pad_token_id", 1),
+    )
+    return position_limit(cast("PreTrainedConfig", config))
+
+
+@cached_in_run
+def _compare_size(wanted: int, data: DataSource) -> None:
+    there = len(data.load())
+    if there < wanted:
+        logger.warning(
+            "data.train: %s examples are asked for, and %s/%s has %s: all of them are used",
+            f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
+        )  # fmt: skip
+
+
+@cached_in_run
+def _require_trackers(place: str, names: tuple[str, ...]) -> None:
+    from tombola.training.loop import check_trackers
+
+    try:
+        check_trackers(names)
+    except TombolaError as error:
+        raise RecipeError(f"{place}.{error}") from None

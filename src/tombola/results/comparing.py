@@ -1,0 +1,296 @@
+"""Several runs side by side: what differs between their scores, paired by seed where the seeds agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError, UnknownName
+from tombola.evaluation.intervals import normal_quantile
+from tombola.evaluation.scores import Score
+from tombola.recipe.recipe import Recipe
+from tombola.results.export import frame
+from tombola.results.formatting import short_axis, short_value, write_difference, write_estimate
+from tombola.results.record import Estimate
+from tombola.results.result import Result
+from tombola.results.summary import Summary, combined_error, estimate_values
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Change:
+    """How much higher the score of one run is than that of the first.
+
+    Attributes:
+        estimate: The difference, with its 95 % interval.
+        paired: Whether runs with the same seeds were compared one by one.
+    """
+
+    estimate: Estimate
+    paired: bool
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.estimate.low > 0 or self.estimate.high < 0
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A variant at one point of the grid, on one data set, in every run.
+
+    Attributes:
+        variant: The variant; where runs with one row each are compared, that of the first.
+        axes: The value on each axis of the grid that rows differ in.
+        on: The data set or attack.
+        metric: The headline metric.
+        sparsities: Of each run; None where a run has no such row.
+        scores: Of each run.
+        changes: Of each run but the first, against the first.
+    """
+
+    variant: str
+    axes: dict[str, Any]
+    on: str
+    metric: str
+    sparsities: tuple[float | None, ...]
+    scores: tuple[Estimate | None, ...]
+    changes: tuple[Change | None, ...]
+
+    @property
+    def label(self) -> str:
+        """What the row is called in a sentence."""
+        axes = (f"{short_axis(axis)} {short_value(value)}" for axis, value in self.axes.items())
+        return " · ".join([self.variant, *axes])
+
+
+@dataclass(frozen=True)
+class ResultComparison:
+    """Two or more results, row by row.
+
+    Attributes:
+        results: The results; the others are compared with the first.
+    """
+
+    results: tuple[Result, ...]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What each run is called: its name, or its folder where names are equal."""
+        names = [result.name for result in self.results]
+        if len(set(names)) == len(names):
+            return names
+        folders = [result.folder.resolve() for result in self.results]
+        short = [folder.name for folder in folders]
+        return short if len(set(short)) == len(short) else [str(folder) for folder in folders]
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """The data sets and attacks that at least two runs have."""
+        every = [on for result in self.results for on in result.targets]
+        return [on for on in dict.fromkeys(every) if every.count(on) > 1]
+
+    @cached_property
+    def table(self) -> list[ComparedRow]:
+        """A row for each variant, grid point and data set that at least two runs have."""
+        places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
+        found = []
+        for place in dict.fromkeys(place for one in places for place in one):
+            rows = [one.get(place) for one in places]
+            if sum(row is not None for row in rows) > 1:
+                found += [row for on in self.targets if (row := self._compare(rows, on)) is not None]
+        return found
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Rows that only one run has, and what makes a comparison doubtful."""
+        notes = []
+        places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
+        for name, own in zip(self.names, places, strict=True):
+            lonely = [row.label for place, row in own.items() if sum(place in one for one in places) == 1]
+            if lonely:
+                notes.append(f"only in {name}: {', '.join(lonely)}")
+        first = self.results[0]
+        for name, result in zip(self.names[1:], self.results[1:], strict=True):
+            if set(result.tasks) != set(first.tasks):
+                tasks = f"{', '.join(map(short_value, result.tasks))}, not {', '.join(map(short_value, first.tasks))}"
+                notes.append(f"{name} is of another task: {tasks}")
+        return notes
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A tidy table: a row for each variant, grid point, data set and run."""
+        tidy = []
+        for row in self.table:
+            changes = (None, *row.changes)
+            for name, sparsity, score, change in zip(
+                self.names, row.sparsities, row.scores, changes, strict=True
+            ):
+                if score is not None:
+                    told = change.estimate if change else None
+                    tidy.append(
+                        {
+                            "variant": row.variant,
+                            **row.axes,
+                            "on": row.on,
+                            "metric": row.metric,
+                            "run": name,
+                            "sparsity": sparsity,
+                            **score.model_dump(),
+                            "difference": told.mean if told else None,
+                            "difference_low": told.low if told else None,
+                            "difference_high": told.high if told else None,
+                            "paired": change.paired if change else None,
+                        }
+                    )
+        return tidy
+
+    def frame(self) -> pandas.DataFrame:
+        """The tidy table as a data frame."""
+        return frame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [f"ResultComparison of {', '.join(self.names)}"]
+        for row in self.table:
+            scores = ", ".join(write_estimate(score, row.metric) or "–" for score in row.scores)
+            changes = ", ".join(
+                write_difference(one.estimate, row.metric) if one else "–" for one in row.changes
+            )
+            lines.append(f"  {row.label}, {row.on}: {scores}; difference {changes}")
+        return "\n".join(lines)
+
+    @cached_property
+    def _alone(self) -> bool:
+        """Whether every run has one row, so that there is no doubt which belong together."""
+        return all(len(result.summaries()) == 1 for result in self.results)
+
+    @cached_property
+    def _axes(self) -> list[str]:
+        """The axes of any run, but for the seed."""
+        rows = [row for result in self.results for row in result.summaries()]
+        return list(dict.fromkeys(axis for row in rows for axis in row.axes))
+
+    def _compare(self, rows: Sequence[Summary | None], on: str) -> ComparedRow | None:
+        first = next(row for row in rows if row is not None)
+        having = [row if row is not None and on in row.scores else None for row in rows]
+        metrics = {row.metrics[on] for row in having if row is not None}
+        if sum(row is not None for row in having) < 2 or len(metrics) > 1:
+            return None
+        return ComparedRow(
+            variant=first.variant,
+            axes=dict(zip(self._axes, _values(first, self._axes), strict=True)),
+            on=on,
+            metric=metrics.pop(),
+            sparsities=tuple(row.sparsity if row else None for row in having),
+            scores=tuple(row.scores[on] if row else None for row in having),
+            changes=tuple(
+                _change(having[0], other, on) if having[0] and other else None for other in having[1:]
+            ),
+        )
+
+
+def compare(*results: Result) -> ResultComparison:
+    """Put two or more results side by side.
+
+    Args:
+        *results: The results; the others are compared with the first.
+    """
+    if len(results) < 2:
+        raise TombolaError(
+            "two runs or more are compared: name their folders, e.g. tombola compare runs/a runs/b"
+        )
+    found = ResultComparison(tuple(results))
+    if not found.targets:
+        there = "; ".join(
+            f"{name}: {', '.join(result.targets)}" for name, result in zip(found.names, results, strict=True)
+        )
+        raise TombolaError(
+            f"the runs were scored on no common data set ({there}): run them with the same evaluate.on"
+        )
+    if not found.table:
+        raise TombolaError(
+            f"the runs have no variant in common: {'; '.join(found.notes)}. Name their variants alike, or compare runs "
+            "of one variant each"
+        )
+    return found
+
+
+def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
+    """The rows on some data sets.
+
+    Args:
+        found: The comparison.
+        on: Data sets or attacks; none for all.
+    """
+    wanted = list(on)
+    for name in wanted:
+        if name not in found.targets:
+            raise UnknownName("data set of these runs", name, found.targets)
+    return [row for row in found.table if not wanted or row.on in wanted]
+
+
+def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:
+    """The rows of a result by what rows of other results are matched with."""
+    rows = result.summaries()
+    if alone:
+        return {"": rows[0]}
+    return {json.dumps([row.variant, _values(row, axes)], default=str): row for row in rows}
+
+
+def _values(row: Summary, axes: Sequence[str]) -> list[Any]:
+    """The row's value on each axis, which its recipe has where its own grid does not vary it.
+
+    A dense model has no draw: how sparse others are makes no difference to it.
+    """
+    return [None if row.dense and axis.startswith("draw.") else _value(row, axis) for axis in axes]
+
+
+def _value(row: Summary, axis: str) -> Any:
+    if axis in row.axes:
+        return row.axes[axis]
+    part: Any = row.cells[0].recipe
+    kind: Any = Recipe
+    for key in axis.split("."):
+        field = kind.model_fields.get(key) if hasattr(kind, "model_fields") else None
+        default = field.default if field is not None else None
+        part = part.get(key, default) if isinstance(part, dict) else getattr(part, key, None)
+        kind = type(default)
+    return part
+
+
+def _change(first: Summary, other: Summary, on: str) -> Change:
+    """`other` − `first`, seed by seed where they have the same seeds."""
+    own, others = _by_seed(first, on), _by_seed(other, on)
+    seeds = [seed for seed in own if seed in others]
+    if seeds and (len(seeds) == len(own) == len(others) or len(seeds) > 1):
+        values = [others[seed].value - own[seed].value for seed in seeds]
+        errors = [combined_error((own[seed].stderr, others[seed].stderr)) for seed in seeds]
+        return Change(estimate_values(values, errors), paired=True)
+    return Change(_welch(first.scores[on], other.scores[on]), paired=False)
+
+
+def _by_seed(row: Summary, on: str) -> dict[int, Score]:
+    return {cell.seed: next(iter(cell.scores[on].values())) for cell in row.cells}
+
+
+def _welch(first: Estimate, other: Estimate) -> Estimate:
+    """The difference of two means over different seeds, with Welch's interval; normal where one has a single seed."""
+    mean = other.mean - first.mean
+    parts = [one.std**2 / one.seeds if one.std else one.stderr**2 for one in (first, other)]
+    error = sqrt(sum(parts))
+    if first.std and other.std:
+        from scipy import stats
+
+        degrees = sum(parts) ** 2 / sum(
+            part**2 / (one.seeds - 1) for part, one in zip(parts, (first, other), strict=True)
+        )
+        half = float(stats.t.ppf(0.975, degrees)) * error
+    else:
+        half = normal_quantile(0.975) * error
+    seeds = min(first.seeds, other.seeds)
+    return Estimate(mean=mean, std=None, stderr=error, low=mean - half, high=mean + half, seeds=seeds)

@@ -1,0 +1,191 @@
+"""The folder of a run. It belongs to one recipe, and to one running process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from tombola.errors import TombolaError
+from tombola.foundations.folders import portable
+from tombola.foundations.paths import inside, path_part
+from tombola.pipeline.engines.ranks import is_main
+from tombola.pipeline.plan import Plan
+from tombola.results.record import CellResult, RunRecord
+from tombola.results.result import RESULTS, Result
+
+LOCK = ".lock"
+SHOWN = 3
+"""Settings in which two recipes differ that a message names."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the results of a run go.
+
+    Attributes:
+        path: The folder.
+        previous: The result that it holds already, of the same recipe or of a part of its grid.
+        replaced: The result of another recipe that is going to be replaced.
+    """
+
+    path: Path
+    previous: RunRecord | None = None
+    replaced: RunRecord | None = None
+
+    def places(self) -> dict[str, str]:
+        """Where the tickets and models of earlier cells lie, by `cell_key`: they keep their names as the grid grows."""
+        if self.previous is None:
+            return {}
+        return {
+            cell_key(cell.variant, cell.recipe): place
+            for cell in self.previous.cells
+            if (place := cell.ticket or cell.model)
+        }
+
+    def clear(self, record: RunRecord) -> None:
+        """Remove the tickets and models of a result that the new one replaces.
+
+        Args:
+            record: The new result.
+        """
+        if self.replaced is None:
+            return
+        new = {place for cell in record.cells for place in _places(cell)}
+        for place in {place for cell in self.replaced.cells for place in _places(cell)} - new:
+            shutil.rmtree(inside(self.path, place), ignore_errors=True)
+
+
+def recipe_hash(recipe: Mapping[str, Any]) -> str:
+    """What tells a recipe from others: a hash of all that it says.
+
+    Args:
+        recipe: The recipe, overrides included.
+    """
+    text = json.dumps(portable(dict(recipe)), sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
+    """What tells a cell from all others, whatever grid it stands in.
+
+    Args:
+        variant: The cell's variant.
+        recipe: The recipe that gives this one cell.
+    """
+    rest = {name: value for name, value in recipe.items() if name not in ("name", "about")}
+    return json.dumps([variant, rest], sort_keys=True, default=str)
+
+
+@contextmanager
+def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFolder]:
+    """The folder for the results of a plan, which no other run may use meanwhile.
+
+    Without an output it is `runs/NAME`, or `runs/NAME-2` and so on where that holds the result of another recipe.
+
+    Args:
+        plan: What is going to run.
+        output: The folder that is asked for.
+        replace: Whether to replace the result of another recipe.
+
+    Raises:
+        TombolaError: If the folder cannot be written, is in use, or holds the result of another recipe.
+    """
+    usual = Path("runs") / path_part(plan.name)
+    for number in count(1):
+        path = output or (usual if number == 1 else usual.with_name(f"{usual.name}-{number}"))
+        with ExitStack() as held:
+            if is_main():
+                held.enter_context(_locked(path))
+            found = _look(plan, path)
+            if found.replaced is not None and not replace:
+                difference = _difference(found.replaced.recipe, portable(plan.recipe))
+                if output is None:
+                    continue
+                raise TombolaError(
+                    f"{path} holds the result of another recipe ({difference}): give another folder with --output, or "
+                    "replace that result with --replace"
+                )
+            if number > 1:
+                logger.warning("%s holds the result of another recipe; this one goes to %s", usual, path)
+            yield found
+            return
+
+
+def _look(plan: Plan, path: Path) -> RunFolder:
+    """Whose result a folder holds."""
+    if not (path / RESULTS).is_file():
+        return RunFolder(path)
+    try:
+        old = Result.load(path).record
+    except TombolaError:  # damaged, or of another version: nothing that could be kept
+        return RunFolder(path)
+    if old.recipe_hash == recipe_hash(plan.recipe):
+        return RunFolder(path, previous=old)
+    planned = {cell_key(one.cell.variant, portable(one.cell.raw())) for one in plan.cells}
+    if all(cell_key(cell.variant, cell.recipe) in planned for cell in old.cells):
+        return RunFolder(path, previous=old)
+    return RunFolder(path, replaced=old)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other runs out of a folder."""
+    lock = FileLock(path / LOCK, timeout=0)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise TombolaError(
+            f"{path} is in use by another run: wait until that has ended, or give another folder with --output"
+        ) from None
+    except OSError as error:
+        raise TombolaError(
+            f"the output folder {path} cannot be written ({error.strerror}): give another one with --output"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _places(cell: CellResult) -> list[str]:
+    return [place for place in (cell.ticket, cell.model) if place is not None]
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """In which settings two recipes differ, in a few words."""
+    before, now = _flat(old), _flat(new)
+    found = [
+        f"{key}: {_written(before.get(key))} there, {_written(now.get(key))} here"
+        for key in dict.fromkeys([*before, *now])
+        if before.get(key) != now.get(key)
+    ]
+    rest = f"; and {len(found) - SHOWN} more settings" if len(found) > SHOWN else ""
+    return "; ".join(found[:SHOWN]) + rest
+
+
+def _flat(raw: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in raw.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flat(value, f"{path}{key}.")
+        else:
+            flat[f"{path}{key}"] = value
+    return flat
+
+
+def _written(value: Any) -> str:
+    text = "not set" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

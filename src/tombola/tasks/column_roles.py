@@ -1,0 +1,107 @@
+"""Which columns of a table are the text and the label: by their names, or by what is in them."""
+
+from pathlib import Path
+from typing import Any
+
+from tombola.errors import DataError
+
+TEXT_NAMES = (
+    *(
+        "text",
+        "sentence",
+        "review",
+        "content",
+        "body",
+        "comment",
+        "message",
+        "document",
+        "tweet",
+        "utterance",
+    ),
+    *("question", "query", "title", "headline", "description", "abstract", "input"),
+)
+PAIRS = (
+    *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("text1", "text2"), ("text_a", "text_b")),
+    *(("question1", "question2"), ("question", "sentence"), ("question", "answer"), ("query", "passage")),
+)
+LABEL_NAMES = (
+    *(
+        "label",
+        "labels",
+        "class",
+        "category",
+        "target",
+        "sentiment",
+        "intent",
+        "topic",
+        "gold_label",
+        "output",
+    ),
+    *("rating", "stars", "score", "y"),
+)
+MOST_CLASSES = 200  # distinct values of a label column; a column of more is no label
+
+
+def chosen_columns(
+    columns: dict[str, list[Any]], names: tuple[str, ...], option: str, data: Path
+) -> list[str]:
+    """The columns that an option names, after a look whether they are there."""
+    for name in names:
+        if name not in columns:
+            raise DataError(
+                f"{data}: {option} {name}: there is no such column; there are {', '.join(columns)}."
+            )
+    return list(names)
+
+
+def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> list[str]:
+    """Columns with the usual names of a pair or of a text; else the one column with long, varied strings."""
+    lower = {name.casefold(): name for name in columns if name != label}
+    for pair in PAIRS:
+        if all(name in lower for name in pair):
+            return [lower[name] for name in pair]
+    for name in TEXT_NAMES:
+        if name in lower:
+            return [lower[name]]
+    texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
+    if len(texts) == 1:
+        return texts
+    found = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
+    raise DataError(
+        f"{data}: which column is the text? There are {', '.join(columns)}; {found}. Say it with --text NAME (twice "
+        "for pairs)."
+    )
+
+
+def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> list[str]:
+    """A column with one of the usual names; else the only one that repeats few values."""
+    lower = {name.casefold(): name for name in columns if name not in texts}
+    for name in LABEL_NAMES:
+        if name in lower:
+            return [lower[name]]
+    candidates = [name for name in lower.values() if _is_label(columns[name])]
+    if len(candidates) == 1:
+        return candidates
+    found = f"{' and '.join(candidates)} could be it" if candidates else "none repeats few values"
+    raise DataError(
+        f"{data}: which column is the label? There are {', '.join(columns)}; {found}. Say it with --label NAME."
+    )
+
+
+def _is_prose(values: list[Any]) -> bool:
+    """Whether most values are strings of several words, and most of them different."""
+    filled = [value for value in values if isinstance(value, str) and value.strip()]
+    if len(filled) < 0.5 * len(values):
+        return False
+    words = sum(len(value.split()) for value in filled) / len(filled)
+    return words >= 3 and len(set(filled)) > 0.5 * len(filled)
+
+
+def _is_label(values: list[Any]) -> bool:
+    distinct = {str(value).strip() for value in values if not is_empty(value)}
+    return 2 <= len(distinct) <= min(MOST_CLASSES, max(2, len(values) // 5))
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a cell holds nothing."""
+    return value is None or not str(value).strip()

@@ -1,0 +1,36 @@
+"""Data files of users: which there are, where their task files lie, and what to do with one in the wrong place."""
+
+from pathlib import Path
+
+from tombola.tasks.lines import ending_of
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
+"""The data files that a task can be made from."""
+
+
+def task_file_of(data: Path) -> Path:
+    """Where the task file of a data file is: beside it."""
+    stem = data.name.removesuffix(".gz")
+    return data.with_name(f"{Path(stem).stem}.task.yaml")
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a file can only be data. A .json file may be anything."""
+    return ending_of(path) in ENDINGS and ending_of(path) != ".json"
+
+
+def data_advice(path: Path) -> str:
+    """What to do with a data file that was given where a recipe or a task belongs.
+
+    Args:
+        path: The data file.
+    """
+    if not path.is_file():
+        return f"{path}: there is no such file"
+    task = task_file_of(path)
+    if task.is_file():
+        return f"{path}: is data; its task file is {task}: give that"
+    return (
+        f"{path}: is data, neither a recipe nor a task file: `tombola task init {path}` writes a task file for it, and "
+        f"`tombola compress MODEL {path}` takes it as it is"
+    )

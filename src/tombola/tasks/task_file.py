@@ -1,0 +1,73 @@
+"""A task file as a person wants to find it: every key explained above it, and what may be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from tombola.errors import DataError
+from tombola.tasks.definition import Source
+from tombola.tasks.task import Task
+
+FURTHER = """\
+# To use files of your own in place of a holdout, name them in source.files and delete their holdout:
+#   files: {train: train.csv, validation: dev.csv, test: test.csv}
+# Attacks change every text column, unless you name the ones that they may: attackable: [second]
+# All keys are in the reference, on the page "Task".
+"""
+
+
+def write_task_file(path: Path, content: dict[str, Any], notes: Sequence[str]) -> None:
+    """Write a task file with a comment for each key.
+
+    Args:
+        path: The file.
+        content: What the task says.
+        notes: What was inferred, a line each, for the head of the file.
+    """
+    try:
+        path.write_text(task_file_text(path.name, content, notes), encoding="utf-8")
+    except OSError as error:
+        raise DataError(
+            f"{path}: the task file cannot be written ({error.strerror}): copy the data to a folder that you can write "
+            "to."
+        ) from None
+
+
+def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> str:
+    """The text of a task file, with a comment for each key.
+
+    Args:
+        name: The name of the file.
+        content: What the task says.
+        notes: What was inferred, a line each, for the head of the file.
+    """
+    head = ["Inferred from the data; edit what is wrong, then check it:", f"  tombola validate {name} --data"]
+    parts = ["".join(f"# {line}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
+    for key, value in content.items():
+        if key == "source":
+            inner = "".join(_entry(Source, one, part) for one, part in value.items())
+            parts.append(
+                f"{_comment(Task, key)}source:\n" + "".join(f"  {line}\n" for line in inner.splitlines())
+            )
+        else:
+            parts.append(_entry(Task, key, value))
+    return "\n".join([*parts, FURTHER])
+
+
+def _entry(kind: type[BaseModel], key: str, value: Any) -> str:
+    text = yaml.safe_dump(
+        {key: value}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
+    )
+    if text.startswith("{"):  # a lone scalar pair at the top is written in braces
+        text = yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return _comment(kind, key) + text
+
+
+def _comment(kind: type[BaseModel], key: str) -> str:
+    about = kind.model_fields[key].description
+    return f"# {about}\n" if about else ""

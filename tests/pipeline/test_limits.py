@@ -1,0 +1,46 @@
+"""What a recipe asks for beyond what there is, is said before any work is done."""
+
+import pytest
+
+import tombola
+from tests.world import World
+from tombola.api import plan_run
+from tombola.errors import RecipeError
+
+
+def test_a_length_beyond_the_positions_is_said_once(world: World, caplog):
+    train = {**world.recipe()["train"], "max_length": 512}
+    plan_run(world.recipe(train=train, seed=[1, 2, 3]))
+    told = [one.getMessage() for one in caplog.records]
+    assert told == [
+        f"train.max_length: 512 tokens are more than the 64 positions of {world.model}: texts are cut at 64"
+    ]
+
+
+def test_roberta_has_fewer_positions_than_its_config_says(tmp_path, caplog):
+    from tests.world import make_world
+
+    roberta = make_world(tmp_path, "roberta")
+    plan_run(roberta.recipe(train={"max_length": 64}))
+    assert "more than the 63 positions" in caplog.text
+
+
+def test_a_subset_beyond_the_data_is_said_once(world: World, caplog):
+    plan_run(world.recipe(data={"train": 193}, seed=[1, 2]))
+    told = [one.getMessage() for one in caplog.records]
+    assert told == ["data.train: 193 examples are asked for, and tiny/train has 192: all of them are used"]
+    caplog.clear()
+    plan_run(world.recipe(data={"train": 192}))
+    assert caplog.records == []
+
+
+def test_a_missing_tracker_is_refused_once_before_the_work(world: World, tmp_path):
+    train = {**world.recipe()["train"], "report_to": ["comet_ml"]}
+    with pytest.raises(
+        RecipeError, match=r"^train.report_to: 'comet_ml' is not installed: pip install comet_ml, or"
+    ):
+        tombola.run(world.recipe(train=train, seed=[1, 2]), output=tmp_path / "out", store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+    train["report_to"] = ["tensorbord"]
+    with pytest.raises(RecipeError, match=r"Did you mean 'tensorboard'\?"):
+        plan_run(world.recipe(train=train))

@@ -1,0 +1,128 @@
+"""Runs side by side: rows that belong together, differences paired by seed, intervals."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import tombola
+from tests.results.builder import cell, result
+from tombola.cli import app
+from tombola.errors import TombolaError, UnknownName
+from tombola.results.comparing import only
+
+FIRST = [0.80, 0.84, 0.82]
+SECOND = [0.83, 0.86, 0.86]
+
+
+def imp(scores, name="a", seeds=None, **changes):
+    seeds = seeds or range(1, len(scores) + 1)
+    return result(
+        *(cell("imp", score, 0.5, seed, **changes) for score, seed in zip(scores, seeds, strict=True)),
+        name=name,
+        folder=Path("runs") / name,
+    )
+
+
+def test_differences_are_paired_by_seed():
+    (row,) = tombola.compare(imp(FIRST), imp(SECOND, "b")).table
+    (change,) = row.changes
+    expected = stats.ttest_rel(SECOND, FIRST).confidence_interval(0.95)
+    assert change.paired
+    assert change.estimate.mean == pytest.approx(0.03)
+    assert (change.estimate.low, change.estimate.high) == pytest.approx((expected.low, expected.high))
+    assert change.clear
+
+
+def test_the_order_of_seeds_does_not_matter_and_other_seeds_are_not_paired():
+    turned = tombola.compare(imp(FIRST), imp(SECOND[::-1], "b", seeds=[3, 2, 1])).table[0].changes[0]
+    assert turned.estimate.std == pytest.approx(np.std(np.subtract(SECOND, FIRST), ddof=1))
+    other = tombola.compare(imp(FIRST), imp(SECOND, "b", seeds=[7, 8, 9])).table[0].changes[0]
+    welch = stats.ttest_ind(SECOND, FIRST, equal_var=False).confidence_interval(0.95)
+    assert not other.paired
+    assert (other.estimate.low, other.estimate.high) == pytest.approx((welch.low, welch.high))
+
+
+def test_one_seed_has_an_interval_from_the_standard_errors():
+    (row,) = tombola.compare(imp([0.8]), imp([0.9], "b")).table
+    half = 1.959964 * np.hypot(*(np.sqrt(p * (1 - p) / 100) for p in (0.8, 0.9)))
+    estimate = row.changes[0].estimate
+    assert (estimate.low, estimate.high) == pytest.approx((0.1 - half, 0.1 + half), abs=1e-6)
+
+
+def test_rows_are_matched_by_variant_and_grid_even_where_one_run_has_no_grid():
+    first = result(cell("dense", 0.9), cell("imp", 0.7, 0.3), cell("imp", 0.6, 0.5), name="a")
+    single = cell("imp", 0.65, 0.5).model_copy(update={"axes": {"seed": 1}})
+    second = result(cell("dense", 0.91), single, cell("omp", 0.5, 0.5), name="b")
+    found = tombola.compare(first, second)
+    assert [(row.variant, row.axes["draw.sparsity"]) for row in found.table] == [
+        ("dense", None),
+        ("imp", 0.5),
+    ]
+    assert [row.changes[0].estimate.mean for row in found.table] == pytest.approx([0.01, 0.05])
+    assert found.notes == ["only in a: imp · 30 %", "only in b: omp · 50 %"]
+
+
+def test_runs_of_one_row_each_are_compared_whatever_they_are_called():
+    second = result(cell("omp", 0.75, 0.3), name="omp")
+    (row,) = tombola.compare(imp([0.8], "imp"), second).table
+    assert row.changes[0].estimate.mean == pytest.approx(-0.05)
+    assert row.sparsities == (0.5, 0.3)
+
+
+def test_a_row_that_one_of_three_runs_lacks_is_left_empty():
+    third = result(cell("imp", 0.9, 0.5), cell("omp", 0.9, 0.5), name="c")
+    first = result(cell("imp", 0.8, 0.5), cell("omp", 0.8, 0.5), name="a")
+    found = tombola.compare(first, result(cell("imp", 0.7, 0.5), cell("x", 0.7), name="b"), third)
+    imp_row, omp_row = found.table
+    assert [one.estimate.mean for one in imp_row.changes] == pytest.approx([-0.1, 0.1])
+    assert omp_row.changes[0] is None
+    assert omp_row.scores[1] is None
+
+
+def test_tidy_rows_names_and_repr():
+    found = tombola.compare(imp(FIRST), result(*imp(SECOND).cells, name="a", folder=Path("runs/other")))
+    assert found.names == ["a", "other"]
+    first, second = found.rows()
+    assert first["difference"] is None
+    assert second["difference"] == pytest.approx(0.03)
+    assert len(found.frame()) == 2
+    assert (
+        "imp · sparsity 0.5, validation: 82.0 % ± 2.0, 85.0 % ± 1.7; difference +3.0 (+0.5 to +5.5)"
+        in repr(found)
+    )
+    with pytest.raises(UnknownName, match="data set of these runs 'tset'"):
+        only(found, ["tset"])
+
+
+def test_what_cannot_be_compared_is_said():
+    with pytest.raises(TombolaError, match="two runs or more are compared"):
+        tombola.compare(imp(FIRST))
+    with pytest.raises(TombolaError, match=r"scored on no common data set \(a: validation; b: test\)"):
+        tombola.compare(imp([0.5]), result(cell("imp", {"test": 0.5}, 0.5), name="b"))
+    two = result(cell("x", 0.5), cell("y", 0.5), name="b")
+    with pytest.raises(TombolaError, match="no variant in common"):
+        tombola.compare(imp([0.5]), two)
+    other = result(cell("imp", 0.5, 0.5, task="sst2"), name="b")
+    assert tombola.compare(imp([0.5]), other).notes == ["b is of another task: sst2, not reviews"]
+
+
+def test_the_command_prints_a_table_that_fits_eighty_columns(tmp_path):
+    for name, scores in (("first", FIRST), ("second", SECOND)):
+        made = imp(scores, name)
+        type(made)(made.record, tmp_path / name).save()
+    arguments = [
+        "compare",
+        str(tmp_path / "first"),
+        str(tmp_path / "second"),
+        "--table",
+        str(tmp_path / "t.csv"),
+    ]
+    told = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
+    assert told.exit_code == 0
+    assert "+3.0 (+0.5 to +5.5)" in told.stdout
+    assert "paired by seed" in told.stdout
+    assert max(map(len, told.stdout.splitlines()[:-1])) <= 80
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 3

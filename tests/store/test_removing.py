@@ -1,0 +1,92 @@
+"""Stages are removed on request: those that one run alone needs, or one by its key."""
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.store.kinds import Write
+from tombola.cli import app
+from tombola.errors import TombolaError
+from tombola.store.garbage import register_root, roots
+from tombola.store.removing import find_removal, sizes_by_run
+from tombola.store.store import Store
+
+START = Write(text="fine-tune")
+FIRST = Write(text="first", before=(START,))
+SECOND = Write(text="second", before=(START,))
+LOOSE = Write(text="nobody's")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with two runs that share their first stage, and a stage of none."""
+    store = Store(tmp_path / "store")
+    for stage in (START, FIRST, SECOND, LOOSE):
+        store.make(stage, lambda folder: (folder / "x").write_text("content"))
+    for name, stage in (("first", FIRST), ("second", SECOND)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text("{}")
+        register_root(store, tmp_path / name / "results.json", stage.with_inputs(), finished=True)
+    return store
+
+
+def test_a_run_takes_along_what_it_alone_needs(store, tmp_path):
+    removal = find_removal(store, str(tmp_path / "first"))
+    assert [item.name for item in removal.items] == [FIRST.name]
+    assert removal.shared == 1
+    removal.carry_out(store)
+    assert not store.has(FIRST)
+    assert store.has(START)
+    assert [root.result.parent.name for root in roots(store)] == ["second"]
+    last = find_removal(store, str(tmp_path / "second" / "results.json"))
+    assert {item.name for item in last.items} == {START.name, SECOND.name}
+
+
+def test_a_stage_is_named_by_the_beginning_of_its_key(store, tmp_path):
+    for what in (LOOSE.key[:8], f"{LOOSE.kind}/{LOOSE.key}"):
+        assert [item.name for item in find_removal(store, what).items] == [LOOSE.name]
+    assert find_removal(store, FIRST.key).needed_by == (tmp_path / "first" / "results.json",)
+    find_removal(store, LOOSE.key).carry_out(store)
+    assert not store.has(LOOSE)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("zzzz", "'zzzz' names no run and no stage"),
+        (START.key[:3], "give the folder of a run, or the first 4 or more characters"),
+        (f"other/{START.key}", "names no run and no stage"),
+        ("{}", "is no run that this store knows"),
+    ],
+)
+def test_what_names_nothing_is_said(store, tmp_path, what, told):
+    with pytest.raises(TombolaError, match=told):
+        find_removal(store, what.format(tmp_path))
+
+
+def test_a_run_at_work_is_left_alone(store, tmp_path):
+    register_root(store, tmp_path / "first" / "results.json", FIRST.with_inputs(), finished=False)
+    for what in (str(tmp_path / "first"), FIRST.key, START.key):
+        with pytest.raises(TombolaError, match="is at work"):
+            find_removal(store, what)
+
+
+def test_room_by_run(store, tmp_path):
+    sizes = {run.result.parent.name if run.result else None: run for run in sizes_by_run(store)}
+    assert {name: run.stages for name, run in sizes.items()} == {"first": 2, "second": 2, None: 1}
+    assert 0 < sizes["first"].alone < sizes["first"].bytes
+    assert sizes[None].alone == sizes[None].bytes
+
+
+def test_the_command_shows_first_and_deletes_when_told(store, tmp_path):
+    def call(*words):
+        return CliRunner().invoke(app, ["store", *words, "--store", str(store.root)], env={"COLUMNS": "200"})
+
+    assert "no run (tombola store gc)" in call("du").output
+    shown = call("rm", str(tmp_path / "first"))
+    assert FIRST.key in shown.output
+    assert "1 stages stay: other runs need them" in shown.output
+    assert "would go; add --yes to delete them" in shown.output
+    assert store.has(FIRST)
+    assert "deleted" in call("rm", str(tmp_path / "first"), LOOSE.key[:10], "--yes").output
+    assert not store.has(FIRST)
+    assert not store.has(LOOSE)
