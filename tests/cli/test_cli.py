@@ -410,7 +410,7 @@ def ended_by(monkeypatch, capsys, error, *arguments):
         raise error
 
     monkeypatch.setattr("tombola.api.overview.catalogue", fail)
-    monkeypatch.setattr(sys, "argv", ["tombola", "list"])
+    monkeypatch.setattr(sys, "argv", ["tombola", "list", "tasks"])
     with pytest.raises(SystemExit) as stopped:
         main()
     return stopped.value.code, capsys.readouterr().err

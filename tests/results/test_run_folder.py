@@ -9,7 +9,7 @@ import tombola
 from tests.world import World
 from tombola.errors import TombolaError
 from tombola.results.result import Result
-from tombola.results.run_folder import LOCK
+from tombola.results.run_folder import LOCK, RUNNING, recipe_hash
 
 QUICK = {"epochs": 1, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16}
 RANDOM = {"method": "random"}
@@ -60,10 +60,24 @@ def test_without_an_output_another_recipe_gets_a_folder_of_its_own(
     assert sorted(one.name for one in (tmp_path / "runs").iterdir()) == ["tiny", "tiny-2"]
 
 
-def test_two_runs_do_not_share_a_folder(world, store, tmp_path):
-    with FileLock(tmp_path / LOCK), pytest.raises(TombolaError, match="is in use by another run: wait until"):
+def test_a_run_of_another_recipe_does_not_share_the_folder(world, store, tmp_path):
+    (tmp_path / RUNNING).mkdir()
+    other = tmp_path / RUNNING / "0123-1.lock"
+    with (
+        FileLock(other),
+        pytest.raises(TombolaError, match="is in use by a run of another recipe: wait until"),
+    ):
         run(world, store, tmp_path)
-    assert run(world, store, tmp_path).cells
+    assert other.exists()
+    assert run(world, store, tmp_path).cells  # what a killed run has left does not hold it up
+    assert [one.name for one in (tmp_path / RUNNING).iterdir()] == [LOCK]
+
+
+def test_runs_of_the_same_recipe_share_the_folder(world, store, tmp_path):
+    recipe = world.recipe(train=QUICK, search=RANDOM)
+    (tmp_path / RUNNING).mkdir()
+    with FileLock(tmp_path / RUNNING / f"{recipe_hash(recipe)}-1.lock"):
+        assert run(world, store, tmp_path).cells
 
 
 def test_a_folder_that_cannot_be_written_is_found_before_the_work(world, tmp_path):

@@ -214,7 +214,7 @@ def notice(root, path):
             return " ".join(damaged_roots(store))
         if parts[0] == "store":
             store.open("/".join(parts[1:3]))
-        elif parts[1] == "tickets":
+        elif parts[1] in ("tickets", "models"):
             folder = root.joinpath(*parts[:3])
             (MultiTaskTicket if (folder / "share.json").exists() else Ticket).from_pretrained(folder)
         elif path.name == "results.json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -218,9 +219,10 @@ def _carry_out(
     with claimed(plan, Path(output) if output is not None else None, replace=replace) as folder:
         file = folder.path / RESULTS
         outcome = run_plan(plan, store, file, engine=engine, watcher=watcher, keep_going=keep_going)
-        result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder.path)
-        if is_main():
-            result.save()
-            folder.clear(result.record)
-            register_root(store, file, plan.stages, finished=True)
+        with folder.writing() if is_main() else nullcontext():
+            result = Result(collect(plan, outcome, store, folder, tickets=tickets), folder.path)
+            if is_main():
+                result.save()
+                folder.clear(result.record)
+                register_root(store, file, plan.stages, finished=True)
     return result

@@ -1,4 +1,4 @@
-"""The folder of a run. It belongs to one recipe, and to one running process at a time."""
+"""The folder of a run. It belongs to one recipe; processes that run the same recipe may share it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from tombola.pipeline.plan import Plan
 from tombola.results.record import CellResult, RunRecord
 from tombola.results.result import RESULTS, Result
 
-LOCK = ".lock"
+RUNNING = ".running"
+"""The folder of the locks that running processes hold, each named after its recipe."""
+LOCK = "folder.lock"
 SHOWN = 3
 """Settings in which two recipes differ that a message names."""
 
@@ -53,6 +56,12 @@ class RunFolder:
             for cell in self.previous.cells
             if (place := cell.ticket or cell.model)
         }
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Inside, no other process writes to the folder."""
+        with FileLock(self.path / RUNNING / LOCK):
+            yield
 
     def clear(self, record: RunRecord) -> None:
         """Remove the tickets and models of a result that the new one replaces.
@@ -90,7 +99,7 @@ def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
 
 @contextmanager
 def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFolder]:
-    """The folder for the results of a plan, which no other run may use meanwhile.
+    """The folder for the results of a plan, which no run of another recipe may use meanwhile.
 
     Without an output it is `runs/NAME`, or `runs/NAME-2` and so on where that holds the result of another recipe.
 
@@ -107,7 +116,7 @@ def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFo
         path = output or (usual if number == 1 else usual.with_name(f"{usual.name}-{number}"))
         with ExitStack() as held:
             if is_main():
-                held.enter_context(_locked(path))
+                held.enter_context(_in_use(path, recipe_hash(plan.recipe)))
             found = _look(plan, path)
             if found.replaced is not None and not replace:
                 difference = _difference(found.replaced.recipe, portable(plan.recipe))
@@ -140,16 +149,19 @@ def _look(plan: Plan, path: Path) -> RunFolder:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other runs out of a folder."""
-    lock = FileLock(path / LOCK, timeout=0)
+def _in_use(path: Path, recipe: str) -> Iterator[None]:
+    """Keep runs of other recipes out of a folder. Runs of the same recipe share their stages and write the same."""
+    locks = path / RUNNING
+    own = FileLock(locks / f"{recipe}-{uuid.uuid4().hex}.lock", timeout=0)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise TombolaError(
-            f"{path} is in use by another run: wait until that has ended, or give another folder with --output"
-        ) from None
+        locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(locks / LOCK):
+            if any(other != recipe for other in _running(locks)):
+                raise TombolaError(
+                    f"{path} is in use by a run of another recipe: wait until that has ended, or give another folder "
+                    "with --output"
+                )
+            own.acquire()
     except OSError as error:
         raise TombolaError(
             f"the output folder {path} cannot be written ({error.strerror}): give another one with --output"
@@ -157,7 +169,20 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        own.release()
+        Path(own.lock_file).unlink(missing_ok=True)
+
+
+def _running(locks: Path) -> list[str]:
+    """The recipes of the processes at work; what killed ones have left is removed."""
+    found = []
+    for file in locks.glob("*-*.lock"):
+        try:
+            with FileLock(file, timeout=0):
+                file.unlink(missing_ok=True)
+        except Timeout:
+            found.append(file.name.partition("-")[0])
+    return found
 
 
 def _places(cell: CellResult) -> list[str]:

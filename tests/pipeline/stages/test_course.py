@@ -34,7 +34,7 @@ CHOOSING = {
 
 
 def run(world: World, folder: Path, **changes: Any) -> Result:
-    return tombola.run(world.recipe(**changes), output=folder / "out", store=folder / "store")
+    return tombola.run(world.recipe(**changes), output=folder / "out", store=folder / "store", replace=True)
 
 
 @pytest.fixture(scope="module")
