@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: Path, *, tickets
     return RunRecord(
         name=plan.name,
         about=plan.about,
+        date=date.today().isoformat(),
         recipe=portable(plan.recipe),
         versions=versions(),
         machine=describe_machine(),

@@ -36,6 +36,16 @@ def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> st
     return f"{write_value(estimate.mean, metric, sign)} ± {spread}"
 
 
+def write_interval(difference: Estimate, metric: str) -> str:
+    """A difference with its 95 % interval: `+1.5 points, 95 %: −0.2 to +3.2`, or without a unit for a correlation."""
+    scale, digits, unit = (100, 1, " points") if is_share(metric) else (1, 3, "")
+    mean, low, high = (
+        f"{scale * value:+.{digits}f}".replace("-", "−")
+        for value in (difference.mean, difference.low, difference.high)
+    )
+    return f"{mean}{unit}, 95 %: {low} to {high}"
+
+
 def write_share(share: float) -> str:
     """A sparsity as a reader would say it: `40 %`, or `41.7 %` where it is not whole."""
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
