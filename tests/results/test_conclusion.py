@@ -17,7 +17,7 @@ def test_the_sparsest_matching_ticket_with_its_difference_speed_and_robustness()
     )
     text = conclude(found)
     assert text.startswith(
-        "imp with 50 % of the prunable weights removed matches the dense model on validation: "
+        "The ticket imp with 50 % of the prunable weights removed matches the dense model on validation: "
         "accuracy 82.5 % against 82.0 % (+0.5 points, 95 %: "
     )
     assert "; 1.40 times as fast with batch 1; under textfooler 30.0 % against 20.0 %. 3 seeds." in text
@@ -26,7 +26,7 @@ def test_the_sparsest_matching_ticket_with_its_difference_speed_and_robustness()
 def test_where_none_matches_it_names_the_one_that_comes_closest():
     found = result(cell("dense", 0.9), cell("imp", 0.7, 0.5), cell("random", 0.6, 0.5))
     assert conclude(found).startswith(
-        "No ticket matches the dense model. imp with 50 % of the prunable weights removed comes closest"
+        "No ticket matches the dense model. The ticket imp with 50 % of the prunable weights removed comes closest"
     )
     assert conclude(found).endswith("One seed.")
 
@@ -68,7 +68,7 @@ def test_several_dense_models_each_have_a_sentence():
         cell("imp", 0.9, 0.5, task=task) for task in "abcd"
     ]
     text = conclude(result(*cells))
-    assert "task a: imp with 50 %" in text
+    assert "task a: The ticket imp with 50 %" in text
     assert text.endswith("And 1 more below.")
 
 

@@ -17,7 +17,8 @@ def validate(
         list[str] | None, typer.Argument(help="Recipes or task files, and key=value changes to them.")
     ] = None,
     data: Annotated[
-        bool, typer.Option("--data", help="Also read the data, the model's config and tokenizer, and trackers.")
+        bool,
+        typer.Option("--data", help="Also read the data, the model's config and tokenizer, and trackers."),
     ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the recipe's JSON schema, for editors, and stop.")

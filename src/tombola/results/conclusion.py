@@ -114,7 +114,7 @@ def _alone(result: Result, row: Summary, on: str, models: int) -> str:
         if name != on and result.condition(name) != "clean":
             where = "under" if result.condition(name) == "under attack" else "on"
             parts.append(f"{write_value(other.mean, row.metrics[name])} {where} {name}")
-    name = f"Best of {models} models, {_named(row)}" if models > 1 else _named(row)
+    name = f"Best of {models} models: {_named(row)}" if models > 1 else _named(row)
     against = "ticket" if row.dense else "dense model"
     return f"{name}: {', '.join(parts)}; no {against} to compare with. {_seeds(row.seeds)}."
 
@@ -123,7 +123,10 @@ def _named(row: Summary) -> str:
     own = {axis: value for axis, value in row.axes.items() if axis not in row.baseline_key}
     axes = write_axes({axis: value for axis, value in own.items() if axis != "draw.sparsity"})
     name = row.variant + (f" ({axes})" if axes else "")
-    return name if row.dense else f"{name} with {write_share(row.sparsity)} of the prunable weights removed"
+    if row.dense:
+        return name
+    ticket = "The ticket" if name == "ticket" else f"The ticket {name}"
+    return f"{ticket} with {write_share(row.sparsity)} of the prunable weights removed"
 
 
 def _pair(ticket: Summary, dense: Summary, on: str) -> str:
