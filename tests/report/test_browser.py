@@ -4,13 +4,15 @@ import csv
 import io
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.report.rich import HOSTILE, rich_result, transferred
-from tests.results.builder import cell, measured, result
+from tests.report.rich import ATTACK, HOSTILE, rich_result, transferred
+from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.scores import Score
-from tombola.report import write_report
+from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.report import report, write_report
 
 CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
 pytestmark = pytest.mark.skipif(
@@ -63,6 +65,7 @@ def test_it_draws_everything_without_a_complaint_or_a_request_and_fits_the_windo
     seen = visit(theme=theme, width=width)
     page = seen.page
     assert page.locator("figure[data-kind=curves] svg").count() == 7
+    assert "matches the dense model" in page.locator(".lead").text_content()
     assert page.locator("figure[data-kind=frontier] svg").count() == 2
     assert page.locator("figure[data-kind=heatmap] table").count() == 11
     assert page.locator("figure[data-kind=sentences] ins").count() == 4
@@ -75,7 +78,7 @@ def test_it_draws_everything_without_a_complaint_or_a_request_and_fits_the_windo
 
 def test_a_press_on_a_variant_filters_tables_and_charts_and_another_brings_it_back(visit):
     page = visit().page
-    rows = page.locator("section", has=page.get_by_role("heading", name="Scores")).locator(
+    rows = page.locator("section", has=page.get_by_role("heading", name="Scores", exact=True)).locator(
         "tbody tr:not([hidden])"
     )
     chart = page.locator("figure[data-kind=curves]").first
@@ -116,17 +119,17 @@ def test_correlations_ratios_and_remarks_are_written_out(browser, tmp_path):
         cell("heads", scores, 0.5, measured=measured(1.42)),
     ]
     page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
-    scored = page.locator("section", has=page.get_by_role("heading", name="Scores"))
+    scored = page.locator("section", has=page.get_by_role("heading", name="Scores", exact=True))
     assert "−0.347" in scored.locator("tbody").text_content()
     assert "1.42 ×" in scored.locator("tbody").text_content()
-    assert "has not learned the task" in scored.locator(".remarks").text_content()
+    assert "has not learned the task" in page.locator(".remarks").text_content()
 
 
 def test_pointing_at_a_chart_tells_its_numbers(visit):
     page = visit().page
     chart = page.locator("figure[data-kind=frontier] .chart").first
     chart.scroll_into_view_if_needed()
-    spot = chart.locator("svg path[fill='#c8531c']").first
+    spot = chart.locator("svg path[fill='#c25100']").first
     spot.hover(force=True)
     tip = chart.locator(".tip")
     tip.wait_for(timeout=3000)
@@ -154,3 +157,90 @@ def test_the_theme_can_be_switched(visit):
     before = page.evaluate(colour)
     page.get_by_role("button", name=re.compile("light and dark")).click()
     assert page.evaluate(colour) != before
+
+
+LONG = "a variant whose name is a good deal longer than the space beside a line of a chart"
+
+FAULTS = (Path(__file__).parent / "faults.js").read_text()
+
+
+@pytest.fixture(scope="module")
+def pages(file, tmp_path_factory):
+    """Pages of every kind: rich, with long names, of one size, of several runs, of a sharing, of an attack."""
+    folder = tmp_path_factory.mktemp("pages")
+    sizes = [
+        cell(name, {"validation": 0.9 - 0.3 * size, "a/rather/long/name-of-a-task.yaml": 0.5}, size)
+        for name in (LONG, f"{LONG} 2", "imp")
+        for size in (0.3, 0.5, 0.7)
+    ]
+    dense = cell("dense", {"validation": 0.8, "a/rather/long/name-of-a-task.yaml": 0.5}, measured=measured())
+    one = [dense, cell(LONG, 0.7, 0.5, measured=measured(1.42), under={"deepwordbug": 0.3})]
+    sharing = [
+        cell(variant, 0.8, size, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+        for task in ("mnli", "a task of a long name")
+        for variant, size in ((WITHOUT, None), (WITH, 0.2))
+    ]
+    found = {"rich": file}
+    for name, cells in {"long": [dense, *sizes], "one": one, "sharing": sharing}.items():
+        made = result(*cells, folder=folder / name, name=name)
+        made.save()
+        found[name] = write_report(made, store=folder)
+    found["runs"] = report([folder / "long", folder / "one"], folder / "runs.html", store=folder)
+    found["attack"] = report([file.parent / "store" / ATTACK], folder / "attack.html", store=folder)
+    return found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 800, 1300])
+@pytest.mark.parametrize("name", ["rich", "long", "one", "runs", "sharing", "attack"])
+def test_no_text_is_clipped_and_nothing_overlaps(browser, pages, name, width, theme):
+    seen = Visit(browser, pages[name], theme=theme, width=width)
+    assert seen.page.evaluate(FAULTS) == []
+    assert seen.wrong == []
+    assert seen.page.locator(".lead").is_visible()
+    seen.window.close()
+
+
+def test_names_too_long_for_the_ends_of_lines_are_a_legend_below(browser, pages):
+    page = Visit(browser, pages["long"], width=360).page
+    chart = page.locator("figure[data-kind=curves]").first
+    assert chart.locator(".legend li").all_text_contents() == ["dense", LONG, f"{LONG} 2", "imp"]
+    assert LONG not in chart.locator("svg").text_content()
+
+
+def test_the_first_screen_has_sentence_chart_and_table(browser, pages):
+    for name in ("one", "rich"):
+        page = Visit(browser, pages[name], width=1300).page
+        for part in (".lead", ".glance figure", "section:not(.glance) figure tbody tr"):
+            assert page.locator(part).first.bounding_box()["y"] < 900
+
+
+def test_a_table_that_is_wider_than_a_phone_shows_that_it_scrolls(browser, pages):
+    page = Visit(browser, pages["one"], width=360).page
+    table = page.locator(".scroll").first
+    assert table.get_attribute("data-more") is not None
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+    page.wait_for_timeout(100)
+    assert table.get_attribute("data-more") is None
+
+
+def test_a_single_point_has_a_whisker(browser, tmp_path):
+    cells = [
+        cell("dense", 0.8), cell("imp", 0.7, 0.5), cell("imp", 0.6, 0.7), cell("random", 0.5, 0.5),
+    ]  # fmt: skip
+    page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
+    chart = page.locator("figure[data-kind=curves] .chart").first
+    series = chart.evaluate("one => echarts.getInstanceByDom(one).getOption().series")
+    low, high = next([y for _, y in one["data"]] for one in series if one["id"] == "whisker random")
+    assert (low, high) == pytest.approx(score(0.5).interval())
+
+
+def test_print_is_light_and_whole(browser, pages, tmp_path):
+    page = Visit(browser, pages["rich"], theme="dark").page
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert not page.locator("#theme").is_visible()
+    assert page.locator(".scroll").first.evaluate("one => getComputedStyle(one).overflowX") == "visible"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"

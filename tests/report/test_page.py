@@ -8,13 +8,16 @@ import re
 import pytest
 
 from tests.report.rich import ATTACK, HOSTILE, SPARSITIES, keep_attack, rich_result, transferred
-from tests.results.builder import cell, measured, result
+from tests.results.builder import attacked, cell, measured, result
 from tombola.errors import TombolaError
 from tombola.evaluation.scores import Score
+from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.report import report, write_report
 from tombola.report.maps import _endings
 from tombola.results.record import FailureRecord
+from tombola.store.manifest import write_manifest
 from tombola.store.store import Store
+from tombola.training.log import TrainLog
 
 
 def content_of(page):
@@ -51,8 +54,9 @@ def shown(tmp_path, *cells, store=None, **fields):
 
 def test_every_section_that_has_data_is_there_in_the_order_that_people_read(content):
     assert [one["title"] for one in content["sections"]] == [
+        "At a glance",
         "Scores",
-        "Score against sparsity",
+        "More scores against sparsity",
         "Matching tickets",
         "Phase transition",
         "Trade-offs",
@@ -76,7 +80,7 @@ def test_the_headline_has_means_intervals_and_the_best_of_each_column(content):
     names = [column["name"] for column in table["columns"]]
     groups = [column["group"] for column in table["columns"]]
     assert names[:2] == ["variant", "sparsity (prunable weights)"]
-    assert names[-1] == "parameters left"
+    assert names[-1] == "parameters left (whole model)"
     assert groups[2:] == ["clean", "clean", "out of distribution", "under attack", "size"]
     rows = {(row["values"][0], row["values"][1]): row for row in table["rows"]}
     dense, best = rows["dense", 0.0]["values"], rows["winning", 0.2 * 0.9]["values"]
@@ -103,26 +107,78 @@ def test_a_correlation_is_a_number_in_the_table_and_on_the_axis(tmp_path):
     def scored(value):
         return {"validation": {"pearson": Score(value, 0.02, 50, "Fisher z")}}
 
-    content = shown(tmp_path, cell("dense", scored(-0.347)), cell("imp", scored(-0.4), 0.5))
+    tickets = [cell("imp", scored(-0.4), sparsity) for sparsity in (0.5, 0.6)]
+    content = shown(tmp_path, cell("dense", scored(-0.347)), *tickets)
     (table,) = section(content, "Scores")["parts"]
     assert table["columns"][2]["format"] == table["rows"][0]["values"][2]["format"] == "correlation"
-    assert section(content, "Score against sparsity")["parts"][0]["y_format"] == "correlation"
+    assert section(content, "At a glance")["parts"][0]["y_format"] == "correlation"
 
 
-def test_doubts_stand_above_the_scores_and_nothing_matches_a_model_that_has_not_learned(tmp_path):
+def test_doubts_stand_at_the_top_and_nothing_matches_a_model_that_has_not_learned(tmp_path):
     constants = {"validation": 0.5}
-    content = shown(
-        tmp_path, cell("dense", 0.5, constants=constants), cell("imp", 0.5, 0.5, constants=constants)
-    )
-    assert section(content, "Scores")["remarks"][0].startswith("dense has not learned the task: 50.0 %")
+    cells = [cell("imp", 0.5, sparsity, constants=constants) for sparsity in (0.5, 0.6)]
+    page = write_report(result(cell("dense", 0.5, constants=constants), *cells, folder=tmp_path)).read_text()
+    content, above = content_of(page), page.partition('id="sections"')[0]
+    assert "<li>dense has not learned the task: 50.0\u00a0% on validation" in above
+    assert '<p class="lead">The dense model has not learned the task: nothing to match' in above
     (table,) = section(content, "Matching tickets")["parts"]
     assert table["rows"][0]["values"][1:] == [
+        "imp",
         None,
         None,
         "the dense model has not learned the task: nothing to match",
     ]
-    chart = section(content, "Score against sparsity")["parts"][0]
+    chart = section(content, "At a glance")["parts"][0]
     assert not any(point["ring"] for series in chart["series"] for point in series["points"])
+
+
+def test_more_than_a_few_remarks_unfold(tmp_path):
+    notes = [f"remark {number}" for number in range(5)]
+    page = write_report(result(cell("dense", 0.9, notes=notes), folder=tmp_path)).read_text()
+    assert page.index("remark 2") < page.index("2 more remarks") < page.index("remark 3")
+
+
+def test_the_first_screen_has_the_sentence_and_what_it_rests_on(tmp_path):
+    cells = [cell("dense", 0.9, None, 7), cell("imp", 0.9, 0.5, 7)]
+    machine = {"processor": "A processor", "cores": 2, "device": "cpu"}
+    made = result(*cells, folder=tmp_path, machine=machine, date="2026-11-17")
+    above = write_report(made).read_text().partition('id="sections"')[0]
+    assert "The ticket imp with 50\u00a0% of the prunable weights removed matches the dense model" in above
+    for fact in ("100 examples of validation", "seed 7", "fp32", "A processor, 2 cores, cpu", "2026-11-17"):
+        assert f"<span>{fact}</span>" in above
+
+
+def test_a_chart_of_one_size_is_no_line_but_intervals_of_every_model(tmp_path):
+    content = shown(tmp_path, cell("dense", 0.9), cell("imp", 0.8, 0.5), cell("random", 0.7, 0.5))
+    titles = [one["title"] for one in content["sections"]]
+    assert "More scores against sparsity" not in titles
+    (chart,) = section(content, "At a glance")["parts"]
+    assert chart["kind"] == "intervals"
+    assert [row["name"] for row in chart["rows"]] == ["dense", "imp 50 %", "random 50 %"]
+    assert all(row["low"] < row["value"] < row["high"] for row in chart["rows"])
+
+
+def test_a_single_size_has_no_phase_transition_and_a_single_epoch_no_curve(tmp_path):
+    recipe = {"search": {"method": "importance", "order": "winning"}}
+    one = cell("winning", 0.8, 0.5, recipe=recipe, curves={"textfooler": [attacked(0.4)]})
+    titles = [part["title"] for part in shown(tmp_path, cell("dense", 0.9), one)["sections"]]
+    assert "Phase transition" not in titles
+    assert "Robustness over epochs" not in titles
+
+
+def test_every_ring_of_a_chart_has_its_row_in_the_table_of_matches(content):
+    (table,) = section(content, "Matching tickets")["parts"]
+    stated = {(row["values"][0], row["values"][1]): row["values"][2] for row in table["rows"]}
+    charts = [
+        *section(content, "At a glance")["parts"],
+        *section(content, "More scores against sparsity")["parts"],
+    ]
+    assert len(charts) == 4
+    for chart in charts:
+        for series in (one for one in chart["series"] if not one["level"]):
+            ringed = [point["x"] for point in series["points"] if point["ring"]]
+            assert ringed == [stated[chart["name"], series["name"]]] if ringed else True
+            assert bool(ringed) == (stated[chart["name"], series["name"]] is not None)
 
 
 def test_one_seed_has_no_standard_deviation(tmp_path):
@@ -132,7 +188,7 @@ def test_one_seed_has_no_standard_deviation(tmp_path):
 
 
 def test_a_curve_has_a_level_for_the_dense_model_and_a_ring_on_the_matching_ticket(content):
-    chart = section(content, "Score against sparsity")["parts"][0]
+    chart = section(content, "At a glance")["parts"][0]
     series = {one["name"]: one for one in chart["series"]}
     assert series["dense"]["level"]
     assert [point["x"] for point in series["winning"]["points"]] == [0.9 * share for share in SPARSITIES]
@@ -156,7 +212,9 @@ def test_robustness_is_a_line_of_every_variant_against_the_changed_words(content
     assert chart["ticks"] == ["0", "1", "2", "3", "4", "5", "10", "20", "∞"]
     dense = next(one for one in chart["series"] if one["name"] == "dense")
     under = next(
-        one for one in section(content, "Score against sparsity")["parts"] if one["name"] == "textfooler"
+        one
+        for one in section(content, "More scores against sparsity")["parts"]
+        if one["name"] == "textfooler"
     )
     level = next(one for one in under["series"] if one["name"] == "dense")["points"][0]["y"]
     values = [point["y"] for point in dense["points"]]
@@ -274,7 +332,75 @@ def test_several_runs_share_a_page_and_are_compared_each_with_its_own_dense_mode
     content = content_of(report([tmp_path / "one", tmp_path / "two"], tmp_path / "both.html").read_text())
     assert content["facets"]["run"] == ["one", "two"]
     (table,) = section(content, "Matching tickets")["parts"]
-    assert [row["values"] for row in table["rows"]] == [["imp", "one", None, None], ["imp", "two", 0.5, 0.5]]
+    assert [row["values"] for row in table["rows"]] == [
+        ["validation", "imp", "one", None, None],
+        ["validation", "imp", "two", 0.5, 0.5],
+    ]
+
+
+def test_several_runs_have_a_column_each_and_one_for_the_difference(tmp_path):
+    for name, shift in (("one", 0.0), ("two", 0.05)):
+        cells = [cell("dense", 0.8 + shift + 0.01 * seed * (1 + shift), None, seed) for seed in (1, 2)]
+        result(*cells, cell("imp", 0.7, 0.5, 1), folder=tmp_path / name, name=name).save()
+    content = content_of(report([tmp_path / "one", tmp_path / "two"], tmp_path / "both.html").read_text())
+    (table,) = section(content, "Runs side by side")["parts"]
+    assert [column["name"] for column in table["columns"]] == ["model", "one", "two", "two − one"]
+    dense, imp = (row["values"] for row in table["rows"])
+    assert (dense[0], imp[0]) == ("dense", "imp · sparsity 0.5")
+    assert dense[3]["format"] == "points"
+    assert dense[3]["value"] == pytest.approx(0.05075)
+    assert dense[3]["low"] == pytest.approx(0.05075 - 12.7062 * 0.00025, abs=1e-6)
+    assert imp[3]["value"] == 0
+    assert imp[3]["low"] < 0 < imp[3]["high"]
+
+
+def test_runs_of_one_model_each_are_compared_by_that_model(tmp_path):
+    for name, sparsity in (("plain", None), ("small", 0.5)):
+        result(cell(name, 0.8, sparsity, 1), folder=tmp_path / name, name=name).save()
+    content = content_of(report([tmp_path / "plain", tmp_path / "small"], tmp_path / "both.html").read_text())
+    (table,) = section(content, "Runs side by side")["parts"]
+    (row,) = table["rows"]
+    assert [row["values"][0], row["values"][3]["value"]] == ["the model", 0]
+
+
+def test_a_shared_encoder_has_its_table_and_its_sentence(tmp_path):
+    cells = [
+        cell(variant, value, sparsity, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+        for task, values in (("mnli", (0.8, 0.82)), ("rte", (0.6, 0.6)))
+        for variant, sparsity, value in zip((WITHOUT, WITH), (None, 0.2), values, strict=True)
+    ]
+    page = write_report(result(*cells, folder=tmp_path)).read_text()
+    assert '<p class="lead">Sharing one encoder under tickets gives 71.0\u00a0%' in page
+    (table,) = section(content_of(page), "Sharing")["parts"]
+    assert [row["values"][0] for row in table["rows"]] == ["mnli", "rte", "average"]
+    assert table["rows"][0]["values"][4]["value"] == pytest.approx(0.02)
+    assert table["rows"][2]["values"][5] == pytest.approx(0.9)
+
+
+def test_losses_of_trainings_and_of_the_search_behind_a_mask_are_read_from_the_store(tmp_path):
+    def keep(name, losses, **stage):
+        folder = tmp_path / "store" / name
+        folder.mkdir(parents=True)
+        history = [{"step": step, "loss": loss, "learning_rate": 0.1} for step, loss in losses]
+        figures = {"steps": 9, "epochs": 1, "precision": "fp32", "seconds": 1, "examples_per_second": 1}
+        log = TrainLog.of(history, **figures, resumed_from=None)
+        (folder / "log.json").write_text(log.model_dump_json())
+        write_manifest(folder, {"stage": {"kind": name.split("/")[0], **stage}, "label": "x", "made": {}})
+
+    cells = [cell("imp", 0.9, 0.5, seed) for seed in (1, 2)]
+    keep("search/5ea4c4", [(1, 3.0), (2, 2.5)])
+    keep("draw/d4a3", [], inputs={"scores": "5ea4c4"})
+    for number, one in enumerate(cells):
+        keep(one.stages.model, [(1, 1.0 + number), (2, 0.5)])
+    masked = [
+        one.model_copy(update={"stages": one.stages.model_copy(update={"mask": "draw/d4a3"})})
+        for one in cells
+    ]
+    training, search = section(shown(tmp_path, *masked, store=tmp_path / "store"), "Losses")["parts"]
+    first, last = training["series"][0]["points"]
+    assert (first["x"], first["y"], first["low"], first["high"]) == (1, 1.5, 1.0, 2.0)
+    assert (last["x"], last["y"]) == (2, 0.5)
+    assert [point["y"] for point in search["series"][0]["points"]] == [3.0, 2.5]
 
 
 def test_runs_of_one_name_are_called_by_their_folders(tmp_path):
@@ -288,8 +414,16 @@ def test_runs_of_one_name_are_called_by_their_folders(tmp_path):
 
 def test_an_attack_s_folder_makes_a_page_by_itself(folder, tmp_path):
     content = content_of(report([folder / "store" / ATTACK], tmp_path / "attack.html").read_text())
-    curve, texts = content["sections"]
-    assert (curve["title"], texts["title"]) == ("Accuracy by changed words", "Attacked sentences")
+    figures, curve, texts = content["sections"]
+    assert [one["title"] for one in (figures, curve, texts)] == [
+        "Figures",
+        "Accuracy by changed words",
+        "Attacked sentences",
+    ]
+    assert figures["parts"][0]["rows"][0]["values"][2:4] == [2, 1.0]
+    assert figures["parts"][0]["rows"][0]["values"][4]["value"] == 0.5
+    page = (tmp_path / "attack.html").read_text()
+    assert "accuracy 50.0\u00a0% under attack (95\u00a0%: 9.5 to 90.5) against 100.0\u00a0% clean." in page
     assert [point["y"] for point in curve["parts"][0]["series"][0]["points"]] == [1.0, *[0.5] * 8]
 
 
@@ -318,7 +452,7 @@ def test_what_was_measured_of_shipped_models_stands_in_the_headline(tmp_path):
     assert heads[4:] == ["10 → 8", "200 → 160"]
     assert weights == [None] * 6
     (matching,) = section(content, "Matching tickets")["parts"]
-    assert matching["rows"][0]["values"][3]["value"] == 1.25
+    assert matching["rows"][0]["values"][4]["value"] == 1.25
 
 
 def test_phases_of_several_runs_are_told_apart(folder, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.results.builder import cell, measured, result
+from tests.results.builder import cell, measured, result, score
 from tombola.cli.tables import matching_lines
 from tombola.results.doubts import AT_CHANCE, NOT_LEARNED, SAME_SCORES
 
@@ -122,3 +122,29 @@ def test_a_mask_that_empties_a_matrix_is_told_in_the_notes_and_the_decision():
 def test_a_speedup_measured_on_a_busy_machine_is_told():
     found = result(cell("heads", 0.9, 0.5, measured=measured(1.4, busy="load 7 on 2 cores")))
     assert found.notes == ["the speed of heads · 50 % is doubtful: load 7 on 2 cores"]
+
+
+def test_nothing_matches_a_dense_model_that_an_attack_leaves_nothing():
+    found = result(
+        cell("dense", 0.9, under={"textfooler": 0.0}), cell("imp", 0.9, 0.8, under={"textfooler": 0.0})
+    )
+    (one,) = found.matching("textfooler")
+    assert (one.within, one.strict) == (None, None)
+    assert one.note == "the attack leaves the dense model no right answer: nothing to match"
+
+
+def test_a_matching_ticket_that_gives_one_answer_to_all_is_called_so():
+    known = {"validation": 0.5}
+    found = result(
+        cell("dense", score(0.66), constants=known), cell("imp", score(0.62, 20), 0.5, constants=known)
+    )
+    (one,) = found.matching()
+    assert one.within == 0.5
+    assert one.note == "the ticket is no better than one answer to all"
+
+
+def test_a_seed_that_failed_among_others_is_named():
+    known = {"validation": 0.5}
+    values = {1: 0.9, 2: 0.5, 3: 0.9}
+    found = result(*(cell("dense", value, None, seed, constants=known) for seed, value in values.items()))
+    assert found.notes == ["dense: seed 2 is no better than one answer to all on validation, of 3 seeds"]

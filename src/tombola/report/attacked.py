@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from tombola.attacks.report import AttackReport, Example
 from tombola.attacks.text import Text
 from tombola.errors import TombolaError
-from tombola.report.parts import Facets, Section, Sentence, Sentences
+from tombola.report.parts import Column, Estimate, Facets, Row, Section, Sentence, Sentences, Table
 from tombola.report.rows import facets, model
 from tombola.results.result import Result
 from tombola.store.store import Store
@@ -36,6 +36,43 @@ def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: 
         [f"The texts of {', '.join(missing)} are not shown: they are not in the store."] if missing else []
     )
     return Section("Attacked sentences", note, parts, remarks) if parts or remarks else None
+
+
+def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
+    """The figures of attacks that were run by themselves, a row for each."""
+    columns = [
+        Column("model"),
+        Column("attack"),
+        Column("examples", "count"),
+        Column("clean accuracy", "percent"),
+        Column("accuracy under attack", "percent"),
+        Column("success rate", "percent"),
+        Column("queries", "number"),
+        Column("changed words", "number"),
+        Column("words changed, %", "percent"),
+        Column("similarity", "correlation"),
+    ]
+    rows = []
+    for name, report in attacks.items():
+        found = report.summary()
+        low, high = found["accuracy_under_attack_interval"]
+        under = Estimate(found["accuracy_under_attack"], low, high)
+        means = ("mean_queries", "mean_changed_words", "mean_changed_share", "mean_similarity")
+        rows.append(
+            Row(
+                [
+                    name,
+                    report.attack,
+                    found["n"],
+                    found["clean_accuracy"],
+                    under,
+                    found["success_rate"],
+                    *(found[mean] for mean in means),
+                ]
+            )
+        )
+    note = "Means are over successful attacks; the interval is at 95 %."
+    return Section("Figures", "", [Table("figures", columns, rows, note)]) if rows else None
 
 
 def _read_cells(

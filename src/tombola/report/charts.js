@@ -15,14 +15,18 @@ function cssColour(variable) {
 
 function chartFigure(part, description, options, lines) {
   const canvas = element("div", { class: "chart", role: "img", "aria-label": description });
+  const legend = element("ul", { class: "legend" });
   const numbers = element("details", {}, element("summary", {}, "Numbers"));
-  const made = figure(part.name, element("div", {}, canvas, numbers), { lines: () => lines(() => true), note: part.note, kind: part.kind });
+  const body = element("div", {}, element("p", { class: "axis soft" }, part.y), canvas, element("p", { class: "axis x soft" }, part.x), legend, numbers);
+  const made = figure(part.name, body, { lines: () => lines(() => true), note: part.note, kind: part.kind });
   let chart = null;
   let shown = () => true;
   const draw = () => {
     if (made.hidden || !canvas.clientWidth) return;
     chart = chart || echarts.init(canvas, null, { renderer: "svg" });
-    chart.setOption(options(shown, canvas.clientWidth, canvas.clientHeight), { notMerge: true });
+    const { names = [], ...option } = options(shown, canvas.clientWidth, canvas.clientHeight);
+    legend.replaceChildren(...names.map(([name, ink]) => element("li", {}, element("span", { class: "swatch", "--own": `var(${ink})` }), name)));
+    chart.setOption(option, { notMerge: true });
     chart.resize();
   };
   const filter = (test) => {
@@ -42,20 +46,28 @@ function plainTable(lines, name) {
     element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map(cell))))), name);
 }
 
-function axis(name, write, extra = {}) {
+function axis(write, extra = {}) {
   const soft = cssColour("--soft");
   return {
-    type: "value", name, nameLocation: "middle", scale: true, nameTextStyle: { color: soft },
-    axisLabel: { color: soft, formatter: write, hideOverlap: true }, axisLine: { lineStyle: { color: cssColour("--rule") } },
+    type: "value", scale: true,
+    axisLabel: { color: soft, formatter: write, hideOverlap: true, margin: 13 }, axisLine: { lineStyle: { color: cssColour("--rule") } },
     splitLine: { lineStyle: { color: cssColour("--rule") } }, ...extra,
   };
 }
 
-function frame(width) {
-  return {
-    animation: false, textStyle: { fontFamily: "system-ui, sans-serif" },
-    grid: { left: 44, right: width < 420 ? 84 : 116, top: 14, bottom: 44, outerBoundsMode: "none" },
-  };
+const TOP = 14, BOTTOM = 32, LINE = 15;
+
+function frame(right) {
+  return { animation: false, textStyle: { fontFamily: "system-ui, sans-serif" }, grid: { left: 56, right, top: TOP, bottom: BOTTOM, outerBoundsMode: "none" } };
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = "12px system-ui, sans-serif";
+
+// The room that names at the ends of lines need, or 0 where they would take more than a third of the chart.
+function roomFor(names, width) {
+  const room = 16 + Math.ceil(Math.max(0, ...names.map((name) => pen.measureText(name).width)) * 1.05);
+  return room <= width / 3.2 ? room : 0;
 }
 
 function tooltip(write) {
@@ -66,7 +78,7 @@ function tooltip(write) {
 }
 
 const share = (value) => `${+(100 * value).toFixed(1)} %`;
-const AXES = { percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
+const AXES = { number: (value) => String(+value.toPrecision(3)), percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
 
 function drawCurves(part) {
   const writeX = part.ticks.length ? (place) => part.ticks[place] ?? "" : AXES[part.x_format];
@@ -81,13 +93,16 @@ function drawCurves(part) {
     const series = part.series.filter((one) => shown(one.facets));
     const bounds = series.flatMap((one) => one.points.flatMap((point) => [point.low, point.high]));
     const [least, most, interval] = steps(Math.min(...bounds), Math.max(...bounds));
-    const shifts = apart(series, least, most, height - 58);
+    const tall = height - TOP - BOTTOM;
+    const shifts = apart(series, least, most, tall);
+    const beside = shifts ? roomFor(series.map((one) => one.name), width) : 0;
     return {
-      ...frame(width),
+      ...frame(beside || 24),
+      names: beside ? [] : series.map((one) => [one.name, inkOf(one, part)]),
       tooltip: { ...tooltip((found) => curveTip(part, found, writeX, writeY)), trigger: "axis" },
-      xAxis: axis(part.x, writeX, { nameGap: 26, min: part.x_format === "percent" || part.ticks.length ? 0 : 1, max: widest, minInterval: part.x_format === "count" ? 1 : 0, interval: part.ticks.length ? 1 : undefined, splitLine: { show: false } }),
-      yAxis: axis("", writeY, { min: least, max: most, interval }),
-      series: series.flatMap((one, index) => curveSeries(one, widest, part, shifts[index], frame(width).grid.right - 10)),
+      xAxis: axis(writeX, { min: part.x_format === "percent" || part.ticks.length ? 0 : Math.min(1, widest), max: widest, minInterval: part.x_format === "count" ? 1 : 0, interval: part.ticks.length ? 1 : undefined, splitLine: { show: false } }),
+      yAxis: axis(writeY, { min: least, max: most, interval }),
+      series: series.flatMap((one, index) => curveSeries(one, widest, part, beside ? shifts[index] : null)),
     };
   };
   const names = part.series.map((one) => one.name).join(", ");
@@ -96,7 +111,9 @@ function drawCurves(part) {
 
 // Round bounds around two values and the step between their ticks: the finest that needs no more than six.
 function steps(low, high) {
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find((one) => Math.ceil(high / one) - Math.floor(low / one) <= 6) ?? 1;
+  const fits = (step) => Math.ceil(high / step) - Math.floor(low / step) <= 6;
+  let step = 0.01;
+  for (let turn = 0; !fits(step); turn += 1) step *= turn % 3 === 1 ? 2.5 : 2;
   return [Math.floor(low / step) * step, Math.max(Math.ceil(high / step), Math.floor(low / step) + 1) * step, step];
 }
 
@@ -106,27 +123,33 @@ function inkOf(one, part) {
   return colourOf(part.series.filter((other) => other.facets.variant === variant).length > 1 ? one.name : variant);
 }
 
-// How far the names at the ends of lines move, in pixels, so that none covers another.
+// How far the names at the ends of lines move, in pixels, so that none covers another; null where they do not fit.
 function apart(series, least, most, height) {
+  if (series.length * LINE > height) return null;
   const ends = series.map((one) => (most - one.points.at(-1).y) / (most - least) * height);
-  const shifts = new Array(series.length);
+  const order = [...ends.keys()].sort((a, b) => ends[a] - ends[b]);
+  const places = new Array(series.length);
   let last = -Infinity;
-  for (const index of [...ends.keys()].sort((a, b) => ends[a] - ends[b])) {
-    last = Math.max(ends[index], last + 15);
-    shifts[index] = last - ends[index];
-  }
-  return shifts;
+  for (const index of order) last = places[index] = Math.max(ends[index], last + LINE);
+  last = height + LINE;
+  for (const index of order.toReversed()) last = places[index] = Math.min(places[index], last - LINE);
+  return places.map((place, index) => place - ends[index]);
 }
 
+const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "arrow", "pin", "emptyCircle"];
+
 // A line, the band around it (an invisible lower edge with the interval stacked upon it), and its rings.
-function curveSeries(one, widest, part, shift, room) {
-  const colour = cssColour(inkOf(one, part));
+// The interval of a line that is a single point is a whisker.
+function curveSeries(one, widest, part, shift) {
+  const ink = inkOf(one, part);
+  const colour = cssColour(ink);
+  const dense = one.points.length > 12;
   const points = one.level ? [0, widest].map((x) => ({ ...one.points[0], x })) : one.points;
   const edge = { type: "line", stack: `band ${one.name}`, stackStrategy: "all", symbol: "none", silent: true, lineStyle: { opacity: 0 }, tooltip: { show: false } };
   const main = {
     type: "line", id: `line ${one.name}`, name: one.name, data: points.map((point) => [point.x, point.y]), color: colour, z: 3,
-    symbol: one.level ? "none" : "circle", symbolSize: 7, lineStyle: { width: 2, type: one.level ? "dashed" : "solid" },
-    endLabel: { show: true, formatter: () => one.name, color: colour, width: room, overflow: "truncate", offset: [4, shift] },
+    symbol: one.level || dense ? "none" : SYMBOLS[+ink.slice(3)], symbolSize: 8, lineStyle: { width: 2, type: one.level ? "dashed" : "solid" },
+    endLabel: { show: shift !== null, formatter: () => one.name, color: colour, offset: [4, shift ?? 0] },
     emphasis: { disabled: true },
   };
   if (part.spans.length && one === part.series[0]) {
@@ -138,6 +161,8 @@ function curveSeries(one, widest, part, shift, room) {
     { ...edge, id: `low ${one.name}`, data: points.map((point) => [point.x, point.low]) },
     { ...edge, id: `high ${one.name}`, data: points.map((point) => [point.x, point.high - point.low]), areaStyle: { color: colour, opacity: 0.13 } },
     main,
+    ...(points.length > 1 ? [] : [{ type: "line", id: `whisker ${one.name}`, silent: true, symbol: "rect", symbolSize: [9, 2], color: colour, lineStyle: { width: 1.5, color: colour },
+      data: [[points[0].x, points[0].low], [points[0].x, points[0].high]], tooltip: { show: false } }]),
     { type: "scatter", id: `rings ${one.name}`, name: one.name, data: rings.map((point) => [point.x, point.y]), symbolSize: 17, z: 4, silent: true,
       itemStyle: { color: "transparent", borderColor: colour, borderWidth: 2 }, tooltip: { show: false } },
   ];
@@ -166,9 +191,10 @@ function drawFrontier(part) {
     const front = spots.filter((spot) => spot.front).sort((a, b) => a.x - b.x);
     const item = (spot) => ({ value: [spot.x, spot.y], spot, itemStyle: { color: cssColour(colourOf(spot.facets.variant ?? spot.name)), opacity: spot.front ? 1 : 0.45 }, symbolSize: spot.front ? 12 : 8 });
     return {
-      ...frame(width), grid: { ...frame(width).grid, left: 64, right: 30 },
+      ...frame(24),
       tooltip: { ...tooltip((hit) => spotTip(part, hit.data.spot)), trigger: "item" },
-      xAxis: axis(part.x, AXES[part.x_format], { nameGap: 26 }), yAxis: axis(part.y, AXES[part.y_format], { nameGap: 46 }),
+      names: [...new Map(spots.map((spot) => [spot.facets.variant ?? spot.name, colourOf(spot.facets.variant ?? spot.name)]))],
+      xAxis: axis(AXES[part.x_format]), yAxis: axis(AXES[part.y_format]),
       series: [
         { type: "line", id: "front", step: "end", silent: true, symbol: "none", data: front.map((spot) => [spot.x, spot.y]), lineStyle: { color: cssColour("--soft"), type: "dotted" } },
         { type: "scatter", id: "spots", data: spots.map(item), z: 3 },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tombola.pipeline.stages.attack import Attacked
 from tombola.report.parts import Curves, Point, Section, Series
@@ -13,34 +14,46 @@ from tombola.results.matching import sparsest, standing
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, estimate_scores
 
+RINGS = "Bands: 95 % intervals. Dashed: the dense model. Ring: the sparsest ticket of its variant that matches it here."
+
 
 def against_sparsity(result: Result) -> Section | None:
-    """Every score against the share of weights removed, a chart for each data set and baseline."""
-    charts = [
+    """Every score against the share of weights removed, a chart for each data set and baseline.
+
+    The first of them is at the top of the page.
+    """
+    charts = _charts(result)[1:]
+    return Section("More scores against sparsity", RINGS, charts) if charts else None
+
+
+def first_chart(result: Result) -> Curves | None:
+    """The main chart of a result whose tickets have several sizes."""
+    return next((replace(chart, note=RINGS) for chart in _charts(result)), None)
+
+
+def _charts(result: Result) -> list[Curves]:
+    return [
         chart
         for rows in by_baseline(result.summaries())
         for on in result.targets
         if (chart := _chart(result, on, [row for row in rows if on in row.scores]))
     ]
-    note = (
-        "Bands are 95 % intervals and the dashed line is the dense model. A ring marks the sparsest ticket of its "
-        "variant that still matches the dense model."
-    )
-    return Section("Score against sparsity", note, charts) if charts else None
 
 
 def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
-    if len({row.sparsity for row in rows}) < 2:
-        return None
-    ringed = matching_rows(result, on, rows)
     lines: dict[str, list[Summary]] = {}
     for row in rows:
         lines.setdefault(line(row), []).append(row)
+    if not any(len({row.sparsity for row in own}) > 1 for own in lines.values()):
+        return None
+    ringed = matching_rows(result, on, rows)
+    several = sum(row.dense for row in rows) > 1
+    ring = f"matches {next(row.variant for row in rows if row.dense)}" if several else "matches"
     series = [
         Series(
             name,
             [
-                point(row, on, "matches" if row in ringed else "")
+                point(row, on, ring if row in ringed else "")
                 for row in sorted(own, key=lambda row: row.sparsity)
             ],
             facets(own[0]),
@@ -74,7 +87,8 @@ def over_epochs(result: Result) -> Section | None:
             for row in result.summaries()
             if (runs := [cell.curves[attack] for cell in row.cells if attack in cell.curves])
         ]
-        charts.append(Curves(attack, "epoch", "accuracy under attack", series, x_format="count"))
+        if _is_line(series):
+            charts.append(Curves(attack, "epoch", "accuracy under attack", series, x_format="count"))
     note = (
         "Accuracy under attack of the model of every epoch, with 95 % intervals. Compare models that were trained "
         "equally long: more epochs alone raise it."
@@ -91,6 +105,8 @@ def while_training(result: Result) -> Section | None:
         by_epoch = all(point.epoch.is_integer() for course in courses for point in course)
         metric = next(iter(courses[0][0].scores))
         series = [Series(model(row), _steps(row, on, by_epoch), facets(row)) for row in rows]
+        if not _is_line(series):
+            continue
         charts.append(
             Curves(
                 on,
@@ -106,6 +122,11 @@ def while_training(result: Result) -> Section | None:
         "that was chosen on other data."
     )
     return Section("Scores while training", note, charts) if charts else None
+
+
+def _is_line(series: Sequence[Series]) -> bool:
+    """Whether some line has two points: a single one is in the table."""
+    return any(len(one.points) > 1 for one in series)
 
 
 def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:

@@ -26,6 +26,8 @@ const FORMATS = {
   number: (value) => value.toFixed(1),
   correlation: (value) => value.toFixed(3).replace("-", "−"),
   ratio: (value) => `${value.toFixed(2)} ×`,
+  points: (value) => signed(100 * value, 1),
+  change: (value) => signed(value, 3),
 };
 
 function signed(value, digits) {

@@ -47,6 +47,11 @@ def combine(results: list[Result]) -> Result | None:
         name=" and ".join(names),
         about=" ".join(dict.fromkeys(one.about for one in records)),
         recipe={name: one.recipe for name, one in zip(names, records, strict=True)},
+        verdict=" ".join(
+            f"{name}: {one.verdict}" for name, one in zip(names, records, strict=True) if one.verdict
+        ),
+        date=" and ".join(dict.fromkeys(one.date for one in records if one.date)),
+        machine=records[0].machine if all(one.machine == records[0].machine for one in records) else {},
         versions={package: number for one in records for package, number in one.versions.items()},
         stages=StageCounts(
             all=sum(one.stages.all for one in records), run_now=sum(one.stages.run_now for one in records)

@@ -10,6 +10,7 @@ from tombola.results.formatting import SPARSITY, short_axis
 from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, parameters_left
+from tombola.shrink.sizes import Speedup
 
 
 def headline(result: Result) -> Section:
@@ -24,7 +25,7 @@ def headline(result: Result) -> Section:
         *(Column(short_axis(axis)) for axis in axes),
         Column("sparsity (prunable weights)", "sparsity"),
         *(_score_column(result, on) for on in result.targets),
-        Column("parameters left", "count", "size"),
+        Column("parameters left (whole model)", "count", "size"),
         *(
             [Column("parameters shipped", "count", "size"), Column("MB on disk", "number", "size")]
             if shipped
@@ -42,7 +43,7 @@ def headline(result: Result) -> Section:
                 *(_estimate(row, on, best) for on in result.targets),
                 left,
                 *(_shipped(row) if shipped else []),
-                *(_speedup(row, batch) for batch in batches),
+                *(_ratio(row.speedup.get(batch)) for batch in batches),
                 *(_milliseconds(row, batch) for batch in batches),
             ],
             facets(row),
@@ -50,53 +51,48 @@ def headline(result: Result) -> Section:
         for row, left in zip(rows, parameters_left(rows), strict=True)
     ]
     note = _note(result, rows, shipped, bool(batches))
-    return Section("Scores", note, [Table("scores", columns, values)], result.notes)
+    return Section("Scores", "", [Table("scores", columns, values, note)])
 
 
 def matching(result: Result) -> Section | None:
-    """For each variant, the sparsest ticket that is as good as the dense model."""
-    on = result.targets[0]
-    found = result.matching(on)
+    """For each data set, attack and variant, the sparsest ticket that is as good as the dense model."""
+    found = [(on, one) for on in result.targets for one in result.matching(on)]
     if not found:
         return None
-    axes = list(dict.fromkeys(axis for one in found for axis in one.baseline_key))
-    batches = sorted({batch for one in found for batch in one.speedup})
-    several = len({one.dense for one in found}) > 1
-    noted = any(one.note for one in found)
+    axes = list(dict.fromkeys(axis for _, one in found for axis in one.baseline_key))
+    batches = sorted({batch for _, one in found for batch in one.speedup})
+    several = len({one.dense for _, one in found}) > 1
+    noted = any(one.note for _, one in found)
     spread = _spread(result.summaries())
     columns = [
+        Column("on"),
         Column("variant"),
         *(Column(short_axis(axis)) for axis in axes),
         *([Column("compared with")] if several else []),
-        Column(f"within one {spread}", "percent"),
-        Column("not below the mean", "percent"),
+        Column(f"sparsity within one {spread}", "percent"),
+        Column("sparsity not below the mean", "percent"),
         *(Column(f"its speed-up, batch {batch}", "ratio") for batch in batches),
         *([Column("note", "prose")] if noted else []),
     ]
     rows = [
         Row(
             [
+                on,
                 one.variant,
                 *(str(one.baseline_key.get(axis, "")) for axis in axes),
                 *([one.dense] if several else []),
                 one.within,
                 one.strict,
-                *(
-                    Estimate(ratio.ratio, ratio.low, ratio.high)
-                    if (ratio := one.speedup.get(batch))
-                    else None
-                    for batch in batches
-                ),
+                *(_ratio(one.speedup.get(batch)) for batch in batches),
                 *([one.note or ""] if noted else []),
             ],
             {"variant": one.variant, **words(one.baseline_key)},
         )
-        for one in found
+        for on, one in found
     ]
     note = (
-        f"The sparsest ticket of each variant that matches the dense model on {on}: its score is at most one {spread} "
-        "of the dense model's below it, or not below it at all. In percent of the prunable weights removed; a dash: "
-        "none does."
+        f"The sparsest ticket of each variant that matches the dense model: its score is at most one {spread} of the "
+        "dense model's below it, or not below it at all. In percent of the prunable weights removed; a dash: none does."
     )
     return Section("Matching tickets", note, [Table("matching", columns, rows)])
 
@@ -111,8 +107,7 @@ def _shipped(row: Summary) -> list[Value]:
     return [row.shipped.parameters, row.shipped.bytes / 1e6] if row.shipped else [None, None]
 
 
-def _speedup(row: Summary, batch: int) -> Value:
-    found = row.speedup.get(batch)
+def _ratio(found: Speedup | None) -> Value:
     return Estimate(found.ratio, found.low, found.high) if found else None
 
 
@@ -143,14 +138,13 @@ def _spread(rows: list[Summary]) -> str:
 
 
 def _note(result: Result, rows: list[Summary], shipped: bool, timed: bool) -> str:
-    seeds = max(row.seeds for row in rows)
-    precision = " and ".join(sorted({cell.precision for cell in result.cells}))
+    seeds = sorted({row.seeds for row in rows})
+    over = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     sentences = [
-        f"{f'Means over {seeds} seeds' if seeds > 1 else 'Scores of one seed'}, with 95 % intervals.",
+        f"{f'Means over {over} seeds' if seeds[-1] > 1 else 'Scores of one seed'}, with 95 % intervals.",
         "Shares are in percent, correlations are numbers.",
         "A score is marked where its interval is above those of all others in its column.",
         "Sparsity is the share of the prunable weights that is removed.",
-        f"Trained and evaluated in {precision}.",
     ]
     if shipped:
         sentences.append("Shipped: structured tickets shrunk, others packed.")

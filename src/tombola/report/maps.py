@@ -22,13 +22,20 @@ def transfer(result: Result) -> Section | None:
     found = result.transfer()
     if found is None:
         return None
+    share = is_share(found.metric)
     matrix = Heatmap(
-        "transfer", found.sources, found.targets, found.difference, "mask of", signed=True, digits=1
+        "transfer",
+        found.sources,
+        found.targets,
+        found.difference,
+        "mask of",
+        signed=True,
+        digits=1 if share else 3,
+        scale=100 if share else 1,
     )
-    unit = "Points" if is_share(found.metric) else "Hundredths"
     note = (
-        f"{unit} of {found.metric} above the dense model on {found.on}: rows are where masks come from, columns what "
-        "is trained."
+        f"{'Points of ' if share else ''}{found.metric} above the dense model on {found.on}: rows are where masks come "
+        "from, columns what is trained."
     )
     return Section("Transfer", note, [matrix])
 

@@ -1,6 +1,6 @@
 // The page: sections from the content, filters that all of them obey, and the theme.
 
-const DRAW = { table: drawTable, heatmap: drawHeatmap, sentences: drawSentences, listing: drawListing, curves: drawCurves, frontier: drawFrontier };
+const DRAW = { table: drawTable, heatmap: drawHeatmap, sentences: drawSentences, listing: drawListing, intervals: drawIntervals, curves: drawCurves, frontier: drawFrontier };
 
 function start() {
   const content = JSON.parse(document.getElementById("content").textContent);
@@ -8,7 +8,7 @@ function start() {
   const sections = content.sections.map((section) => {
     const parts = section.parts.map((part) => DRAW[part.kind](part));
     const remarks = section.remarks.length ? element("ul", { class: "remarks" }, ...section.remarks.map((one) => element("li", {}, one))) : null;
-    const made = element("section", {}, element("h2", {}, section.title), element("p", { class: "soft" }, section.note), remarks,
+    const made = element("section", { class: section.title === "At a glance" && "glance" }, element("h2", {}, section.title), section.note ? element("p", { class: "soft" }, section.note) : null, remarks,
       element("div", { class: "parts" }, ...parts.map((part) => part.made)));
     drawn.push(...parts);
     return { made, parts };
@@ -54,6 +54,9 @@ function setTheme(redraw) {
   const set = (theme) => { document.documentElement.dataset.theme = theme; redraw(); };
   document.documentElement.dataset.theme = dark.matches ? "dark" : "light";
   dark.addEventListener("change", () => set(dark.matches ? "dark" : "light"));
+  let before = "light";
+  addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme; set("light"); });
+  addEventListener("afterprint", () => set(before));
   document.getElementById("theme").addEventListener("click", () => set(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 }
 

@@ -14,19 +14,26 @@ from markupsafe import Markup
 
 from tombola.attacks.report import AttackReport
 from tombola.foundations.checksums import write_whole
-from tombola.report.attacked import attacked
+from tombola.report.attacked import attacked, figures
 from tombola.report.closing import failed, recipe
+from tombola.report.comparison import side_by_side
 from tombola.report.curves import against_sparsity, over_epochs, while_training
 from tombola.report.frontier import frontier
 from tombola.report.gathering import Sources, combine, gather
 from tombola.report.headline import headline, matching
+from tombola.report.lead import attack_lead, glance, lead
+from tombola.report.losses import losses
 from tombola.report.maps import freezing, masks, transfer
-from tombola.report.parts import Section, plain
+from tombola.report.parts import Lead, Section, plain
 from tombola.report.robustness import by_changed_words
 from tombola.report.rows import facets
+from tombola.report.sharing import sharing
 from tombola.report.transition import transition
 from tombola.results.result import Result
 from tombola.store.store import Store
+
+REMARKS = 3
+"""Remarks that stand open at the top of a page; the others unfold."""
 
 HERE = Path(__file__).parent
 SCRIPTS = ("vendor/echarts.common.min.js", "elements.js", "tables.js", "charts.js", "page.js")
@@ -46,25 +53,31 @@ def report(
 
 def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Path:
     result = combine(sources.results)
-    texts = attacked(result, sources.attacks, store if isinstance(store, Store) else Store(store))
+    store = store if isinstance(store, Store) else Store(store)
+    texts = attacked(result, sources.attacks, store)
     if result is None:
         names = ", ".join(sources.attacks)
-        alone = [section for section in (by_changed_words(None, sources.attacks), texts) if section]
-        return render(path, names, "What attacks did to texts.", alone)
-    found = _sections(result, sources.attacks) if result.cells else []
+        own = (figures(sources.attacks), by_changed_words(None, sources.attacks), texts)
+        alone = [section for section in own if section]
+        return render(path, names, "What attacks did to texts.", alone, attack_lead(sources.attacks))
+    found = _sections(result, sources.attacks, store) if result.cells else []
     sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
-    return render(path, result.name, result.record.about, sections, _facets(result))
+    return render(path, result.name, result.record.about, sections, lead(result), _facets(result))
 
 
-def _sections(result: Result, attacks: dict[str, AttackReport]) -> list[Section | None]:
+def _sections(result: Result, attacks: dict[str, AttackReport], store: Store) -> list[Section | None]:
     return [
+        glance(result),
         headline(result),
+        sharing(result),
+        side_by_side(result),
         against_sparsity(result),
         matching(result),
         transition(result),
         frontier(result),
         by_changed_words(result, attacks),
         while_training(result),
+        losses(result, store),
         over_epochs(result),
         transfer(result),
         *masks(result),
@@ -88,6 +101,7 @@ def render(
     title: str,
     about: str,
     sections: Sequence[Section],
+    lead: Lead | None = None,
     facets: dict[str, list[str]] | None = None,
 ) -> Path:
     """Fill the template and write the page."""
@@ -99,6 +113,8 @@ def render(
         policy=_policy(script),
         style=Markup(_read("page.css")),
         script=Markup(script),
+        lead=lead or Lead(""),
+        shown=REMARKS,
         content=_json({"facets": facets or {}, "sections": plain(sections)}),
     )
     path.parent.mkdir(parents=True, exist_ok=True)

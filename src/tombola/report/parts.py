@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal
 Facets = Mapping[str, str]
 """What a reader may filter by: the variant and the value on every axis of the grid."""
 
-Format = Literal["text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio"]
-"""How a value is written."""
+Format = Literal[
+    "text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio", "points", "change"
+]
+"""How a value is written. `points` and `change` are differences, of a share and of anything else."""
 
-AxisFormat = Literal["percent", "correlation", "count"]
+AxisFormat = Literal["percent", "correlation", "count", "number"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,30 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """One score of one model, with its interval; `on` names the group that it stands in."""
+
+    on: str
+    name: str
+    value: float
+    low: float
+    high: float
+    format: AxisFormat = "percent"
+    facets: Facets = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Scores with their intervals on one scale, in a group for each data set and attack."""
+
+    kind: ClassVar[str] = "intervals"
+    name: str
+    rows: Sequence[Interval]
+    facets: Facets = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Spot:
     """One model between two aims; `front` if none is better in both."""
 
@@ -129,7 +155,10 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix of shares, shaded from 0 to 1; where it is signed, in two colours from 0 to the largest."""
+    """A matrix of shares, shaded from 0 to 1; where it is signed, in two colours from 0 to the largest.
+
+    Values are written in percent, or as they are where `scale` is 1.
+    """
 
     kind: ClassVar[str] = "heatmap"
     name: str
@@ -139,6 +168,7 @@ class Heatmap:
     corner: str = ""
     signed: bool = False
     digits: int = 0
+    scale: int = 100
     note: str = ""
     facets: Facets = field(default_factory=dict)
 
@@ -172,7 +202,7 @@ class Listing:
     text: str
 
 
-Part = Table | Curves | Frontier | Heatmap | Sentences | Listing
+Part = Table | Curves | Intervals | Frontier | Heatmap | Sentences | Listing
 
 
 @dataclass(frozen=True)
@@ -182,6 +212,15 @@ class Section:
     title: str
     note: str
     parts: Sequence[Part]
+    remarks: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The top of a page: the result in a sentence, what it rests on, and what to heed before believing it."""
+
+    sentence: str
+    facts: Sequence[str] = ()
     remarks: Sequence[str] = ()
 
 

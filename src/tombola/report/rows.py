@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tombola.report.parts import AxisFormat, Estimate, Facets, Point
+from tombola.report.parts import AxisFormat, Estimate, Facets, Format, Point
 from tombola.results.formatting import SPARSITY, is_share, short_axis
 from tombola.results.summary import Summary
 
@@ -56,6 +56,11 @@ def estimate(row: Summary, on: str, *, best: bool = False) -> Estimate:
 def score_format(metric: str) -> AxisFormat:
     """How scores of a metric are written."""
     return "percent" if is_share(metric) else "correlation"
+
+
+def difference_format(metric: str) -> Format:
+    """How differences in a metric are written: points of a share, or a number."""
+    return "points" if is_share(metric) else "change"
 
 
 def words(axes: Mapping[str, Any]) -> dict[str, str]:

@@ -1,13 +1,18 @@
 // Tables, heat maps, attacked sentences and listings.
 
 function figure(name, body, { lines, note, wide, kind } = {}) {
-  const caption = element("figcaption", {}, element("h3", {}, name));
+  const caption = element("figcaption", {}, element("h3", { class: name === "scores" && "repeated" }, name));
   if (lines) caption.append(button("CSV", () => download(name, lines()), { class: "small", "aria-label": `Download ${name} as CSV` }));
   return element("figure", { class: wide && "wide", "data-kind": kind }, caption, body, note ? element("p", { class: "soft" }, note) : null);
 }
 
+// A box that scrolls sideways; it fades where there is more to see.
 function scroll(table, name) {
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table);
+  const box = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, table);
+  const look = () => box.toggleAttribute("data-more", box.scrollWidth - box.clientWidth - box.scrollLeft > 2);
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
+  return box;
 }
 
 function drawTable(part) {
@@ -50,7 +55,7 @@ function drawValue(value, column) {
   if (value === null) return element("td", {}, "–");
   if (typeof value !== "object") return element("td", { class: textClass(column) }, FORMATS[column.format](value));
   const write = FORMATS[value.format ?? column.format];
-  return element("td", { class: value.best && "best" }, write(value.value), element("small", {}, `${write(value.low)} – ${write(value.high)}`));
+  return element("td", { class: value.best && "best" }, write(value.value), element("small", {}, `${write(value.low)} to ${write(value.high)}`));
 }
 
 function tableLines(part, rows) {
@@ -68,7 +73,7 @@ function drawHeatmap(part) {
   const most = part.signed ? Math.max(...known, 0) || 1 : 1;
   const cell = (value) => value === null ? element("td") : element("td",
     { "--share": Math.abs(value) / most, "--hue": part.signed && value < 0 ? "var(--warm)" : "var(--cool)" },
-    part.signed ? signed(100 * value, part.digits) : (100 * value).toFixed(part.digits));
+    part.signed ? signed(part.scale * value, part.digits) : (part.scale * value).toFixed(part.digits));
   const head = element("tr", {}, ...[part.corner, ...part.columns].map((name) => element("th", { scope: "col" }, name)));
   const rows = part.rows.map((name, index) => element("tr", {}, element("th", { scope: "row" }, name), ...part.values[index].map(cell)));
   const table = element("table", { class: "heat" }, element("thead", {}, head), element("tbody", {}, ...rows));
@@ -77,6 +82,44 @@ function drawHeatmap(part) {
     note: part.note, wide: part.columns.length > 9, kind: "heatmap",
   });
   return { made, filter: (shown) => { made.hidden = !shown(part.facets); } };
+}
+
+// Scores with intervals on one scale: drawn as elements, so that names wrap and everything prints.
+function drawIntervals(part) {
+  const [least, most] = steps(Math.min(...part.rows.map((row) => row.low)), Math.max(...part.rows.map((row) => row.high)));
+  const at = (value) => `${100 * (value - least) / (most - least)}%`;
+  const body = element("div", { class: "intervals" });
+  const write = AXES[part.rows[0].format];
+  const ruler = element("div", { class: "row scale soft", "aria-hidden": "true" }, element("span"), element("div", { class: "ends" }, element("span", {}, write(least)), element("span", {}, write(most))), element("span"));
+  const groups = Map.groupBy(part.rows, (row) => row.on);
+  const drawn = [];
+  for (const [on, rows] of groups) {
+    const heading = element("h4", {}, on);
+    const lines = rows.map((row) => {
+      const write = FORMATS[row.format];
+      const own = `var(${colourOf(row.facets.variant ?? row.name)})`;
+      const track = element("div", { class: "track", "aria-hidden": "true" },
+        element("i", { class: "range", "--own": own, "--from": at(row.low), "--to": at(row.high) }), element("i", { class: "dot", "--own": own, "--at": at(row.value) }));
+      const made = element("div", { class: "row" }, element("span", {}, row.name), track,
+        element("span", { class: "figures" }, write(row.value), element("small", {}, ` ${write(row.low)} to ${write(row.high)}`)));
+      return { made, row };
+    });
+    body.append(element("div", { class: "group" }, heading, ...lines.map(({ made }) => made), ruler.cloneNode(true)));
+    drawn.push({ heading, lines });
+  }
+  const made = figure(part.name, body, {
+    lines: () => [["on", "model", "score", "low", "high"], ...part.rows.map((row) => [row.on, row.name, row.value, row.low, row.high])],
+    note: part.note, wide: true, kind: "intervals",
+  });
+  const filter = (shown) => {
+    for (const { heading, lines } of drawn) {
+      lines.forEach(({ made, row }) => { made.hidden = !shown(row.facets); });
+      heading.hidden = lines.every(({ made }) => made.hidden);
+      heading.parentElement.hidden = heading.hidden;
+    }
+    made.hidden = !shown(part.facets) || drawn.every(({ heading }) => heading.hidden);
+  };
+  return { made, filter };
 }
 
 function drawSentences(part) {

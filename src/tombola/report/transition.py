@@ -13,7 +13,7 @@ from tombola.results.result import Result
 
 def transition(result: Result) -> Section | None:
     """A chart for each set of tickets drawn by importance beside a dense model."""
-    charts = [_chart(found) for found in result.phases()]
+    charts = [_chart(found) for found in result.phases() if len(found.points) > 1]
     note = (
         "Phase I: the winning ticket is not below the dense model. II: below it, and above a random ticket of its "
         "size. III: within the spread of a random one. A ring marks the super ticket, chosen on other data."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, ti
     return RunRecord(
         name=plan.name,
         about=plan.about,
+        date=date.today().isoformat(),
         recipe=portable(plan.recipe),
         recipe_hash=recipe_hash(plan.recipe),
         versions=versions(),

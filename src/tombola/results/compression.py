@@ -10,7 +10,10 @@ import numpy as np
 
 from tombola.errors import TombolaError
 from tombola.evaluation.intervals import normal_quantile
+from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.stages.fit import Fit
+from tombola.results.doubts import nothing_to_match
+from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
 from tombola.results.result import Result
 from tombola.shrink.sizes import Speedup
@@ -64,7 +67,7 @@ class Compression:
 def judge(
     result: Result, store: Store, within: float, model: Path, notes: tuple[str, ...] = ()
 ) -> Compression:
-    """Compare the ticket with the original.
+    """Compare the ticket with the original, and keep the verdict in the result's file.
 
     Args:
         result: The result of a compression.
@@ -75,7 +78,11 @@ def judge(
     """
     on = result.datasets[0]
     clean = _change(result, store, on)
-    return Compression(result, model, within, clean, _verdict(result, on, clean, within), notes)
+    verdict = _verdict(result, on, clean, within)
+    if is_main():
+        result.record = result.record.model_copy(update={"verdict": verdict})
+        result.save()
+    return Compression(result, model, within, clean, verdict, notes)
 
 
 def chosen_speedup(result: Result, on: str, within: float) -> float:
@@ -139,25 +146,33 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
         [f"{_speed(ticket)} as fast as the original"] if ticket.measured and ticket.measured.speedup else []
     )
     interval = (
-        f" (difference {clean.mean * 100:+.1f}, 95 %: {clean.low * 100:+.1f} to {clean.high * 100:+.1f})"
+        f" (difference {_points(clean.mean)}, 95 %: {_points(clean.low)} to {_points(clean.high)})"
         if clean
         else ""
     )
-    parts.append(f"{metric} {after:.1%} against {before:.1%}{interval}")
+    parts.append(f"{metric} {write_value(after, metric)} against {write_value(before, metric)}{interval}")
     for name in (name for name in result.targets if name != on):
         pair = [
             next(iter(cell.scores[name].values())).value for cell in (ticket, original) if name in cell.scores
         ]
         if len(pair) == 2:
-            parts.append(f"{_called(name, result)} {pair[0]:.1%} against {pair[1]:.1%}")
-    lost = (before - after) * 100
+            own = result.headline(name)
+            parts.append(
+                f"{_called(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
+            )
+    lost, unit = (before - after) * 100, "points" if is_share(metric) else f"hundredths of {metric}"
+    doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if lost <= within:
-        kept = f"at most {within:g} points lost, as asked"
+        kept = f"at most {within:g} {unit} lost, as asked"
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:
-        kept = f"{lost:.1f} points lost, more than the {within:g} allowed"
-    return f"The ticket: {', '.join(parts)}; {kept}."
+        kept = f"{lost:.1f} {unit} lost, more than the {within:g} allowed"
+    return f"The ticket: {', '.join(parts)}; {doubt or kept}."
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def _called(name: str, result: Result) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import TombolaError, UnknownName
-from tombola.results.record import CellResult
+from tombola.evaluation.scores import Score
+from tombola.results.record import CellResult, Estimate
 from tombola.results.statistics import holm, mcnemar, paired_t, sign_flips
-from tombola.results.summary import Summary, by_baseline
+from tombola.results.summary import Summary, by_baseline, combined_error, estimate_values
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -77,6 +78,34 @@ def differences(result: Result, on: str, store: Store | None = None) -> list[Dif
     return found
 
 
+def estimate_difference(first: Summary, second: Summary, on: str) -> Estimate | None:
+    """How far `second` is above `first` in the headline metric, with a 95 % interval.
+
+    Over seeds that both have, it is the t interval of the differences; of one seed, or where runs have no seed in
+    common, it is normal, from the standard errors of both.
+
+    Args:
+        first: The row to compare with.
+        second: The row that is compared.
+        on: The data set or attack; None is returned where either has no score on it.
+    """
+    if on not in first.scores or on not in second.scores or first.metrics[on] != second.metrics[on]:
+        return None
+    pairs = list(_by_seed(first, second, on))
+    if pairs:
+        return estimate_values(
+            [_headline(b, on) - _headline(a, on) for a, b in pairs],
+            [combined_error((_score(a, on).stderr, _score(b, on).stderr)) for a, b in pairs],
+        )
+    before, after = first.scores[on], second.scores[on]
+    error = combined_error((before.stderr_of_mean, after.stderr_of_mean))
+    return estimate_values([after.mean - before.mean], [error])
+
+
+def _score(cell: CellResult, on: str) -> Score:
+    return next(iter(cell.scores[on].values()))
+
+
 def _compare(first: Summary, second: Summary, pairs: Pairs, on: str, read: ReadCorrect | None) -> Difference:
     change = np.array([_headline(a, on) - _headline(b, on) for a, b in pairs])
     p, note = _examples(pairs, on, read) if read else (None, None)
@@ -94,7 +123,7 @@ def _compare(first: Summary, second: Summary, pairs: Pairs, on: str, read: ReadC
 
 
 def _headline(cell: CellResult, on: str) -> float:
-    return next(iter(cell.scores[on].values())).value
+    return _score(cell, on).value
 
 
 def _by_seed(first: Summary, second: Summary, on: str) -> Iterator[tuple[CellResult, CellResult]]:

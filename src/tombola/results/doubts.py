@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NOT_LEARNED = "the dense model has not learned the task: nothing to match"
 AT_CHANCE = "the dense model is no better there than one answer to all: nothing to match"
+NOTHING_LEFT = "the attack leaves the dense model no right answer: nothing to match"
 SAME_SCORES = "all seeds of the dense model score the same: the standard error of the score decides"
 
 
@@ -23,6 +24,7 @@ def notes(result: Result) -> list[str]:
     rows = result.summaries()
     return [
         *_constant_answers(rows, result),
+        *_failed_seeds(rows, result),
         *_equal_scores(rows),
         *_blocked(rows),
         *_busy(rows),
@@ -44,6 +46,8 @@ def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
     own = [name for name in dense.scores if result.condition(name) == "clean"]
     if any(level_of_constant(dense, name) is not None for name in own[:1]):
         return NOT_LEARNED
+    if result.condition(on) == "under attack" and dense.scores[on].mean == 0:
+        return NOTHING_LEFT
     return AT_CHANCE if level_of_constant(dense, on) is not None else None
 
 
@@ -69,15 +73,30 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
                 continue
             own = result.condition(on) == "clean"
             yield (
-                f"{row.label} {'has not learned the task' if own else 'is at chance'}: "
+                f"{row.label} {'has not learned the task' if own else 'is no better than chance'}: "
                 f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where one answer to all has "
                 f"{write_value(constant, row.metrics[on])}"
             )
         if tickets:
-            yield f"no better than one answer to all on {on}: {_first(tickets, '; ')}"
+            yield f"no better than one answer to all on {on}: {first_of(tickets, '; ')}"
 
 
-def _first(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
+def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
+    """Seeds that learned nothing in rows that did on the whole: they alone may explain a low mean or a wide spread."""
+    for row in rows:
+        for on in (name for name in row.scores if result.condition(name) == "clean"):
+            if row.seeds == 1 or level_of_constant(row, on) is not None:
+                continue
+            failed = [
+                str(cell.seed) for cell in row.cells if level_of_constant(Summary((cell,)), on) is not None
+            ]
+            if failed:
+                seeds = f"seed {failed[0]} is" if len(failed) == 1 else f"seeds {', '.join(failed)} are"
+                yield f"{row.label}: {seeds} no better than one answer to all on {on}, of {row.seeds} seeds"
+
+
+def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
+    """The first few names, and how many more there are."""
     more = f"{separator}and {len(names) - count} more" if len(names) > count else ""
     return separator.join(names[:count]) + more
 
@@ -92,7 +111,7 @@ def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:
 def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
     for row in rows:
         if row.emptied:
-            yield f"{row.label}: the mask leaves nothing of {_first(row.emptied)}, so no signal passes there"
+            yield f"{row.label}: the mask leaves nothing of {first_of(row.emptied)}, so no signal passes there"
 
 
 def _busy(rows: Iterable[Summary]) -> Iterator[str]:

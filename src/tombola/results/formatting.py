@@ -38,9 +38,22 @@ def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> st
 
 def write_difference(estimate: Estimate, metric: str) -> str:
     """A difference with its 95 % interval: `+1.2 (−0.3 to +2.7)` points, or `+0.021 (…)` of a correlation."""
+    mean, low, high = _signed(estimate, metric)
+    return f"{mean} ({low} to {high})"
+
+
+def write_interval(difference: Estimate, metric: str) -> str:
+    """The same for a sentence: `+1.5 points, 95 %: −0.2 to +3.2`, or without a unit for a correlation."""
+    mean, low, high = _signed(difference, metric)
+    return f"{mean}{' points' if is_share(metric) else ''}, 95 %: {low} to {high}"
+
+
+def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
+    """The mean and the ends of the interval with their signs, in points where the metric is a share."""
     scale, digits = (100, 1) if is_share(metric) else (1, 3)
-    mean, low, high = (f"{scale * one:+.{digits}f}" for one in (estimate.mean, estimate.low, estimate.high))
-    return f"{mean} ({low} to {high})".replace("-", "−")
+    values = (difference.mean, difference.low, difference.high)
+    mean, low, high = (f"{scale * value:+.{digits}f}".replace("-", "−") for value in values)
+    return mean, low, high
 
 
 def write_share(share: float) -> str:

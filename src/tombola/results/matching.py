@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from tombola.results.doubts import decided_by_error, nothing_to_match
+from tombola.results.doubts import decided_by_error, first_of, level_of_constant, nothing_to_match
 from tombola.results.record import Matching
 from tombola.results.summary import Summary, by_baseline
 
@@ -41,7 +41,9 @@ def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> M
     strict = None if blocked else sparsest(t for t in tickets if standing(t, dense, on) == "strict")
     notes = [blocked] if blocked else [decided_by_error(dense, on)]
     if within is not None and within.emptied:
-        notes.append(f"the mask of the ticket leaves nothing of {', '.join(within.emptied)}")
+        notes.append(f"the mask of the ticket leaves nothing of {first_of(within.emptied)}")
+    if within is not None and level_of_constant(within, on) is not None:
+        notes.append("the ticket is no better than one answer to all")
     return Matching(
         variant=tickets[0].variant,
         baseline_key=dense.baseline_key,

@@ -142,6 +142,11 @@ class Estimate(Record):
         return self.stderr if self.std is None else self.std
 
     @property
+    def stderr_of_mean(self) -> float:
+        """The standard error of the mean: of one run, or over seeds where these differ."""
+        return self.std / self.seeds**0.5 if self.std else self.stderr
+
+    @property
     def tolerance(self) -> float:
         """How far below this score another one still counts as equal: the spread, if there is any."""
         return self.std or self.stderr
@@ -261,11 +266,15 @@ class RunRecord(Record):
         phases: The phase transitions of structured tickets.
         transfer: Masks of some tasks under the training of others.
         sharing: By data set, tasks that share an encoder, without and with tickets.
+        verdict: What a compression came to, in a sentence.
+        date: The day on which the run ended, as YYYY-MM-DD.
     """
 
     format: Literal[2] = FORMAT
     name: str
     about: str = ""
+    verdict: str = ""
+    date: str = ""
     recipe: dict[str, Any]
     recipe_hash: str = ""
     versions: dict[str, str]

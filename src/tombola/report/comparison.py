@@ -1,0 +1,75 @@
+"""Several runs side by side: the same model in each of them, and how far it differs."""
+
+from __future__ import annotations
+
+from tombola.report.parts import Column, Estimate, Row, Section, Table, Value
+from tombola.report.rows import difference_format, estimate
+from tombola.results.differences import estimate_difference
+from tombola.results.formatting import write_axes
+from tombola.results.result import Result
+from tombola.results.summary import Summary
+
+RUN = "run"
+"""The axis that tells the runs of one page apart."""
+
+
+def side_by_side(result: Result) -> Section | None:
+    """A table of the models that at least two runs have: a column for each run, and the difference from the first."""
+    runs = list(dict.fromkeys(row.axes[RUN] for row in result.summaries() if RUN in row.axes))
+    if len(runs) < 2:
+        return None
+    models = _models(result, runs)
+    tables = [
+        _table(result, on, runs, rows)
+        for on in result.targets
+        if (
+            rows := {
+                name: own for name, own in models.items() if sum(on in row.scores for row in own.values()) > 1
+            }
+        )
+    ]
+    note = (
+        f"The same variant at the same point of the grid in each run, with 95 % intervals; differences are from "
+        f"{runs[0]}, seed by seed where runs have seeds in common. A run of one model is compared by that model."
+    )
+    return Section("Runs side by side", note, tables) if tables else None
+
+
+def _models(result: Result, runs: list[str]) -> dict[str, dict[str, Summary]]:
+    """By model and run the row of it; the model of a run that has no other is called `model`."""
+    found: dict[str, dict[str, Summary]] = {}
+    for run in runs:
+        own = [row for row in result.summaries() if row.axes.get(RUN) == run]
+        for row in own:
+            found.setdefault(_name(row) if len(own) > 1 else "the model", {})[run] = row
+    return found
+
+
+def _name(row: Summary) -> str:
+    axes = {axis: value for axis, value in row.axes.items() if axis != RUN}
+    return " · ".join([row.variant, *([write_axes(axes)] if axes else [])])
+
+
+def _table(result: Result, on: str, runs: list[str], models: dict[str, dict[str, Summary]]) -> Table:
+    first, *others = runs
+    columns = [
+        Column("model"),
+        *(Column(run, "percent") for run in runs),
+        *(Column(f"{run} − {first}", "points") for run in others),
+    ]
+    rows = []
+    for name, own in models.items():
+        values: list[Value] = [name]
+        values += [estimate(own[run], on) if run in own and on in own[run].scores else None for run in runs]
+        values += [_difference(own, first, run, on) for run in others]
+        rows.append(Row(values))
+    return Table(f"{on}, {result.headline(on)}", columns, rows)
+
+
+def _difference(own: dict[str, Summary], first: str, run: str, on: str) -> Estimate | None:
+    if first not in own or run not in own:
+        return None
+    change = estimate_difference(own[first], own[run], on)
+    if change is None:
+        return None
+    return Estimate(change.mean, change.low, change.high, format=difference_format(own[run].metrics[on]))

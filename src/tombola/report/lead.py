@@ -1,0 +1,93 @@
+"""The first screen: the result in a sentence, what it rests on, what is doubtful, and the main chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tombola.attacks.report import AttackReport
+from tombola.report.curves import first_chart
+from tombola.report.parts import Curves, Interval, Intervals, Lead, Section
+from tombola.report.rows import facets, line, score_format, title, words
+from tombola.results.conclusion import conclude
+from tombola.results.formatting import write_share, write_value
+from tombola.results.result import Result
+from tombola.results.summary import Summary, by_baseline
+
+MODELS = 8
+"""Models of one baseline beyond which intervals are no chart any more: the table has them."""
+
+
+def lead(result: Result) -> Lead:
+    """The sentence, and in a quiet line: examples, seeds, precision, hardware, date, version."""
+    return Lead(unbroken(conclude(result)), _facts(result), [unbroken(note) for note in result.notes])
+
+
+def unbroken(text: str) -> str:
+    """Text in which no line ends between a number and its percent sign."""
+    return text.replace(" %", "\u00a0%")
+
+
+def attack_lead(attacks: Mapping[str, AttackReport]) -> Lead:
+    """What attacks that were run by themselves have left of each model."""
+    sentences = []
+    for name, report in attacks.items():
+        found = report.summary()
+        clean, under = (
+            write_value(found[one], "accuracy") for one in ("clean_accuracy", "accuracy_under_attack")
+        )
+        low, high = (100 * bound for bound in found["accuracy_under_attack_interval"])
+        sentences.append(
+            f"{report.attack} on {name}: accuracy {under} under attack (95 %: {low:.1f} to {high:.1f}) against {clean} "
+            "clean."
+        )
+    sizes = " and ".join(dict.fromkeys(f"{len(report.examples):,}" for report in attacks.values()))
+    seeds = ", ".join(dict.fromkeys(str(report.seed) for report in attacks.values()))
+    return Lead(unbroken(" ".join(sentences)), [f"{sizes} examples", f"seed {seeds}"])
+
+
+def glance(result: Result) -> Section | None:
+    """The main chart: scores against sparsity where tickets have several, else every model with its intervals."""
+    chart: Curves | Intervals | None = first_chart(result)
+    if chart is not None:
+        return Section("At a glance", "", [chart])
+    groups = [rows for rows in by_baseline(result.summaries()) if 1 < len(rows) <= MODELS]
+    charts = [_intervals(result, rows) for rows in groups]
+    return Section("At a glance", "", charts[:2]) if charts else None
+
+
+def _intervals(result: Result, rows: list[Summary]) -> Intervals:
+    axes = words(rows[0].baseline_key)
+    spots = [
+        Interval(
+            on,
+            line(row) if row.dense else f"{line(row)} {write_share(row.sparsity)}",
+            row.scores[on].mean,
+            row.scores[on].low,
+            row.scores[on].high,
+            score_format(row.metrics[on]),
+            facets(row),
+        )
+        for on in result.targets
+        for row in rows
+        if on in row.scores
+    ]
+    return Intervals(title(axes, "scores with 95 % intervals"), spots, axes)
+
+
+def _facts(result: Result) -> list[str]:
+    cells, record = result.cells, result.record
+    facts = []
+    sizes = {on: next(iter(cell.scores[on].values())).n for cell in cells[:1] for on in list(cell.scores)[:1]}
+    facts += [f"{n:,} examples of {on}" for on, n in sizes.items()]
+    seeds = sorted({cell.seed for cell in cells})
+    if seeds:
+        facts.append(f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}")
+        facts.append(" and ".join(sorted({cell.precision for cell in cells})))
+    machine = record.machine
+    if machine:
+        facts.append(
+            f"{machine.get('processor', '')}, {machine.get('cores', '')} cores, {machine.get('device', '')}"
+        )
+    facts += [record.date] if record.date else []
+    version = record.versions.get("tombola")
+    return [*facts, *([f"tombola {version}"] if version else [])]

@@ -1,0 +1,86 @@
+"""The losses of searches and trainings, read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import ValidationError
+
+from tombola.errors import TombolaError
+from tombola.foundations.paths import inside
+from tombola.pipeline.stages.base import LOG
+from tombola.pipeline.stages.search import Search
+from tombola.report.parts import Curves, Point, Section, Series
+from tombola.report.rows import facets, model
+from tombola.results.record import CellResult
+from tombola.results.result import Result
+from tombola.results.summary import Summary
+from tombola.store.manifest import read_manifest
+from tombola.store.store import Store
+from tombola.training.log import TrainLog
+
+POINTS = 50
+"""About as many points has a line; neighbours are averaged."""
+
+Losses = list[tuple[float, float]]
+"""Steps and losses."""
+
+
+def losses(result: Result, store: Store) -> Section | None:
+    """The loss of every row's last training, and of its search where masks are learned.
+
+    Only what is on this machine is read: a log is not worth fetching a model for.
+    """
+    charts = []
+    for name, find in (("training", _training), ("search", _search)):
+        series = [one for row in result.summaries() if (one := _series(row, store.root, find))]
+        if series:
+            charts.append(Curves(name, "step", "loss", series, x_format="count", y_format="number"))
+    note = (
+        "The loss while models were trained and masks were searched: means over seeds, shaded from the lowest to the "
+        "highest seed. Losses of different objectives do not compare."
+    )
+    return Section("Losses", note, charts) if charts else None
+
+
+def _series(row: Summary, root: Path, find: Callable[[CellResult, Path], Path | None]) -> Series | None:
+    folders = [find(cell, root) for cell in row.cells]
+    runs = [losses for folder in folders if folder is not None and len(losses := _read(folder)) > 1]
+    if not runs:
+        return None
+    points = []
+    for together in zip(*runs, strict=False):
+        values = [loss for _, loss in together]
+        points.append(Point(together[0][0], fmean(values), min(values), max(values)))
+    return Series(model(row), points, facets(row))
+
+
+def _training(cell: CellResult, root: Path) -> Path | None:
+    return inside(root, cell.stages.model)
+
+
+def _search(cell: CellResult, root: Path) -> Path | None:
+    """The search whose scores the mask was drawn from."""
+    if cell.stages.mask is None:
+        return None
+    try:
+        inputs = read_manifest(inside(root, cell.stages.mask))["stage"].get("inputs", {})
+    except (TombolaError, OSError):
+        return None
+    found = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
+    return next((folder for folder in found if folder.is_dir()), None)
+
+
+def _read(folder: Path) -> Losses:
+    """The curve of a log, its neighbours averaged; nothing where there is no log."""
+    try:
+        curve = TrainLog.model_validate_json((folder / LOG).read_bytes()).curve
+    except (OSError, ValidationError):
+        return []
+    size = max(1, len(curve) // POINTS)
+    return [
+        (group[-1].step, fmean(point.loss for point in group))
+        for group in (curve[start : start + size] for start in range(0, len(curve), size))
+    ]

@@ -1,0 +1,148 @@
+"""What a result comes to, in one sentence: which ticket, how sparse, how good, how fast, and on how many seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tombola.results.differences import estimate_difference
+from tombola.results.doubts import level_of_constant, nothing_to_match
+from tombola.results.formatting import is_share, write_axes, write_interval, write_share, write_value
+from tombola.results.matching import sparsest, standing
+from tombola.results.summary import Summary, by_baseline
+
+if TYPE_CHECKING:
+    from tombola.results.result import Result
+
+GROUPS = 3
+"""Comparisons, each with its own dense model, of which a sentence speaks; tables have all."""
+
+
+def conclude(result: Result) -> str:
+    """The result in a sentence: the verdict of a compression, what sharing or transfer brought, or the best ticket."""
+    if not result.cells:
+        return ""
+    return result.record.verdict or _sharing(result) or _transfer(result) or _tickets(result)
+
+
+def _sharing(result: Result) -> str:
+    rows = result.sharing()
+    if not rows:
+        return ""
+    average, tasks = rows[-1], len({row.task for row in rows[:-1]})
+    metric = average.metric or ""
+    seeds = average.difference.seeds
+    return (
+        f"Sharing one encoder under tickets gives {write_value(average.shared.mean, metric)} on average over {tasks} "
+        f"tasks, against {write_value(average.without.mean, metric)} without tickets "
+        f"({write_interval(average.difference, metric)}); each ticket keeps {write_share(average.remaining)} of the "
+        f"encoder's parameters on average. {_seeds(seeds)}."
+    )
+
+
+def _transfer(result: Result) -> str:
+    found = result.transfer()
+    if found is None or not sum(found.compared.values()):
+        return ""
+    good, all_ = sum(found.at_least_own.values()), sum(found.compared.values())
+    seeds = max(row.seeds for row in result.summaries())
+    return (
+        f"Masks of {len(found.sources)} sources under the training of {len(found.targets)} targets: {good} of {all_} "
+        f"transferred masks are at least as good as the target's own on {found.on}. {_seeds(seeds)}."
+    )
+
+
+def _tickets(result: Result) -> str:
+    groups = by_baseline(result.summaries())
+    if len(groups) == 1:
+        return _group(result, groups[0])
+    told = [f"{write_axes(group[0].baseline_key)}: {_group(result, group)}" for group in groups[:GROUPS]]
+    more = len(groups) - GROUPS
+    return " ".join([*told, *([f"And {more} more below."] if more > 0 else [])])
+
+
+def _group(result: Result, rows: list[Summary]) -> str:
+    """One dense model and its tickets, or whatever there is of them."""
+    on = next((name for name in result.targets if any(name in row.scores for row in rows)), None)
+    scored = [row for row in rows if on in row.scores]
+    if on is None or not scored:
+        return "Nothing was scored."
+    dense = next((row for row in scored if row.dense), None)
+    tickets = [row for row in scored if not row.dense]
+    if dense is None or not tickets:
+        return _alone(result, max(scored, key=lambda row: row.scores[on].mean), on, len(scored))
+    blocked = nothing_to_match(dense, on, result)
+    if blocked:
+        level = write_value(dense.scores[on].mean, dense.metrics[on])
+        return f"{_capital(blocked)} ({dense.metrics[on]} {level} on {on}). {_seeds(dense.seeds)}."
+    matching = sparsest(row for row in tickets if standing(row, dense, on) != "below")
+    if matching is not None:
+        return _compared(result, matching, dense, on, "matches the dense model")
+    best = max(tickets, key=lambda row: (row.scores[on].mean, row.sparsity))
+    return "No ticket matches the dense model. " + _compared(result, best, dense, on, "comes closest")
+
+
+def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: str) -> str:
+    metric = ticket.metrics[on]
+    parts = [f"{metric} {_pair(ticket, dense, on)}"]
+    change = estimate_difference(dense, ticket, on)
+    if change is not None:
+        parts[0] += f" ({write_interval(change, metric)})"
+    parts += [
+        f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"
+        for batch, speedup in list(ticket.speedup.items())[:1]
+    ]
+    for name in result.targets:
+        condition = result.condition(name)
+        if name != on and condition != "clean" and name in ticket.scores and name in dense.scores:
+            parts.append(
+                f"{'under' if condition == 'under attack' else 'on'} {name} {_pair(ticket, dense, name)}"
+            )
+    doubt = " No signal passes where its mask leaves nothing of a matrix." if ticket.emptied else ""
+    if level_of_constant(ticket, on) is not None:
+        doubt += " It is no better than one answer to all."
+    seeds = min(ticket.seeds, dense.seeds)
+    return f"{_named(ticket)} {what} on {on}: {'; '.join(parts)}. {_seeds(seeds)}.{doubt}"
+
+
+def _alone(result: Result, row: Summary, on: str, models: int) -> str:
+    """A model that has nothing to be compared with."""
+    score, metric = row.scores[on], row.metrics[on]
+    parts = [
+        f"{metric} {write_value(score.mean, metric)} on {on} ({_between(score.low, score.high, metric)})"
+    ]
+    for name, other in row.scores.items():
+        if name != on and result.condition(name) != "clean":
+            where = "under" if result.condition(name) == "under attack" else "on"
+            parts.append(f"{write_value(other.mean, row.metrics[name])} {where} {name}")
+    name = f"Best of {models} models: {_named(row)}" if models > 1 else _named(row)
+    against = "ticket" if row.dense else "dense model"
+    return f"{name}: {', '.join(parts)}; no {against} to compare with. {_seeds(row.seeds)}."
+
+
+def _named(row: Summary) -> str:
+    own = {axis: value for axis, value in row.axes.items() if axis not in row.baseline_key}
+    axes = write_axes({axis: value for axis, value in own.items() if axis != "draw.sparsity"})
+    name = row.variant + (f" ({axes})" if axes else "")
+    if row.dense:
+        return name
+    ticket = "The ticket" if name == "ticket" else f"The ticket {name}"
+    return f"{ticket} with {write_share(row.sparsity)} of the prunable weights removed"
+
+
+def _pair(ticket: Summary, dense: Summary, on: str) -> str:
+    values = [write_value(row.scores[on].mean, row.metrics[on]) for row in (ticket, dense)]
+    return " against ".join(values)
+
+
+def _between(low: float, high: float, metric: str) -> str:
+    unit = 100 if is_share(metric) else 1
+    digits = 1 if is_share(metric) else 3
+    return f"95 %: {unit * low:.{digits}f} to {unit * high:.{digits}f}".replace("-", "−")
+
+
+def _seeds(count: int) -> str:
+    return "One seed" if count == 1 else f"{count} seeds"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,89 @@
+"""The sentence at the top of a page: it names the ticket, the sizes and the doubts."""
+
+from tests.results.builder import cell, measured, result, score
+from tombola.evaluation.scores import Score
+from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.conclusion import conclude
+
+
+def test_the_sparsest_matching_ticket_with_its_difference_speed_and_robustness():
+    found = result(
+        *(cell("dense", 0.80 + 0.01 * seed, None, seed, under={"textfooler": 0.2}) for seed in (1, 2, 3)),
+        *(
+            cell("imp", 0.805 + 0.01 * seed, 0.5, seed, under={"textfooler": 0.3}, measured=measured(1.4))
+            for seed in (1, 2, 3)
+        ),
+        *(cell("imp", 0.4, 0.9, seed, under={"textfooler": 0.1}) for seed in (1, 2, 3)),
+    )
+    text = conclude(found)
+    assert text.startswith(
+        "The ticket imp with 50 % of the prunable weights removed matches the dense model on validation: "
+        "accuracy 82.5 % against 82.0 % (+0.5 points, 95 %: "
+    )
+    assert "; 1.40 times as fast with batch 1; under textfooler 30.0 % against 20.0 %. 3 seeds." in text
+
+
+def test_where_none_matches_it_names_the_one_that_comes_closest():
+    found = result(cell("dense", 0.9), cell("imp", 0.7, 0.5), cell("random", 0.6, 0.5))
+    assert conclude(found).startswith(
+        "No ticket matches the dense model. The ticket imp with 50 % of the prunable weights removed comes closest"
+    )
+    assert conclude(found).endswith("One seed.")
+
+
+def test_a_dense_model_that_has_not_learned_is_the_result():
+    known = {"validation": 0.5}
+    found = result(cell("dense", 0.5, constants=known), cell("imp", 0.5, 0.8, constants=known))
+    assert conclude(found) == (
+        "The dense model has not learned the task: nothing to match (accuracy 50.0 % on validation). One seed."
+    )
+
+
+def test_a_correlation_is_never_in_percent():
+    scores = [{"validation": {"pearson": Score(value, 0.02, 50, "Fisher z")}} for value in (-0.3, -0.347)]
+    text = conclude(result(cell("dense", scores[0]), cell("imp", scores[1], 0.5)))
+    assert "pearson −0.347 against −0.300 (−0.047, 95 %: −0.102 to +0.008)" in text
+
+
+def test_doubts_about_the_ticket_are_part_of_the_sentence():
+    known = {"validation": 0.5}
+    found = result(
+        cell("dense", score(0.66), constants=known),
+        cell("imp", score(0.62, 20), 0.5, constants=known, emptied=["layer.0.query"]),
+    )
+    assert "matches" in conclude(found)
+    assert "leaves nothing of a matrix" in conclude(found)
+    assert "no better than one answer to all" in conclude(found)
+
+
+def test_a_model_alone_and_the_verdict_of_a_compression():
+    assert conclude(result(cell("dense", 0.9))) == (
+        "dense: accuracy 90.0 % on validation (95 %: 82.6 to 94.5); no ticket to compare with. One seed."
+    )
+    assert conclude(result(cell("original", 0.9), verdict="The ticket: as asked.")) == "The ticket: as asked."
+
+
+def test_several_dense_models_each_have_a_sentence():
+    cells = [cell("dense", 0.9, task=task) for task in "abcd"] + [
+        cell("imp", 0.9, 0.5, task=task) for task in "abcd"
+    ]
+    text = conclude(result(*cells))
+    assert "task a: The ticket imp with 50 %" in text
+    assert text.endswith("And 1 more below.")
+
+
+def test_sharing_tells_the_average():
+    cells = [
+        cell(variant, value, sparsity, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+        for task, values in (("mnli", (0.8, 0.82)), ("rte", (0.6, 0.6)))
+        for variant, sparsity, value in zip((WITHOUT, WITH), (None, 0.2), values, strict=True)
+    ]
+    text = conclude(result(*cells))
+    assert text.startswith(
+        "Sharing one encoder under tickets gives 71.0 % on average over 2 tasks, against 70.0 % without tickets "
+        "(+1.0 points, 95 %: "
+    )
+
+
+def test_nothing_has_no_sentence():
+    assert conclude(result()) == ""
