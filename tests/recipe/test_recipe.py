@@ -68,7 +68,7 @@ def test_a_wrong_seed_is_reported_with_the_other_mistakes():
     assert message.splitlines()[1:] == [
         "  train.epochs: takes greater than or equal to 0, not -1",
         "  seed: takes greater than or equal to 0, not -1",
-        "  seed: takes a valid integer, unable to parse string as an integer, not 'two'",
+        "  seed: takes a valid integer, not 'two'",
         "  draw.sparsity: takes less than 1, not 2",
     ]
 
