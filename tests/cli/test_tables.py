@@ -11,9 +11,11 @@ from tests.results.builder import cell, measured, result, score
 from tests.tiny import tiny
 from tombola.attacks.report import AttackReport, Example
 from tombola.cli import tables
+from tombola.cli.tables.layout import Column, Grid
 from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
 from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.compression import Compression
 from tombola.results.record import Transfer
 from tombola.shrink.onnx import Export, Int8
 from tombola.shrink.sizes import Row, Speedup
@@ -208,3 +210,62 @@ def test_scores_sizes_and_attacks():
     lines = printed(tables.attack_table("m", report))
     assert holds(lines, "accuracy under attack", "42.0", "changed words")
     assert holds(lines, "if 1 / 2 / 3 / 5 words may change", "0.0 / 0.0 / 0.0 / 0.0 %")
+
+
+def test_a_correlation_of_an_export_is_no_percentage():
+    done = Export(
+        path=Path("m.onnx"), bytes=90_900_000, shapes=[(1, 8)], max_difference=1e-6, metric="pearson", score=-0.347,
+        texts="64 texts", speedup={},
+    )  # fmt: skip
+    assert holds(printed(tables.export_table(done)), "−0.347")
+
+
+def test_seeds_of_some_rows_only_are_said_to_be_so():
+    cells = [*(cell("dense", 0.8 + 0.01 * seed, None, seed) for seed in range(3)), cell("imp", 0.7, 0.5)]
+    lines = printed(tables.result_table(result(*cells)))
+    assert "accuracy, mean ± standard deviation over up to 3 seeds; ± standard error where" in lines
+    assert "there is one seed" in lines
+
+
+def test_a_path_that_leaves_no_room_is_wrapped_at_its_joints():
+    scores = {
+        "a/very/long/path/to/a/folder/of/mine/task-of-my-own.yaml": {"accuracy/entailment": score(0.7)},
+        **{f"split {number}": {"accuracy": score(0.8)} for number in range(5)},
+    }
+    lines = printed(tables.score_table("m", scores), width=60)
+    assert holds(lines, "task-of-my-own.yaml", "0.7000", "0.0458", "100")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_caption_keeps_numbers_with_their_signs(width):
+    for start in range(20):
+        text = f"{'x' * start} the score is 88.0 % ± 3.2 on test, where 95 % of parameters are left"
+        lines = printed(Grid("", [Column("", ["a"])], [Column("", ["b"])], [text]), width)
+        assert " ".join(" ".join(lines[2:]).split()).endswith(" ".join(text.split()))
+        assert any("88.0 % ± 3.2" in line for line in lines)
+        assert any("95 %" in line for line in lines)
+
+
+def test_names_are_wrapped_where_that_makes_for_fewer_tables():
+    name = "iterative magnitude pruning with rewinding"
+    cells = [
+        judged(name, 0.8, 0.7, 0.4, 0.5, 1.4),
+        *(judged(f"v{n}", 0.7, 0.6, 0.3, 0.5, 1.3) for n in range(5)),
+    ]
+    lines = printed(tables.result_table(result(*cells)))
+    assert sum("variant" in line for line in lines) == 4
+    assert holds(lines, "80.0 % ± 2.3", "70.0 % ± 2.6", "40.0 % ± 4.9", "1.40 (1.35–1.45)")
+
+
+def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
+    known = {"validation": 0.5}
+    shared = result(
+        *(
+            cell(variant, 0.5, size, constants=known).model_copy(update={"axes": {"task": "rte", "seed": 1}})
+            for variant, size in ((WITHOUT, None), (WITH, 0.2))
+        )
+    )
+    pressed = result(cell("original", 0.5, constants=known), cell("ticket", 0.5, 0.5, constants=known))
+    compression = Compression(pressed, Path("m"), 1.0, None, "")
+    for table in (tables.share_table(shared, "validation"), tables.compression_table(compression)):
+        assert "has not learned the task" in " ".join(printed(table))

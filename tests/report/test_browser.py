@@ -129,7 +129,7 @@ def test_pointing_at_a_chart_tells_its_numbers(visit):
     page = visit().page
     chart = page.locator("figure[data-kind=frontier] .chart").first
     chart.scroll_into_view_if_needed()
-    spot = chart.locator("svg path[fill='#c25100']").first
+    spot = chart.locator("svg path[fill='#bd4e00']").first
     spot.hover(force=True)
     tip = chart.locator(".tip")
     tip.wait_for(timeout=3000)

@@ -1,5 +1,6 @@
 """tombola report"""
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ def report(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     store: Store = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
 ) -> None:
     """Write one self-contained page: tables, curves, maps, attacked sentences, the recipe.
 
@@ -27,4 +29,7 @@ def report(
     """
     from tombola import api
 
-    screen.wrote("report", api.report(folders, output, store=store))
+    page = api.report(folders, output, store=store)
+    screen.wrote("report", page)
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        screen.complain(f"no browser was found here: open {page} in one")

@@ -68,8 +68,8 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
 def _sections(result: Result, attacks: dict[str, AttackReport], store: Store) -> list[Section | None]:
     return [
         glance(result),
-        headline(result),
         sharing(result),
+        headline(result),
         side_by_side(result),
         against_sparsity(result),
         matching(result),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.models import scaled
+from tombola.cli.tables.results import notes_below
 from tombola.evaluation.intervals import normal_quantile
 from tombola.results.formatting import is_share, write_value
 
@@ -37,7 +38,8 @@ def compression_table(found: Compression) -> Grid:
         Column(_name(cell), [row[place] for row in rows.values()]) for place, cell in enumerate(cells)
     )
     timed = next((cell.measured.dense.texts for cell in cells if cell.measured), None)
-    caption = ["± is half of the 95 % interval"] + ([f"timed in turns on {timed}"] if timed else [])
+    caption = ["± is half of the 95 % interval", *([f"timed in turns on {timed}"] if timed else [])]
+    caption += notes_below(found.result)
     return Grid("", [Column("", list(rows), "left")], [first, *others], caption)
 
 

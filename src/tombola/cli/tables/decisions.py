@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
+from tombola.cli.tables.results import notes_below
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.results.formatting import (
     is_share,
@@ -45,8 +46,10 @@ def _after(one: Matching) -> str:
     """How far a match goes, how fast that ticket is, and what is doubtful about it."""
     parts = []
     if one.within is not None:
-        strict = "at no sparsity" if one.strict is None else f"up to {write_share(one.strict)}"
-        parts.append(f" up to {write_share(one.within)} sparsity; not below its mean {strict}")
+        strict = "always below its mean"
+        if one.strict is not None:
+            strict = f"not below its mean up to {write_share(one.strict)}"
+        parts.append(f" up to {write_share(one.within)} sparsity; {strict}")
         parts += [
             f"; {speedup.ratio:.2f} × as fast with batch {batch} ({speedup.low:.2f}–{speedup.high:.2f})"
             for batch, speedup in one.speedup.items()
@@ -59,7 +62,9 @@ def phase_table(result: Result, phases: Phases) -> Grid:
     points = phases.points
     keys = [
         Column("units\nremoved", ["dense", *(write_share(point.sparsity) for point in points)]),
-        Column("parameters\nleft", ["100 %", *(write_share(point.remaining) for point in points)]),
+        Column(
+            "parameters\nleft (whole\nmodel)", ["100 %", *(write_share(point.remaining) for point in points)]
+        ),
     ]
     values = [
         Column(
@@ -135,10 +140,10 @@ def share_table(result: Result, on: str) -> Grid:
             "difference",
             [write_estimate(row.difference, metric, "+") for row, metric in zip(rows, metrics, strict=True)],
         ),
-        Column("parameters\nleft", [write_share(row.remaining) for row in rows]),
+        Column("parameters\nleft\n(encoder)", [write_share(row.remaining) for row in rows]),
     ]
     seeds = max((row.without.seeds for row in rows), default=0)
     spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
-    caption = [f"{spread}; parameters left of the encoder, embeddings included"]
+    caption = [f"{spread}; parameters left of the encoder, embeddings included", *notes_below(result)]
     sections = [index for index, row in enumerate(rows) if row.task == AVERAGE]
     return Grid(f"{result.name}, {on}", keys, values, caption, sections)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,6 +13,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+NARROW = 8
+"""Characters that a wrapped name has at least."""
+
+JOINTS = re.compile(r"(?<=[/_=])")
+TIE = "\u00a0"
 TURNED = 4
 """Rows beyond which a table is cut into blocks rather than turned round."""
 
@@ -51,20 +56,22 @@ class Grid:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The table in the first shape that fits."""
+        width = options.max_width
         if self.title:
-            yield Text(self.title, style="italic")
-        for index, table in enumerate(self._fitting(options.max_width)):
+            yield from _lines(self.title, width, "italic")
+        for index, table in enumerate(self._fitting(width)):
             if index:
                 yield ""
             yield table
         for line in self.caption:
-            yield Text(line, style="dim")
+            yield from _lines(line, width, "dim")
 
     def _fitting(self, width: int) -> list[Table]:
         columns = [*self.keys, *self.values]
         if _width(columns) <= width:
             return [self._table(columns)]
-        turned = self._turned()
+        label, *others = self._turned()
+        turned = [*_narrowed([label], width - _width(others) - 2), *others]
         if len(self.keys[0].cells) <= TURNED and _width(turned) <= width:
             return [_draw(turned)]
         return [self._table(block) for block in self._blocks(width)]
@@ -86,8 +93,17 @@ class Grid:
         ]
 
     def _blocks(self, width: int) -> list[list[Column]]:
-        """Several tables with the same keys, each with as many of the other columns as fit."""
-        keys = self._narrowed(width)
+        """Several tables with the same keys, each with as many of the other columns as fit.
+
+        Long names are wrapped where they leave no room for a value, or where that makes for fewer tables.
+        """
+        widest = max((column.width for column in self.values), default=0)
+        whole = _narrowed(self.keys, width - widest - 2)
+        short = _narrowed(self.keys, width // 2)
+        choices = [self._filled(keys, width) for keys in (whole, short)]
+        return min(choices, key=len)
+
+    def _filled(self, keys: Sequence[Column], width: int) -> list[list[Column]]:
         blocks: list[list[Column]] = [[]]
         for column in self.values:
             if blocks[-1] and _width([*keys, *blocks[-1], column]) > width:
@@ -95,17 +111,18 @@ class Grid:
             blocks[-1].append(column)
         return [[*keys, *block] for block in blocks]
 
-    def _narrowed(self, width: int) -> list[Column]:
-        """The keys, with long names wrapped between words where they leave no room for a value."""
-        widest = max((column.width for column in self.values), default=0)
-        keys = list(self.keys)
-        spare = width - _width([*keys, Column("", ["x" * widest])])
-        if spare < 0:
-            index = max(range(len(keys)), key=lambda number: keys[number].width)
-            limit = max(keys[index].width + spare, 8)
-            wrapped = [_wrapped(str(cell), limit) for cell in keys[index].cells]
-            keys[index] = Column(_wrapped(keys[index].heading, limit), wrapped, keys[index].justify)
-        return keys
+
+def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns with names wrapped, those of the widest column first, until all fit or none can be narrower."""
+    found = list(columns)
+    limits = [column.width for column in found]
+    while _width(found) > width and max(limits) > NARROW:
+        index = max(range(len(found)), key=lambda number: limits[number])
+        limits[index] = max(limits[index] - 1, NARROW)
+        own = columns[index]
+        cells = [_wrapped(cell, limits[index]) if isinstance(cell, str) else cell for cell in own.cells]
+        found[index] = Column(_wrapped(own.heading, limits[index]), cells, own.justify)
+    return found
 
 
 def _width(columns: Sequence[Column]) -> int:
@@ -124,11 +141,28 @@ def _draw(columns: Sequence[Column], sections: Sequence[int] = ()) -> Table:
     return table
 
 
+def _lines(text: str, width: int, style: str) -> list[Text]:
+    """A title or caption in the lines of a terminal."""
+    return [
+        Text(line, style=style, no_wrap=True, overflow="fold") for line in _wrapped(text, width).split("\n")
+    ]
+
+
 def _wrapped(text: str, width: int) -> str:
-    """Text in lines of that width, broken between words alone."""
-    lines = text.split("\n")
-    return "\n".join(
-        part
-        for line in lines
-        for part in textwrap.wrap(line, max(width, 1), break_long_words=False, break_on_hyphens=False)
-    )
+    """Text in lines of that width: broken between words, and a longer word after a `/`, `_` or `=`.
+
+    A number stays with its percent sign and with what follows a ±.
+    """
+    lines = []
+    for line in text.replace(" %", f"{TIE}%").replace(" ± ", f"{TIE}±{TIE}").split("\n"):
+        current = ""
+        for word in line.split(" "):
+            pieces = [word] if cell_len(word) <= width else JOINTS.split(word)
+            for index, piece in enumerate(pieces):
+                longer = f"{current} {piece}" if current and index == 0 else current + piece
+                if current and cell_len(longer) > width:
+                    lines.append(current)
+                    longer = piece
+                current = longer
+        lines.append(current)
+    return "\n".join(lines).replace(TIE, " ")

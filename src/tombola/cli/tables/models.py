@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tombola.cli.tables.layout import Column, Grid
-from tombola.results.formatting import write_speedup
+from tombola.results.formatting import write_speedup, write_value
 
 if TYPE_CHECKING:
     from tombola.attacks import AttackReport
@@ -137,7 +137,7 @@ def export_table(done: Export) -> Grid:
     if done.int8:
         values.append(Column("same\ndecision", ["", _percent(done.int8.agreement)]))
     if done.metric:
-        values.append(Column(done.metric, [_percent(model.score) for model in models.values()]))
+        values.append(Column(done.metric, [_score(model.score, done.metric) for model in models.values()]))
     values += [
         Column(
             f"speed-up,\nbatch {batch}", [write_speedup(model.speedup[batch]) for model in models.values()]
@@ -193,6 +193,10 @@ def catalogue_table(title: str, rows: list[tuple[str, str]]) -> Table:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _score(value: float | None, metric: str) -> str:
+    return "–" if value is None else write_value(value, metric)
 
 
 def _number(value: float | None, digits: int = 1) -> str:

@@ -51,7 +51,7 @@ def result_table(result: Result) -> Grid:
     ]
     title = result.name + (f": {write_axes(constant)}" if constant else "")
     caption = [*_caption(rows, stated), *_legend(result, short)]
-    return Grid(title, keys, [*values, *_sizes(rows)], [*caption, *_speed_legend(rows), *_notes(result)])
+    return Grid(title, keys, [*values, *_sizes(rows)], [*caption, *_speed_legend(rows), *notes_below(result)])
 
 
 def _axes(rows: list[Summary]) -> tuple[list[str], dict[str, object]]:
@@ -78,10 +78,13 @@ def _metrics(result: Result, rows: list[Summary]) -> tuple[dict[str, str], str]:
 
 
 def _caption(rows: list[Summary], metric: str) -> list[str]:
-    seeds = max(row.seeds for row in rows)
-    if seeds > 1:
-        return [f"{metric}, mean ± standard deviation over {seeds} seeds"]
-    return [f"{metric} ± standard error, one seed"]
+    seeds = sorted({row.seeds for row in rows})
+    if seeds == [1]:
+        return [f"{metric} ± standard error, one seed"]
+    if len(seeds) == 1:
+        return [f"{metric}, mean ± standard deviation over {seeds[0]} seeds"]
+    alone = "; ± standard error where there is one seed" if seeds[0] == 1 else ""
+    return [f"{metric}, mean ± standard deviation over up to {seeds[-1]} seeds{alone}"]
 
 
 def _legend(result: Result, short: dict[str, str]) -> list[str]:
@@ -97,7 +100,9 @@ def _sizes(rows: list[Summary]) -> list[Column]:
     left = parameters_left(rows)
     columns = []
     if any(left):
-        columns.append(Column("parameters\nleft", [scaled(number) if number else "" for number in left]))
+        columns.append(
+            Column("parameters\nleft (whole\nmodel)", [scaled(number) if number else "" for number in left])
+        )
     if any(row.shipped for row in rows):
         sizes = [scaled(row.shipped.bytes, "B") if row.shipped else "" for row in rows]
         columns.append(Column("on disk", sizes))
@@ -124,7 +129,8 @@ def _speed_legend(rows: list[Summary]) -> list[str]:
     return ["speed-up: × as fast as dense, timed in turns, 95 % interval; ms: dense → ticket"]
 
 
-def _notes(result: Result) -> list[str]:
+def notes_below(result: Result) -> list[str]:
+    """What is doubtful about a result, as lines below its table."""
     more = len(result.notes) - NOTES
     return [
         *(f"note: {note}" for note in result.notes[:NOTES]),
