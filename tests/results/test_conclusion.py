@@ -85,5 +85,16 @@ def test_sharing_tells_the_average():
     )
 
 
+def test_single_models_of_several_runs_are_compared_with_the_first():
+    cells = [
+        cell("plain", 0.9, under={"textfooler": 0.1}, run="plain"),
+        cell("small", 0.8, 0.5, under={"textfooler": 0.3}, run="two"),
+    ]
+    assert conclude(result(*cells)) == (
+        "small · two against plain on validation: accuracy 80.0 % against 90.0 % (−10.0 points, 95 %: −19.8 to −0.2); "
+        "under textfooler 30.0 % against 10.0 %. One seed."
+    )
+
+
 def test_nothing_has_no_sentence():
     assert conclude(result()) == ""

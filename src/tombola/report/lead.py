@@ -50,13 +50,15 @@ def glance(result: Result) -> Section | None:
     chart: Curves | Intervals | None = first_chart(result)
     if chart is not None:
         return Section("At a glance", "", [chart])
-    groups = [rows for rows in by_baseline(result.summaries()) if 1 < len(rows) <= MODELS]
-    charts = [_intervals(result, rows) for rows in groups]
+    groups = by_baseline(result.summaries())
+    if len(groups) > 1 and all(len(rows) == 1 for rows in groups):
+        groups = [result.summaries()]
+    charts = [_intervals(result, rows) for rows in groups if 1 < len(rows) <= MODELS]
     return Section("At a glance", "", charts[:2]) if charts else None
 
 
 def _intervals(result: Result, rows: list[Summary]) -> Intervals:
-    axes = words(rows[0].baseline_key)
+    axes = words(rows[0].baseline_key) if all(row.shares_baseline(rows[0]) for row in rows) else {}
     spots = [
         Interval(
             on,

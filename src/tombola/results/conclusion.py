@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from tombola.results.differences import estimate_difference
 from tombola.results.doubts import level_of_constant, nothing_to_match
-from tombola.results.formatting import is_share, write_axes, write_interval, write_share, write_value
+from tombola.results.formatting import (
+    is_share,
+    short_value,
+    write_axes,
+    write_interval,
+    write_share,
+    write_value,
+)
 from tombola.results.matching import sparsest, standing
 from tombola.results.summary import Summary, by_baseline
 
@@ -55,9 +62,31 @@ def _tickets(result: Result) -> str:
     groups = by_baseline(result.summaries())
     if len(groups) == 1:
         return _group(result, groups[0])
+    if all(len(group) == 1 for group in groups):
+        return _one_by_one(result, [row for (row,) in groups])
     told = [f"{write_axes(group[0].baseline_key)}: {_group(result, group)}" for group in groups[:GROUPS]]
     more = len(groups) - GROUPS
     return " ".join([*told, *([f"And {more} more below."] if more > 0 else [])])
+
+
+def _one_by_one(result: Result, rows: list[Summary]) -> str:
+    """Models that have no dense model in common: each against the first."""
+    first, *others = rows
+    on = next(iter(result.targets))
+    told = [
+        f"{_place(row)} against {_place(first)} on {on}: {_figures(result, row, first, on)}."
+        for row in others[:GROUPS]
+        if on in row.scores and on in first.scores
+    ]
+    more = len(others) - GROUPS
+    seeds = _seeds(min(row.seeds for row in rows))
+    return " ".join([*told, *([f"And {more} more below."] if more > 0 else []), f"{seeds}."])
+
+
+def _place(row: Summary) -> str:
+    """What a row is called among those of other baselines."""
+    values = [short_value(value) for value in row.baseline_key.values()]
+    return " · ".join(dict.fromkeys([row.variant, *values]))
 
 
 def _group(result: Result, rows: list[Summary]) -> str:
@@ -82,26 +111,29 @@ def _group(result: Result, rows: list[Summary]) -> str:
 
 
 def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: str) -> str:
-    metric = ticket.metrics[on]
-    parts = [f"{metric} {_pair(ticket, dense, on)}"]
-    change = estimate_difference(dense, ticket, on)
-    if change is not None:
-        parts[0] += f" ({write_interval(change, metric)})"
-    parts += [
-        f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"
-        for batch, speedup in list(ticket.speedup.items())[:1]
-    ]
-    for name in result.targets:
-        condition = result.condition(name)
-        if name != on and condition != "clean" and name in ticket.scores and name in dense.scores:
-            parts.append(
-                f"{'under' if condition == 'under attack' else 'on'} {name} {_pair(ticket, dense, name)}"
-            )
     doubt = " No signal passes where its mask leaves nothing of a matrix." if ticket.emptied else ""
     if level_of_constant(ticket, on) is not None:
         doubt += " It is no better than one answer to all."
-    seeds = min(ticket.seeds, dense.seeds)
-    return f"{_named(ticket)} {what} on {on}: {'; '.join(parts)}. {_seeds(seeds)}.{doubt}"
+    seeds = _seeds(min(ticket.seeds, dense.seeds))
+    return f"{_named(ticket)} {what} on {on}: {_figures(result, ticket, dense, on)}. {seeds}.{doubt}"
+
+
+def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
+    """A model against another: the score with its difference, the speed-up, other data and attacks."""
+    metric = row.metrics[on]
+    change = estimate_difference(other, row, on)
+    interval = f" ({write_interval(change, metric)})" if change is not None else ""
+    parts = [f"{metric} {_pair(row, other, on)}{interval}"]
+    parts += [
+        f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"
+        for batch, speedup in list(row.speedup.items())[:1]
+    ]
+    for name in result.targets:
+        condition = result.condition(name)
+        if name != on and condition != "clean" and name in row.scores and name in other.scores:
+            where = "under" if condition == "under attack" else "on"
+            parts.append(f"{where} {name} {_pair(row, other, name)}")
+    return "; ".join(parts)
 
 
 def _alone(result: Result, row: Summary, on: str, models: int) -> str:

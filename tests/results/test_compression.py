@@ -1,0 +1,41 @@
+"""The verdict of a compression: numbers in the unit of their metric, doubts, and a place in the result's file."""
+
+from pathlib import Path
+
+from tests.results.builder import cell, result
+from tombola.evaluation.scores import Score
+from tombola.pipeline.stages import evaluate
+from tombola.results.compression import judge
+from tombola.results.result import Result
+
+
+class AnyStore:
+    """A store whose stages nobody reads."""
+
+    def open(self, stage):
+        return Path(stage)
+
+
+def verdict(monkeypatch, tmp_path, *cells, right=None):
+    monkeypatch.setattr(evaluate, "read_correct", lambda folder: right)
+    found = judge(result(*cells, folder=tmp_path), AnyStore(), 1.0, tmp_path / "model")
+    assert Result.load(tmp_path).record.verdict == found.verdict
+    return found.verdict
+
+
+def test_a_correlation_is_a_number_and_its_loss_in_hundredths(monkeypatch, tmp_path):
+    before, after = ({"test": {"pearson": Score(value, 0.01, 90, "Fisher z")}} for value in (0.8, 0.753))
+    text = verdict(monkeypatch, tmp_path, cell("original", before), cell("ticket", after, 0.5))
+    assert text == (
+        "The ticket: pearson 0.753 against 0.800; 4.7 hundredths of pearson lost, more than the 1 allowed."
+    )
+
+
+def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_path):
+    known = {"validation": 0.5}
+    cells = [cell("original", 0.5, constants=known), cell("ticket", 0.5, 0.5, constants=known)]
+    text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
+    assert text == (
+        "The ticket: accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: +0.0 to +0.0); "
+        "the dense model has not learned the task: nothing to match."
+    )
