@@ -2,11 +2,15 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tests.world import World, make_world
 from tombola.foundations import plugins
 
 pytest_plugins = ["tests.foundations.bf16"]
+
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")
 
 
 @pytest.fixture(scope="session")
