@@ -163,7 +163,7 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     lost, unit = (before - after) * 100, "points" if is_share(metric) else f"hundredths of {metric}"
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if lost <= within:
-        kept = f"at most {within:g} {unit} lost, as asked"
+        kept = f"at most {within:g} {unit} lost, as asked".replace("most 1 points", "most 1 point")
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:
