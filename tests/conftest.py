@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,12 @@ pytest_plugins = ["tests.foundations.bf16"]
 
 settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")
+
+
+def pytest_collection_finish() -> None:
+    """Every training looks for garbage, and need not look through all modules that the tests have imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
@@ -43,7 +44,16 @@ def test_it_stays_off_where_it_was_off():
         gc.enable()
 
 
-def test_what_was_made_inside_is_old_and_still_freed_once_nobody_has_it():
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """Objects that the test session has frozen are ordinary ones."""
+    gc.unfreeze()
+    yield
+    gc.collect()
+    gc.freeze()
+
+
+def test_what_was_made_inside_is_old_and_still_freed_once_nobody_has_it(thawed):
     with no_garbage_collection():
         node = Node()
     assert any(one is node for one in gc.get_objects(generation=2))
@@ -51,3 +61,11 @@ def test_what_was_made_inside_is_old_and_still_freed_once_nobody_has_it():
     del node
     gc.collect()
     assert gone() is None
+
+
+def test_what_the_caller_has_frozen_stays_frozen(thawed):
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with no_garbage_collection():
+        pass
+    assert gc.get_freeze_count() >= frozen

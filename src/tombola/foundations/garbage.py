@@ -17,6 +17,7 @@ def no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            gc.freeze()  # moves all objects out of the young generations, and the next line into the oldest one
-            gc.unfreeze()
+            if not gc.get_freeze_count():  # else the caller's own frozen objects would thaw
+                gc.freeze()  # moves all objects out of the young generations, and the next line into the oldest one
+                gc.unfreeze()
             gc.enable()
