@@ -75,14 +75,14 @@ def _gaps(bits: Bits, count: int) -> Bits:
 
 def _deflate(data: Bits) -> Bits:
     coder = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
-    return np.frombuffer(coder.compress(data) + coder.flush(), np.uint8)
+    return np.frombuffer(coder.compress(np.ascontiguousarray(data).data) + coder.flush(), np.uint8)
 
 
 def _inflate(code: Bits, longest: int) -> Bits:
     """The bytes of a code, of which no more than `longest` are ever held."""
     decoder = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        data = decoder.decompress(np.ascontiguousarray(code), longest + 1)
+        data = decoder.decompress(np.ascontiguousarray(code).data, longest + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if len(data) > longest or not decoder.eof or decoder.unused_data:
