@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig
 from tests.masks.small import masks, scores_of, small_units, values
 from tests.tiny import MODEL_TYPES, tiny
 from tombola.errors import DamagedArtefact, TombolaError
-from tombola.masks import Mask, Scores, Units, draw
+from tombola.masks import Mask, Scores, Units, coding, draw
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +84,25 @@ def test_joint_masks_and_metadata_come_back(tmp_path):
     assert Mask.load(tmp_path / "again.safetensors").metadata == {"task": "sst2", "seed": "4"}
 
 
-def test_bert_base_fits_in_10_8_megabytes(tmp_path):
+@pytest.mark.parametrize(("sparsity", "megabytes"), [(0.5, 10.8), (0.7, 9.9), (0.9, 5.3)])
+def test_bert_base_fits_in_little_more_than_its_entropy(tmp_path, sparsity, megabytes):
     with torch.device("meta"):
         model = AutoModelForSequenceClassification.from_config(BertConfig())
     units = Units.of(model, "weight")
-    random = np.random.default_rng(0)
-    mask = Mask(units, {g.name: random.integers(0, 256, g.count // 8, np.uint8) for g in units.groups})
+    random, threshold = np.random.default_rng(0), round(sparsity * 2**16)
+    mask = Mask(
+        units,
+        {
+            g.name: np.packbits(random.integers(0, 2**16, g.count, np.uint16) >= threshold)
+            for g in units.groups
+        },
+    )
     mask.save(tmp_path / "mask.safetensors")
-    assert (tmp_path / "mask.safetensors").stat().st_size <= 10_800_000
+    assert (tmp_path / "mask.safetensors").stat().st_size <= megabytes * 1e6
     loaded = Mask.load(tmp_path / "mask.safetensors")
     assert loaded == mask
     assert loaded.count == 85_524_480
-    assert loaded.sparsity == pytest.approx(0.5, abs=1e-3)
+    assert loaded.sparsity == pytest.approx(sparsity, abs=1e-3)
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -147,7 +154,7 @@ def test_a_group_too_few_is_refused(heads):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 2}, "version"),
+        ({"version": 1}, "version"),
         ({"granularity": "heads"}, "granularity"),
         ({"surprise": 1}, "surprise"),
         ({"base": {}}, "base.model_type"),
@@ -178,12 +185,21 @@ def test_a_header_that_is_no_json_is_refused(heads):
         Mask.load(heads)
 
 
-@pytest.mark.parametrize("bits", [np.array([0xF1], np.uint8), np.zeros(2, np.uint8), np.zeros(1, np.int8)])
-def test_bits_that_no_unit_owns_are_refused(tmp_path, bits):
+@pytest.mark.parametrize("bits", [np.array([0xF1], np.uint8), np.zeros(2, np.uint8), np.zeros(0, np.uint8)])
+def test_bits_that_no_unit_owns_are_refused(tmp_path, monkeypatch, bits):
     units = Units.of(tiny("bert"), "head")
-    Mask(units, {group.name: bits for group in units.groups}).save(tmp_path / "mask.safetensors")
+    plain = coding.encode(bits, 8 * len(bits))[1]
+    monkeypatch.setattr(coding, "encode", lambda bits, count: ("bytes", plain))
+    Mask.full(units).save(tmp_path / "mask.safetensors")
     with pytest.raises(DamagedArtefact, match=r"layers\.0\.heads"):
         Mask.load(tmp_path / "mask.safetensors")
+
+
+@pytest.mark.parametrize("codings", [{}, {"layers.0.heads": "bytes"}, {"layers.0.heads": "words"}])
+def test_a_mask_says_how_each_of_its_groups_is_coded(heads, codings):
+    rewrite(heads, metadata={"tombola": json.dumps(header_of(heads) | {"codings": codings, "digest": ""})})
+    with pytest.raises(DamagedArtefact, match=r"layers\.[01]\.heads"):
+        Mask.load(heads)
 
 
 def test_an_unwritable_place_is_named(tmp_path):

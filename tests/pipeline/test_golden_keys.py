@@ -55,11 +55,11 @@ def stages() -> dict[str, Stage[Any]]:
 GOLDEN = {
     "dense": "d1d51ea7bb66d0e84d1ca0d2",
     "search": "4adf576fc7050fa9b4fa472a",
-    "mask": "f99ad87dbc934365efb9254b",
-    "ticket": "97172d7d502759621e89297d",
-    "evaluate": "f2a2809159b6ff3d8ffaa991",
-    "attack": "59b1a484d9dc52ffb9a84d09",
-    "measure": "79602e3c22b98617e3263f94",
+    "mask": "b5c51500e45a4e37edabbef2",
+    "ticket": "5132ae9a5b1360044a7b0c0a",
+    "evaluate": "4518ecf214748f5ee0b23105",
+    "attack": "e996f73ea33a4d76d77e7d41",
+    "measure": "78a6edd4f2e4641a52770ee8",
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tombola.errors import DamagedArtefact, TombolaError
+from tombola.errors import TombolaError
 from tombola.masks import bits as packed
 from tombola.masks import storage
 from tombola.masks.base import Base
@@ -287,7 +287,7 @@ class Mask(Mapping[str, Tensor]):
     # On disk
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
-        """Write one safetensors file: packed bits per group, the units and the base in its header.
+        """Write one safetensors file: the coded bits of each group, the units and the base in its header.
 
         Args:
             path: The file to write.
@@ -302,8 +302,4 @@ class Mask(Mapping[str, Tensor]):
         Args:
             path: The file.
         """
-        units, arrays, metadata = storage.read(path, "mask")
-        for group in units.groups:
-            if not packed.fits(arrays[group.name], group.count):
-                raise DamagedArtefact(f"{path}: the bits of {group.name} do not fit its {group.count} units.")
-        return cls(units, arrays, metadata)
+        return cls(*storage.read(path, "mask"))

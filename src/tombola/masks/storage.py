@@ -1,4 +1,7 @@
-"""Masks and scores on disk: one safetensors file each, with the units and a checksum in the header."""
+"""Masks and scores on disk: one safetensors file each, with the units and a checksum in the header.
+
+The bits of a mask are stored in about their entropy, see `tombola.masks.coding`; scores are stored as they are.
+"""
 
 import hashlib
 import json
@@ -13,7 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tombola.errors import DamagedArtefact, TombolaError, UnknownName
 from tombola.foundations.checksums import hash_text
 from tombola.foundations.headed_files import read_headed, write_headed
+from tombola.masks import coding
 from tombola.masks.base import Base
+from tombola.masks.bits import fits
+from tombola.masks.groups import Group
 from tombola.masks.layout import Layout
 from tombola.masks.units import Units
 
@@ -29,11 +35,14 @@ class Header(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Kind
-    version: Literal[1]
+    version: Literal[2]
     granularity: str
     base: Base
     layout: Layout
     sha256: str
+    """Of the arrays as they are stored."""
+    codings: dict[str, coding.Coding] = {}
+    """How the array of each group is read; of a mask alone."""
     digest: str = ""
     """Of the header itself, the caller's metadata, and the form of the arrays."""
 
@@ -46,21 +55,26 @@ def write(
     metadata: Mapping[str, str],
 ) -> None:
     """Write one array per group, the units that they belong to, and the caller's own metadata."""
+    codings, stored = {}, dict(arrays)
+    if kind == "mask":
+        for group in units.groups:
+            codings[group.name], stored[group.name] = coding.encode(arrays[group.name], group.count)
     header = Header(
         kind=kind,
-        version=1,
+        version=2,
         granularity=units.granularity,
         base=units.base,
         layout=units.layout,
-        sha256=_checksum(units, arrays),
+        sha256=_checksum(units, stored),
+        codings=codings,
     )
-    header = header.model_copy(update={"digest": _digest(header, arrays, metadata)})
-    write_headed(path, kind, arrays, header.model_dump_json(exclude_defaults=True), metadata, "numpy")
+    header = header.model_copy(update={"digest": _digest(header, stored, metadata)})
+    write_headed(path, kind, stored, header.model_dump_json(exclude_defaults=True), metadata, "numpy")
 
 
 def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array], dict[str, str]]:
     """The units, the array of each group and the metadata of a file, refused unless all of it is whole."""
-    arrays, said, metadata = read_headed(path, kind, "numpy")
+    stored, said, metadata = read_headed(path, kind, "numpy")
     try:
         header = Header.model_validate_json(said)
         units = Units.from_layout(header.layout, header.granularity, header.base)
@@ -71,12 +85,24 @@ def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array]
             f"{path} holds a file of kind {header.kind!r} where one of kind {kind!r} is wanted."
         )
     if (
-        arrays.keys() != units.by_name.keys()
-        or _checksum(units, arrays) != header.sha256
-        or header.digest not in ("", _digest(header, arrays, metadata))
+        stored.keys() != units.by_name.keys()
+        or _checksum(units, stored) != header.sha256
+        or header.digest not in ("", _digest(header, stored, metadata))
     ):
         raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged or changed.")
-    return units, arrays, metadata
+    if kind == "mask":
+        stored = {group.name: _decoded(path, group, stored[group.name], header) for group in units.groups}
+    return units, stored, metadata
+
+
+def _decoded(path: str | PathLike[str], group: Group, code: Array, header: Header) -> Array:
+    try:
+        bits = coding.decode(header.codings[group.name], code, group.count)
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedArtefact(f"{path}: the bits of {group.name} cannot be read ({error}).") from error
+    if not fits(bits, group.count):
+        raise DamagedArtefact(f"{path}: the bits of {group.name} do not fit its {group.count} units.")
+    return bits
 
 
 def _checksum(units: Units, arrays: Mapping[str, Array]) -> str:

@@ -24,7 +24,7 @@ class Draw(MaskStage):
     """A mask of an exact sparsity. It carries the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "draw"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelSource
     data: DataSource

@@ -60,7 +60,7 @@ class Fit(MaskStage):
     """A mask that meets a target. It carries the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelSource
     data: DataSource

@@ -33,7 +33,7 @@ class Given(MaskStage):
     """A mask that was made elsewhere."""
 
     kind: ClassVar = "given"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelSource
     data: DataSource
