@@ -50,12 +50,13 @@ def pieces(found, layer, kind, index=0):
 
 def score(criterion, found, *unit):
     products = [(weight * gradient) for weight, gradient in pieces(found, *unit)]
-    if criterion == "taylor":
-        return sum(product.sum() for product in products).abs()
+    if criterion != "fisher":
+        total = sum(product.sum() for product in products)
+        return total.abs() if criterion == "taylor" else 0.5 * total**2
     return 0.5 * sum((product**2).sum() for product in products)
 
 
-@pytest.mark.parametrize("criterion", ["taylor", "fisher"])
+@pytest.mark.parametrize("criterion", ["taylor", "fisher", "mask_fisher"])
 @pytest.mark.parametrize("kind", ["head", "neuron", "ffn", "layer"])
 def test_scores_are_those_of_the_formula(criterion, kind):
     model, batches = tiny("bert"), [batch_of(0), batch_of(1)]

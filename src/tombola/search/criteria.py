@@ -1,4 +1,4 @@
-"""How much the loss would change without a unit: Taylor scores of first order, and the diagonal Fisher."""
+"""How much the loss would change without a unit: Taylor scores of first order, and two forms of the Fisher information."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     torch = lazy_module("torch")
 
-Criterion = Literal["taylor", "fisher"]
+Criterion = Literal["taylor", "fisher", "mask_fisher"]
 
 
 def unit_scores(
@@ -28,6 +28,9 @@ def unit_scores(
 
     - taylor: |Σ w · g|, with the gradient g of a batch's mean loss: what zeroing the unit changes to first order.
     - fisher: ½ Σ w² · g², the same to second order, with the squared gradients of *batches* as the Hessian's diagonal.
+    - mask_fisher: ½ (Σ w · g)², where Σ w · g is the gradient of a gate on the whole unit: the Fisher information of a
+      mask (Kwon et al. 2022, A Fast Post-Training Pruning Framework for Transformers). Scores of large and of small units
+      add up on one scale, where sums of taylor's absolute values favour many small units.
 
     Args:
         criterion: Which of them.
@@ -55,11 +58,17 @@ def unit_scores(
             for (name, parameter), gradient in zip(parameters.items(), gradients, strict=True)
         }
         for name, value in totals_of(units, products).items():
-            totals[name] += (value.abs() if criterion == "taylor" else value).double().cpu()
+            totals[name] += _of_unit(criterion, value).double().cpu()
     return {name: total / max(count, 1) for name, total in totals.items()}
 
 
 def _product(criterion: Criterion, weight: Tensor, gradient: Tensor | None) -> Tensor:
     if gradient is None:  # a part that the loss does not depend on
         return torch.zeros_like(weight)
-    return weight * gradient if criterion == "taylor" else 0.5 * (weight * gradient) ** 2
+    return 0.5 * (weight * gradient) ** 2 if criterion == "fisher" else weight * gradient
+
+
+def _of_unit(criterion: Criterion, total: Tensor) -> Tensor:
+    if criterion == "fisher":
+        return total
+    return total.abs() if criterion == "taylor" else 0.5 * total**2

@@ -51,10 +51,11 @@ class Importance(ScorerSettings):
     units: Annotated[UnitsName, AfterValidator(_scorable)] = Field(
         "head+ffn", description="head, ffn, neuron, layer, or heads jointly with ffn or neuron"
     )
-    criterion: Literal["super_tickets", "taylor", "fisher"] = Field(
+    criterion: Literal["super_tickets", "taylor", "fisher", "mask_fisher"] = Field(
         "super_tickets",
         description="the published score, over the norm of its layer; taylor: |Σ w·g| of the unit's weights; fisher: "
-        "½ Σ (w·g)² with the gradients g of batches; these two are comparable between layers",
+        "½ Σ (w·g)² with the gradients g of batches; these two are comparable between layers; mask_fisher: ½ (Σ w·g)², "
+        "comparable between layers and between heads and neurons too",
     )
     inputs: Literal["clean", "augmented", "both"] = Field(
         "clean", description="score on the training texts, on augmented copies of them, or on both, averaged"
@@ -91,7 +92,9 @@ class Importance(ScorerSettings):
     @model_validator(mode="after")
     def _criterion_of_units(self) -> Self:
         if self.units == "layer" and self.criterion == "super_tickets":
-            raise ValueError("criterion: super_tickets is not defined for layers; take taylor or fisher")
+            raise ValueError(
+                "criterion: super_tickets is not defined for layers; take taylor, fisher or mask_fisher"
+            )
         if self.augment is not None and self.inputs == "clean":
             raise ValueError("augment: is for inputs: augmented or both")
         return self
