@@ -1,4 +1,4 @@
-"""How much the loss would change without a unit: Taylor scores of first order, and two forms of the Fisher information."""
+"""How much the loss would change without a unit: Taylor scores of first order, and two kinds of Fisher information."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def unit_scores(
     - taylor: |Σ w · g|, with the gradient g of a batch's mean loss: what zeroing the unit changes to first order.
     - fisher: ½ Σ w² · g², the same to second order, with the squared gradients of *batches* as the Hessian's diagonal.
     - mask_fisher: ½ (Σ w · g)², where Σ w · g is the gradient of a gate on the whole unit: the Fisher information of a
-      mask (Kwon et al. 2022, A Fast Post-Training Pruning Framework for Transformers). Scores of large and of small units
-      add up on one scale, where sums of taylor's absolute values favour many small units.
+      mask (Kwon et al. 2022, A Fast Post-Training Pruning Framework for Transformers). Scores of large and of small
+      units add up on one scale, where sums of taylor's absolute values favour many small units.
 
     Args:
         criterion: Which of them.
