@@ -42,22 +42,34 @@ class Selection:
                 'scope "global" ranks all matrices together, and here one is drawn after the other: take local or row.'
             )
 
-    def keep(self, scores: Tensor) -> Tensor:
-        """Which weights of a matrix of outputs by inputs stay."""
-        values = _checked(scores, "a matrix")
-        return torch.from_numpy(self._keep(values))
+    def keep(self, scores: Tensor, start: int = 0) -> Tensor:
+        """Which weights of a matrix of outputs by inputs stay.
 
-    def _keep(self, values: NDArray[np.float32]) -> NDArray[np.bool_]:
+        Args:
+            scores: A score for each weight of the matrix, or of a strip of its columns.
+            start: The first column of the strip. Strips that are drawn one after the other lose together exactly what
+                the whole matrix loses.
+        """
+        values = _checked(scores, "a matrix")
+        return torch.from_numpy(self._keep(values, start)).to(scores.device)
+
+    def _keep(self, values: NDArray[np.float32], start: int) -> NDArray[np.bool_]:
         if isinstance(self.pattern, NofM):
             return keep_in_groups(values, self.pattern)
         if self.pattern is not None:
             blocks = self.pattern.totals(torch.from_numpy(values))
             plain = Selection(self.sparsity, self.scope)
-            return self.pattern.spread(plain.keep(blocks)).numpy()
+            return self.pattern.spread(plain.keep(blocks, start // self.pattern.inputs)).numpy()
+        rows, columns = values.shape
         if self.scope == "row":
-            return keep_in_rows(values, removals(self.sparsity, values.shape[1]))
-        bits = keep_highest([Candidates("", torch.from_numpy(values))], removals(self.sparsity, values.size))
+            return keep_in_rows(values, self._quota(start, columns))
+        bits = keep_highest(
+            [Candidates("", torch.from_numpy(values))], self._quota(rows * start, rows * columns)
+        )
         return unpack(bits[""], values.shape).numpy()
+
+    def _quota(self, before: int, count: int) -> int:
+        return removals(self.sparsity, before + count) - removals(self.sparsity, before)
 
 
 def draw_in_matrices(

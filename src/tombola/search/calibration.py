@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -120,13 +120,9 @@ class LayerWalk:
 
             return record
 
-        with _forwards(
-            self.layers, [stand_in(index, layer.forward) for index, layer in enumerate(self.layers)]
-        ):
-            try:
-                self.model.base_model(**_inputs_of(self.model.base_model, batch))
-            except _Recorded:
-                pass
+        stand_ins = [stand_in(index, layer.forward) for index, layer in enumerate(self.layers)]
+        with _forwards(self.layers, stand_ins), suppress(_Recorded):
+            self.model.base_model(**_inputs_of(self.model.base_model, batch))
         mask = batch.get("attention_mask")
         self.batches.append(batch)
         self.hidden.append(seen.first)
@@ -241,15 +237,10 @@ class Watch:
         self._sums = {}
 
     def _nothing(self, module: nn.Module) -> Tensor:
-        width = inputs_of(module)
+        weight: Tensor = module.weight  # type: ignore[assignment]
+        width = weight.shape[1] if isinstance(module, torch.nn.Linear) else weight.shape[0]  # else a Conv1D
         shape = (width,) if self._add is _add_squares else (width, width)
-        return torch.zeros(shape, device=module.weight.device)
-
-
-def inputs_of(module: nn.Module) -> int:
-    """The number of inputs of a linear map, a `Linear` or a `Conv1D`."""
-    weight: Tensor = module.weight  # type: ignore[assignment]
-    return int(weight.shape[1] if isinstance(module, torch.nn.Linear) else weight.shape[0])
+        return torch.zeros(shape, device=weight.device)
 
 
 def _add_squares(total: Tensor | None, rows: Tensor) -> Tensor:
@@ -273,7 +264,7 @@ def _forwards(layers: Sequence[nn.Module], forwards: Sequence[Callable[..., Any]
     """Inside, layers do something else."""
     try:
         for layer, forward in zip(layers, forwards, strict=True):
-            layer.forward = forward  # type: ignore[method-assign]
+            layer.forward = forward
         yield
     finally:
         for layer in layers:
