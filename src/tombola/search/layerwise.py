@@ -192,21 +192,43 @@ def _visit(
     for index in range(steps):
         evidence.progress(index, steps)
         own = [place for place in places if place.layer == index]
-        with Watch(walk, _maps(model, own), settings.statistic) as watch:
-            if in_order and own:
-                for _ in walk.run(index):
-                    pass
-            else:
-                walk.advance(index)
-        _visit_all(own, watch.totals(), visit)
-        if in_order and own:
-            walk.advance(index)
+        visit_layer(walk, index, own, settings.statistic, visit, in_order=in_order)
     outside = [place for place in places if place.layer is None]
     for together in [[place] for place in outside] if in_order else [outside] if outside else []:
         with Watch(walk, _maps(model, together), settings.statistic) as watch:
             walk.finish()
         _visit_all(together, watch.totals(), visit)
     evidence.progress(steps, steps)
+
+
+def visit_layer(
+    walk: LayerWalk,
+    index: int,
+    places: list[Place],
+    statistic: StatisticName,
+    visit: Callable[[Place, Tensor], None],
+    *,
+    in_order: bool,
+) -> None:
+    """Visit the matrices of a layer with what was summed up over their inputs, and put the batches behind the layer.
+
+    Args:
+        walk: Batches that have come to the layer.
+        index: Which layer.
+        places: Its matrices.
+        statistic: What is summed up.
+        visit: What is done with each of them.
+        in_order: Whether the next layer reads what this one gives after the visit, and not before it.
+    """
+    with Watch(walk, _maps(walk.model, places), statistic) as watch:
+        if in_order and places:
+            for _ in walk.run(index):
+                pass
+        else:
+            walk.advance(index)
+    _visit_all(places, watch.totals(), visit)
+    if in_order and places:
+        walk.advance(index)
 
 
 def _visit_all(
