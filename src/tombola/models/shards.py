@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ else:
 SINGLE = "model.safetensors"
 DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """The number formats that weights are pruned in, as safetensors and torch call them."""
+
+PIECE = 1 << 22
+"""Numbers that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +78,24 @@ class Shards:
         """The first of some names under which there is a tensor."""
         return next((name for name in names if name in self.entries), None)
 
-    def read(self, name: str) -> Tensor:
-        """A tensor, in memory of its own: nothing of the file stays mapped."""
+    def read(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        """A tensor, in memory of its own: nothing of the file stays mapped.
+
+        Args:
+            name: The tensor.
+            dtype: The number format that it is read into, piece by piece; by default its own.
+        """
         entry = self.entries[name]
-        content = bytearray(entry.end - entry.start)
+        found = torch.empty(entry.shape, dtype=dtype or entry.dtype)
+        flat, width = found.view(-1), entry.dtype.itemsize
         with open(self.folder / entry.file, "rb", buffering=0) as file:
             file.seek(entry.start)
-            view, done = memoryview(content), 0
-            while done < len(content):
-                count = file.readinto(view[done:])
-                if not count:
-                    raise ModelError(f"{self.folder / entry.file} is cut off: copy or save it again")
-                done += count
-        if not content:
-            return torch.empty(entry.shape, dtype=entry.dtype)
-        return torch.frombuffer(content, dtype=entry.dtype).reshape(entry.shape)
+            for start in range(0, len(flat), PIECE):
+                piece = flat[start : start + PIECE]
+                content = bytearray(len(piece) * width)
+                _read_into(file, content)
+                piece.copy_(torch.frombuffer(content, dtype=entry.dtype))
+        return found
 
     def overwrite(self, folder: Path, name: str, values: Tensor) -> None:
         """Put other values in the place of a tensor, in a copy of this folder's files.
@@ -104,6 +111,15 @@ class Shards:
         with open(folder / entry.file, "r+b") as file:
             file.seek(entry.start)
             file.write(plain.data)
+
+
+def _read_into(file: FileIO, content: bytearray) -> None:
+    view, done = memoryview(content), 0
+    while done < len(content):
+        count = file.readinto(view[done:])
+        if not count:
+            raise ModelError(f"{file.name} is cut off: copy or save it again")
+        done += count
 
 
 def _files(folder: Path) -> list[str]:

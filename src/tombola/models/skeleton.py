@@ -100,7 +100,7 @@ class Skeleton:
 
     def _value(self, name: str) -> Tensor | None:
         stored = self.stored_name(name)
-        return None if stored is None else self.shards.read(stored).to(self.device, torch.float32)
+        return None if stored is None else self.shards.read(stored, torch.float32).to(self.device)
 
     def _empty(self, wanted: Callable[[str], bool]) -> None:
         for _, module in self._parts(wanted):
