@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         transfer,
         validate,
     )
+    from tombola.api.pruning import Pruning
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
     from tombola.results.compression import Compression
@@ -48,6 +49,7 @@ _HOME = {
     "KeepMask": "training",
     "Mask": "masks",
     "MultiTaskTicket": "tickets.multitask",
+    "Pruning": "api.pruning",
     "Result": "results.result",
     "RoseTrainer": "training.selective",
     "Scores": "masks",
@@ -81,6 +83,7 @@ __all__ = [
     "KeepMask",
     "Mask",
     "MultiTaskTicket",
+    "Pruning",
     "Result",
     "RoseTrainer",
     "Scores",
