@@ -113,7 +113,7 @@ def read_batches(
     max_length: int,
     count: int | None,
     split: Split | None = None,
-    size: int = BATCH,
+    size: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """So many batches of the stage's data, or with None all of it once; or of another split."""
     from tombola.tasks import collate_of, encode, fitting_length
@@ -124,4 +124,4 @@ def read_batches(
     collate = collate_of(stage.data.definition, tokenizer, stage.seed)
     if model.config.pad_token_id is None:
         model.config.pad_token_id = collate.pad_id
-    return ordered_batches(data, collate, size=size, seed=stage.seed, count=count)
+    return ordered_batches(data, collate, size=size or BATCH, seed=stage.seed, count=count)
