@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tests.tiny import LOOPED, MODEL_TYPES, tiny, token_ids
 from tombola.errors import DataError, ModelError
 from tombola.families import family_of
 from tombola.masks import Layout
@@ -11,6 +11,7 @@ from tombola.search.calibration import LayerWalk, Watch
 
 pytestmark = pytest.mark.portable
 
+SINGLE_PASS = [one for one in MODEL_TYPES if one not in LOOPED]
 DECODERS = ["gpt2", "llama", "mistral", "qwen2", "qwen3"]
 
 
@@ -66,7 +67,7 @@ def totals(model, walk, statistic):
     return found
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("model_type", SINGLE_PASS)
 def test_layers_one_by_one_see_what_they_see_in_the_whole_model(model_type):
     model = tiny(model_type)
     rows = seen_by_the_whole_model(model, padded())
@@ -160,6 +161,23 @@ def test_the_model_is_left_as_it_was():
     assert model.config.use_cache == cached
     assert all("forward" not in vars(layer) for layer in model.model.layers)
     assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_layers_that_are_passed_several_times_are_refused(monkeypatch):
+    family = family_of(tiny("bert"))
+    assert family.config is not None
+    looped = family.config.model_copy(update={"layers": "inner_group_num"})
+    monkeypatch.setattr(
+        "tombola.search.calibration.family_of", lambda model: family.model_copy(update={"config": looped})
+    )
+    with pytest.raises(ModelError, match="passes the same layers several times"):
+        LayerWalk(tiny("bert"), padded())
+
+
+@pytest.mark.parametrize("model_type", sorted(LOOPED & set(MODEL_TYPES)))
+def test_looped_types_are_refused(model_type):
+    with pytest.raises(ModelError, match="passes the same layers several times"):
+        LayerWalk(tiny(model_type), padded())
 
 
 def test_what_cannot_be_calibrated_is_refused():

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.search.test_calibration import padded, seen_by_the_whole_model
-from tests.tiny import MODEL_TYPES, tiny
+from tests.search.test_calibration import SINGLE_PASS, padded, seen_by_the_whole_model
+from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Units, draw
 from tombola.masks.in_matrices import Selection
@@ -67,7 +67,7 @@ def test_ria_of_a_row_and_a_column_of_zeros_is_zero():
     assert (scores[:, 2] == 0).all()
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("model_type", SINGLE_PASS)
 def test_block_influence_is_one_minus_the_cosine_of_input_and_output(model_type):
     model = tiny(model_type)
     units = Units.of(model, "layer")
@@ -114,7 +114,7 @@ def test_a_layer_that_does_nothing_has_no_influence_and_goes_first():
 # Pruning in order
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("model_type", SINGLE_PASS)
 @pytest.mark.parametrize("search", [Wanda(), SparseGPT(block=6)], ids=["wanda", "sparsegpt"])
 def test_later_layers_are_calibrated_on_the_pruned_earlier_ones(model_type, search):
     """As if the model were run from the start for each layer, and its matrices pruned by what they then read."""

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForCausalLM
 
-from tests.search.test_calibration import padded
-from tests.tiny import MODEL_TYPES, tiny
+from tests.search.test_calibration import SINGLE_PASS, padded
+from tests.tiny import CONVERTED, MODEL_TYPES, tiny
 from tombola.errors import ModelError, RecipeError, TombolaError
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.masks.in_matrices import Selection
@@ -44,7 +44,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
+@pytest.mark.parametrize("model_type", [one for one in SINGLE_PASS if one not in CONVERTED])
 @pytest.mark.parametrize("settings", [Wanda(), SparseGPT(block=6)], ids=["wanda", "sparsegpt"])
 def test_a_folder_is_pruned_as_the_model_in_memory(tmp_path, model_type, settings):
     model = saved(tmp_path / "model", model_type, "base")
@@ -56,6 +56,21 @@ def test_a_folder_is_pruned_as_the_model_in_memory(tmp_path, model_type, setting
     found = AutoModel.from_pretrained(tmp_path / "pruned")
     for name, value in model.state_dict().items():
         assert torch.equal(found.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize("model_type", sorted(CONVERTED & set(MODEL_TYPES)))
+def test_layers_that_are_stored_in_another_form_are_refused(tmp_path, model_type):
+    saved(tmp_path / "model", model_type, "base")
+    with pytest.raises(ModelError, match="prune it with a recipe"):
+        prune_folder(tmp_path / "model", tmp_path / "pruned", order(Wanda()))
+
+
+def test_a_folder_that_lacks_a_tensor_is_refused(tmp_path):
+    model = saved(tmp_path / "model")
+    state = {name: value for name, value in model.state_dict().items() if "layers.0.mlp.up" not in name}
+    model.save_pretrained(tmp_path / "less", state_dict=state)
+    with pytest.raises(ModelError, match=r"no tensor 'layers\.0\.mlp\.up_proj\.weight'"):
+        prune_folder(tmp_path / "less", tmp_path / "pruned", order(Magnitude()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -82,7 +82,8 @@ class Skeleton:
                 elif required:
                     raise ModelError(
                         f"{self.shards.folder} has no tensor {name!r}, which a {self.model.config.model_type} model "
-                        "needs: save it with `model.save_pretrained(folder)`"
+                        "needs: its files are incomplete, or store the layers in another form than transformers has in "
+                        "memory; prune it with a recipe (tombola run), which loads the whole model"
                     )
 
     def _fill_buffers(self, path: str, module: nn.Module) -> None:

@@ -72,6 +72,7 @@ class LayerWalk:
     """
 
     def __init__(self, model: PreTrainedModel, batches: Iterable[Batch]) -> None:
+        _check_passes(model)
         self.model = model
         self.layers: list[nn.Module] = list(family_of(model).layers_of(model))
         self.batches: list[Batch] = []
@@ -257,6 +258,17 @@ def _inputs_of(model: nn.Module, batch: Batch) -> dict[str, Any]:
     """What of a batch a model reads; labels are left out, since no loss is wanted."""
     taken = inspect.signature(model.forward).parameters
     return {name: value for name, value in batch.items() if name in taken and name != "labels"}
+
+
+def _check_passes(model: PreTrainedModel) -> None:
+    """Refuse models that pass the same layers several times: what a matrix reads is then not one layer's input."""
+    keys, config = family_of(model).config, model.config
+    counted = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
+    if keys is not None and keys.layers != counted and hasattr(config, counted):
+        raise ModelError(
+            f"a {config.model_type} model passes the same layers several times, so that they cannot be calibrated one "
+            "by one: take a search without calibration, such as magnitude"
+        )
 
 
 @contextmanager
