@@ -65,6 +65,10 @@ MODEL_TYPES = [
     "qwen2",
     "qwen3",
 ]
+LOOPED = {"albert"}
+"""Types that pass the same layers several times."""
+CONVERTED = {"nomic_bert"}
+"""Types whose files store the layers in another form than the model has in memory."""
 HEADS = {
     "base": AutoModel,
     "sequence-classification": AutoModelForSequenceClassification,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         export,
         inspect,
         predict,
+        prune,
         quickstart,
         run,
         share,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         transfer,
         validate,
     )
+    from tombola.api.pruning import Pruning
     from tombola.attacks.report import AttackReport
     from tombola.masks import Mask, Scores, Units, draw
     from tombola.results.compression import Compression
@@ -47,6 +49,7 @@ _HOME = {
     "KeepMask": "training",
     "Mask": "masks",
     "MultiTaskTicket": "tickets.multitask",
+    "Pruning": "api.pruning",
     "Result": "results.result",
     "RoseTrainer": "training.selective",
     "Scores": "masks",
@@ -65,6 +68,7 @@ _HOME = {
     "export": "api",
     "inspect": "api",
     "predict": "api",
+    "prune": "api",
     "quickstart": "api",
     "run": "api",
     "share": "api",
@@ -79,6 +83,7 @@ __all__ = [
     "KeepMask",
     "Mask",
     "MultiTaskTicket",
+    "Pruning",
     "Result",
     "RoseTrainer",
     "Scores",
@@ -99,6 +104,7 @@ __all__ = [
     "export",
     "inspect",
     "predict",
+    "prune",
     "quickstart",
     "run",
     "share",

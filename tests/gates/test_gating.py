@@ -7,7 +7,7 @@ from torch.func import functional_call
 
 from tests.tiny import tiny, token_ids
 from tombola.gates import L0, Bernoulli, Exact, Gating, HardConcrete, Lagrangian, Sign, Threshold
-from tombola.masks import Units, draw
+from tombola.masks import Scores, Units, draw
 from tombola.masks.layout import parameters_of, state_name
 
 LABELS = torch.tensor([0, 1, 1])
@@ -304,3 +304,54 @@ def test_the_budgets_gradient_is_scaled_like_the_models():
         gating.collect(1.0, scale)
         found.append(torch.cat([score.grad.flatten() for score in gating.scores]))
     assert torch.allclose(found[0] * 1024, found[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scope_and_pattern", [("row", None), ("global", "2:4"), ("local", "4x4")])
+@pytest.mark.parametrize("initial", ["hard", "soft", "random"])
+@pytest.mark.parametrize("model_type", ["bert", "gpt2"])
+def test_rows_and_patterns_hold_from_the_start_and_after_every_reset(model_type, initial, scope_and_pattern):
+    scope, pattern = scope_and_pattern
+    model = tiny(model_type)
+    gating = Gating(
+        Units.of(model, "weight"),
+        model,
+        Threshold(initial=initial),
+        Exact(),
+        seed=3,
+        sparsity=0.5,
+        scope=scope,
+        pattern=pattern,
+    )
+    if initial != "random":
+        magnitudes = Scores.magnitude(gating.units, model)
+        assert gating.mask() == draw(magnitudes, 0.5, scope=scope, pattern=pattern)
+    with torch.no_grad():
+        for index, score in enumerate(gating.scores):
+            score.add_(torch.randn(score.shape, generator=torch.Generator().manual_seed(index)))
+    before = draw(gating.learned(), 0.5, scope=scope, pattern=pattern)
+    assert gating.mask() != before
+    gating.settle(4, 4)
+    assert gating.mask() == before
+    assert draw(gating.learned(), 0.5, scope=scope, pattern=pattern) == before
+
+
+def test_on_the_way_to_a_pattern_every_row_loses_the_same_share():
+    model = tiny("llama")
+    budget = Exact(schedule="cubic", initial=0.0)
+    gating = Gating(
+        Units.of(model, "weight"),
+        model,
+        Threshold(initial="soft"),
+        budget,
+        seed=3,
+        sparsity=0.5,
+        pattern="2:4",
+    )
+    assert gating.mask().removed == 0
+    gating.reset(0.25)
+    for group in gating.units.groups:
+        kept = gating.mask()[group.name]
+        assert (kept.sum(dim=1) == group.shape[1] * 3 // 4).all()
+    whole = draw(gating.learned(), pattern="2:4")
+    gating.settle(4, 4)
+    assert gating.mask() == whole

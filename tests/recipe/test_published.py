@@ -54,6 +54,8 @@ def setting(path: str, cell: Cell, shared: ShareRecipe | None) -> Any:
         found: Any = shared.train
     else:
         found = getattr(cell.recipe, first)
+    if path == "draw.scope":
+        return cell.recipe.scope
     for part in rest.split("."):
         found = getattr(found, part)
     return list(found) if isinstance(found, tuple) else found

@@ -246,8 +246,8 @@ def test_all_mistakes_of_all_variants_come_at_once_each_with_its_path():
         "train: unknown key 'epoch'. Did you mean 'epochs'?",
         "search.gate.initial: takes 'hard', 'soft' or 'random', not 'firm'",
         "variants.a.draw.sparsity: takes less than 1, not 7",
-        "variants.b.search: unknown search method 'nope'. Valid: given, grasp, importance, iterative, layers, learned, "
-        "magnitude, random.",
+        "variants.b.search: unknown search method 'nope'. Valid: block_influence, given, grasp, importance, iterative, "
+        "layers, learned, magnitude, random, ria, sparsegpt, wanda.",
     ]
 
 

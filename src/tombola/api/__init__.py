@@ -1,8 +1,8 @@
 """The verbs of Tombola: one function each, the same that the command line calls.
 
-`running` has those for recipes, `compressing` the one for a user's own classifier, `tickets` those for tickets and
-models, `predicting` that for new texts, `data` that for task files, `overview` those that look and report. They load
-when first used.
+`running` has those for recipes, `compressing` the one for a user's own classifier, `pruning` the one for a
+whole language model, `tickets` those for tickets and models, `predicting` that for new texts, `data` that for task
+files, `overview` those that look and report. They load when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tombola.api.data import init_task
     from tombola.api.overview import catalogue, compare, doctor, report, validate
     from tombola.api.predicting import glue_submission, predict, predict_file
+    from tombola.api.pruning import prune
     from tombola.api.running import (
         plan_run,
         plan_share,
@@ -53,6 +54,7 @@ _HOME = {
     "plan_transfer": "running",
     "predict": "predicting",
     "predict_file": "predicting",
+    "prune": "pruning",
     "quickstart": "compressing",
     "report": "overview",
     "run": "running",
@@ -82,6 +84,7 @@ __all__ = [
     "plan_transfer",
     "predict",
     "predict_file",
+    "prune",
     "quickstart",
     "report",
     "run",

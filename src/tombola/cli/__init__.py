@@ -13,7 +13,7 @@ __all__ = ["app", "main"]
 
 VERBS = (
     *("quickstart", "compress", "run", "study", "share", "transfer"),
-    *("evaluate", "predict", "attack", "inspect", "shrink", "export", "report", "compare", "import"),
+    *("evaluate", "predict", "attack", "inspect", "prune", "shrink", "export", "report", "compare", "import"),
     *("list", "task", "validate", "store", "doctor"),
 )
 """In the order of the help; importing a verb's module registers it."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tombola.gates.base import Budget, Gate
 from tombola.gates.cuts import highest_shut, lift_ties
-from tombola.gates.starting import first_scores, ordered_scores
+from tombola.gates.starting import draw_at, first_scores, ordered_scores
 from tombola.gates.weights import GatedWeights, TrainedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
 
@@ -41,22 +41,30 @@ class Gating(nn.Module):
         sparsity: float = 0.0,
         scope: Scope = "global",
         importance: Scores | None = None,
+        pattern: str | None = None,
     ) -> None:
         """Start the scores as the gate says: from the magnitudes of the weights, or in the order of `importance`."""
         super().__init__()
         self.units, self.gate, self.budget = units, gate, budget
-        self.seed, self.sparsity, self.scope = seed, sparsity, scope
+        self.seed, self.sparsity, self.scope, self.pattern = seed, sparsity, scope, pattern
         magnitudes = Scores.magnitude(units, model)
         share = budget.count_at(0.0, sparsity) or 0.0
         if importance is None:
-            started = first_scores(gate, magnitudes, share, scope, seed)
+            started = first_scores(gate, magnitudes, share, scope, seed, pattern)
         else:
-            started = ordered_scores(gate, magnitudes, importance, share, scope, seed)
+            started = ordered_scores(gate, magnitudes, importance, share, scope, seed, pattern)
         self.scores = nn.ParameterList([nn.Parameter(scores) for scores, _ in started])
         self.register_buffer("cuts", torch.tensor([cut for _, cut in started]))
         self.register_buffer("multipliers", torch.zeros(3, dtype=torch.float64))
         self._weights: GatedWeights | None = None
         self._factors: list[Tensor] = []
+        if share and self._in_matrices:
+            self._project(share)
+
+    @property
+    def _in_matrices(self) -> bool:
+        """Whether no single cut of a group tells what is open: rows or a pattern do."""
+        return self.scope == "row" or self.pattern is not None
 
     def hold(self, model: "PreTrainedModel", train_weights: bool = False) -> None:
         """Take a model's weights under the gates, until `release`: frozen, or trained together with the scores."""
@@ -142,17 +150,34 @@ class Gating(nn.Module):
         """Put the cut where exactly this share of the scores lies below it, of every group or of all.
 
         Scores that tie with the cut and stay open are lifted above it by the smallest number there is, so that
-        the cut tells exactly the mask that `draw` gives.
+        the cut tells exactly the mask that `draw` gives. Where rows or a pattern decide, scores on the wrong side of
+        their matrix's cut are moved to it, so that it tells exactly that mask too.
         """
+        if self._in_matrices:
+            self._project(sparsity)
+            return
         kept = list(self.draw(sparsity).bits.values())
         cuts = [highest_shut(score, open_) for score, open_ in zip(self.scores, kept, strict=True)]
         self.cuts.copy_(torch.tensor([max(cuts)] * len(cuts) if self.scope == "global" else cuts))
         for score, open_, cut in zip(self.scores, kept, self.cuts.tolist(), strict=True):
             lift_ties(score, open_, cut)
 
+    @torch.no_grad()
+    def _project(self, sparsity: float) -> None:
+        wanted = self.draw(sparsity)
+        if wanted == self.mask():
+            return
+        ranked = draw(self.learned(), sparsity, scope="local").bits.values()
+        cuts = [highest_shut(score, open_) for score, open_ in zip(self.scores, ranked, strict=True)]
+        self.cuts.copy_(torch.tensor(cuts))
+        for score, group, cut in zip(self.scores, self.units.groups, self.cuts.tolist(), strict=True):
+            open_ = wanted[group.name].to(score.device)
+            score.masked_fill_(~open_ & (score > cut), cut)
+            lift_ties(score, wanted.bits[group.name], cut)
+
     def draw(self, sparsity: float) -> Mask:
         """The mask that the scores give at a sparsity."""
-        return draw(self.learned(), sparsity=sparsity, scope=self.scope)
+        return draw_at(self.learned(), sparsity, self.scope, self.pattern)
 
     def mask(self) -> Mask:
         """What is open now."""

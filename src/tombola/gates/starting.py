@@ -6,7 +6,8 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from tombola.gates.base import Gate
-from tombola.masks import Scope, Scores, draw
+from tombola.masks import Mask, Scope, Scores, draw
+from tombola.masks.pattern_names import implied_sparsity
 
 SPREAD = 1.0
 """How far the most and the least important units lie from the scores that noisy gates start with."""
@@ -15,7 +16,7 @@ KNOTS = 4096
 
 
 def first_scores(
-    gate: Gate, ranking: Scores, sparsity: float, scope: Scope, seed: int
+    gate: Gate, ranking: Scores, sparsity: float, scope: Scope, seed: int, pattern: str | None = None
 ) -> list[tuple[Tensor, float]]:
     """The first scores and the first cut of each group, by a ranking of the units.
 
@@ -23,18 +24,42 @@ def first_scores(
         gate: The gate, which says what they are.
         ranking: The magnitudes of the units, or other scores of the same scale.
         sparsity: The share of the units that starts shut.
-        scope: Whether they are the lowest of all, or of each group.
+        scope: Whether they are the lowest of all, of each group, or of each output row.
         seed: What a gate that starts at random depends on.
+        pattern: What the open ones follow, such as 2:4, where the sparsity is the pattern's.
     """
-    open_ = draw(ranking, sparsity=sparsity, scope=scope)
+    open_ = draw_at(ranking, sparsity, scope, pattern)
     generator = torch.Generator().manual_seed(seed)
     return [
         gate.start(ranking[group.name].cpu(), ~open_[group.name], generator) for group in ranking.units.groups
     ]
 
 
+def draw_at(scores: Scores, sparsity: float, scope: Scope, pattern: str | None) -> Mask:
+    """A mask at a sparsity on the way to the one of a pattern, or at it.
+
+    An N:M pattern is whole or not: on the way to it, the same share of every output row is shut.
+
+    Args:
+        scores: A score for every unit.
+        sparsity: The share that is shut now.
+        scope: What is ranked together.
+        pattern: What is followed in the end.
+    """
+    implied = implied_sparsity(pattern) if pattern else None
+    if implied is not None and abs(sparsity - implied) > 1e-9:
+        return draw(scores, sparsity, scope="row")
+    return draw(scores, sparsity, scope=scope, pattern=pattern)
+
+
 def ordered_scores(
-    gate: Gate, magnitudes: Scores, importance: Scores, sparsity: float, scope: Scope, seed: int
+    gate: Gate,
+    magnitudes: Scores,
+    importance: Scores,
+    sparsity: float,
+    scope: Scope,
+    seed: int,
+    pattern: str | None = None,
 ) -> list[tuple[Tensor, float]]:
     """First scores in the order of the units' importance, with the mean openness that the gate starts with.
 
@@ -50,9 +75,10 @@ def ordered_scores(
         sparsity: The share of the units that starts shut: the least important.
         scope: Whether units are compared with all others, or with those of their group.
         seed: What a gate that starts at random depends on.
+        pattern: What the open ones follow.
     """
     ranking = _scaled(importance, magnitudes)
-    started = first_scores(gate, ranking, sparsity, scope, seed)
+    started = first_scores(gate, ranking, sparsity, scope, seed, pattern)
     margins = [scores - cut for scores, cut in started]
     places = _places([ranking[group.name].cpu() for group in ranking.units.groups], scope)
     if gate.noisy:
@@ -79,7 +105,7 @@ def _scaled(importance: Scores, magnitudes: Scores) -> Scores:
 
 def _places(ranking: list[Tensor], scope: Scope) -> list[Tensor]:
     """The place of each unit, from 0 for the lowest to 1 for the highest; equal units have equal places."""
-    if scope == "local":
+    if scope != "global":
         return [_place(scores, _knots(scores.numpy().reshape(-1))) for scores in ranking]
     knots = _knots(np.concatenate([scores.numpy().reshape(-1) for scores in ranking]))
     return [_place(scores, knots) for scores in ranking]

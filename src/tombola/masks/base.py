@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -63,15 +64,27 @@ def fingerprint(model: "PreTrainedModel") -> Base:
     if any(parameter.is_meta for parameter in model.base_model.parameters()):
         return base
     layout = Layout.of(model)
-    names = list(dict.fromkeys(matrix.tensor for matrix in layout.matrices if matrix.layer is not None))
+    names = fingerprinted(layout)
     parameters = dict(model.base_model.named_parameters())
-    total = hashlib.sha256(json.dumps([layout.family, base.geometry, names]).encode())
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        for digest in threads.map(lambda name: _digest(parameters[name]), names):
-            total.update(digest)
+        digests = threads.map(lambda name: digest_of(parameters[name]), names)
+        return with_digests(base, layout, digests)
+
+
+def fingerprinted(layout: Layout) -> list[str]:
+    """The tensors whose values a fingerprint covers, in its order."""
+    return list(dict.fromkeys(matrix.tensor for matrix in layout.matrices if matrix.layer is not None))
+
+
+def with_digests(base: Base, layout: Layout, digests: Iterable[bytes]) -> Base:
+    """The base with the fingerprint that the digests of its `fingerprinted` tensors make."""
+    total = hashlib.sha256(json.dumps([layout.family, base.geometry, fingerprinted(layout)]).encode())
+    for digest in digests:
+        total.update(digest)
     return base.model_copy(update={"fingerprint": total.hexdigest()[:32]})
 
 
-def _digest(parameter: torch.Tensor) -> bytes:
+def digest_of(parameter: torch.Tensor) -> bytes:
+    """A hash of a tensor's values."""
     values = parameter.detach().to("cpu", torch.float32).contiguous().numpy()
     return hashlib.sha256(values.data).digest()

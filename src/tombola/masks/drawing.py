@@ -2,26 +2,20 @@
 
 from collections.abc import Mapping
 from functools import reduce
-from math import floor
 from typing import get_args
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_same
+from tombola.masks.counting import removals
+from tombola.masks.in_matrices import draw_in_matrices
 from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
+from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, keep_highest
+from tombola.masks.select import Candidates, keep_highest_checked
 
-
-def removals(sparsity: float, count: int) -> int:
-    """The number of units that a sparsity removes of `count`: the nearest whole number, halves upwards.
-
-    Args:
-        sparsity: The share to remove.
-        count: The number of units.
-    """
-    return floor(sparsity * count + 0.5)
+__all__ = ["draw", "draw_counts", "removals"]
 
 
 def draw(
@@ -32,6 +26,7 @@ def draw(
     scope: Scope = "global",
     within: Mask | None = None,
     protect: Mask | None = None,
+    pattern: Pattern | str | None = None,
 ) -> Mask:
     """The mask that removes exactly so many of the lowest scores; of equal scores the later goes first.
 
@@ -39,14 +34,21 @@ def draw(
         scores: A score for every unit.
         sparsity: The share of the units to remove; give this or `remove`.
         remove: The number of units to remove.
-        scope: "global" ranks all units together, "local" removes the same share of every group.
+        scope: "global" ranks all units together, "local" removes the same share of every group, "row" of every output
+            row of a matrix.
         within: What this mask has removed stays removed and counts towards the total, so that masks of one run are
             nested.
         protect: What this mask keeps is not removed.
+        pattern: "2:4" keeps 2 of every 4 weights along the inputs of a matrix, in place of a sparsity; "16x16" removes
+            whole blocks.
     """
     for mask in (within, protect):
         if mask is not None:
             check_same(scores.units, mask.units)
+    if pattern is not None or scope == "row":
+        found = _pattern(pattern)
+        share = _share_of(found, sparsity, remove, scope)
+        return draw_in_matrices(scores, share, scope, found, within, protect)
     kept: dict[str, Bits] = {}
     for names, count in _quotas(scores, sparsity, remove, scope):
         kept |= _draw_from(scores, names, count, within, protect)
@@ -70,6 +72,37 @@ def draw_counts(scores: Scores, counts: Mapping[str, int], within: Mask | None =
     return reduce(Mask.join, drawn)
 
 
+def _pattern(pattern: Pattern | str | None) -> Pattern | None:
+    if not isinstance(pattern, str):
+        return pattern
+    try:
+        return parse_pattern(pattern)
+    except ValueError as error:
+        raise TombolaError(f"pattern {error}.") from None
+
+
+def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | None, scope: Scope) -> float:
+    """The share that goes of every row, group or set of blocks."""
+    if isinstance(pattern, NofM):
+        if remove is not None or (sparsity is not None and abs(sparsity - pattern.sparsity) > 1e-9):
+            raise TombolaError(
+                f"pattern {pattern} removes {pattern.sparsity:.4g} of the weights: leave out other amounts."
+            )
+        return pattern.sparsity
+    if sparsity is None or remove is not None:
+        what = f"pattern {pattern}" if pattern else 'scope "row"'
+        raise TombolaError(f"{what} removes a share: give a sparsity, not a count.")
+    _check_sparsity(sparsity)
+    if scope not in get_args(Scope):
+        raise UnknownName("scope", scope, get_args(Scope))
+    return sparsity
+
+
+def _check_sparsity(sparsity: float) -> None:
+    if not 0.0 <= sparsity <= 1.0:
+        raise TombolaError(f"a sparsity lies between 0 and 1, and {sparsity} does not.")
+
+
 def _quotas(
     scores: Scores, sparsity: float | None, remove: int | None, scope: Scope
 ) -> list[tuple[list[str], int]]:
@@ -77,8 +110,7 @@ def _quotas(
     if scope not in get_args(Scope):
         raise UnknownName("scope", scope, get_args(Scope))
     if sparsity is not None and remove is None:
-        if not 0.0 <= sparsity <= 1.0:
-            raise TombolaError(f"a sparsity lies between 0 and 1, and {sparsity} does not.")
+        _check_sparsity(sparsity)
         if scope == "global":
             return [(list(scores), removals(sparsity, scores.units.count))]
         return [([group.name], removals(sparsity, group.count)) for group in scores.units.groups]
@@ -104,12 +136,4 @@ def _draw_from(
         for name in names
     ]
     place = names[0] if len(names) == 1 else "the model"
-    gone = sum(group.gone for group in groups)
-    free = sum(group.free_count for group in groups)
-    if any(group.clash for group in groups):
-        raise TombolaError(f"units of {place} are to be protected that the mask drawn within has removed.")
-    if not gone <= remove <= gone + free:
-        raise TombolaError(
-            f"{remove} units of {place} are to go, but {gone} are already gone and only {free} more may go."
-        )
-    return keep_highest(groups, remove - gone)
+    return keep_highest_checked(groups, remove, f"units of {place}")

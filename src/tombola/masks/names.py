@@ -6,8 +6,8 @@ from pydantic import AfterValidator
 
 from tombola.errors import UnknownName
 
-Scope = Literal["global", "local"]
-"""One ranking of all units, or one in each group."""
+Scope = Literal["global", "local", "row"]
+"""One ranking of all units, one in each group, or one in each output row of a matrix."""
 
 Granularity = Literal["weight", "neuron", "head", "ffn", "layer", "row", "column"]
 

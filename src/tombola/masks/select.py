@@ -92,6 +92,25 @@ def keep_highest(groups: list[Candidates], remove: int) -> dict[str, Bits]:
     return kept
 
 
+def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> dict[str, Bits]:
+    """`keep_highest` of groups of which some units may be gone already; refused where that is impossible.
+
+    Args:
+        groups: What is ranked together.
+        remove: How many are gone in the end.
+        what: What they are, for the message: "units of the model".
+    """
+    gone = sum(group.gone for group in groups)
+    free = sum(group.free_count for group in groups)
+    if any(group.clash for group in groups):
+        raise TombolaError(f"{what} are to be protected that the mask drawn within has removed.")
+    if not gone <= remove <= gone + free:
+        raise TombolaError(
+            f"{remove} {what} are to go, but {gone} are already gone and only {free} more may go."
+        )
+    return keep_highest(groups, remove - gone)
+
+
 def _left(group: Candidates, chosen: Bits) -> Bits:
     """What is left of a group when of the units that may go only the chosen stay."""
     if group.protected is not None:
@@ -133,7 +152,7 @@ def _histogram_low(groups: list[Candidates], top: int) -> NDArray[np.int64]:
             inside &= chunk <= most
             if free is not None:
                 inside &= free
-            keys = _keys(chunk[inside])
+            keys = ordered_keys(chunk[inside])
             histogram += np.bincount(keys[keys >> 16 == top] & 0xFFFF, minlength=BINS)
     return histogram
 
@@ -162,7 +181,7 @@ def _above(group: Candidates, threshold: np.float32, ties_to_keep: int) -> tuple
     return kept, ties_to_keep
 
 
-def _keys(scores: Floats) -> Keys:
+def ordered_keys(scores: Floats) -> Keys:
     """Unsigned integers in the order of the scores: −0.0 as 0.0, negative numbers with all bits flipped."""
     raw = (scores + np.float32(0.0)).view(np.int32)
     return (raw ^ (raw >> 31 | np.int32(-(1 << 31)))).view(np.uint32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tombola.errors import RecipeError
+from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
 from tombola.pipeline.references import ModelSource
 from tombola.recipe.recipe import Recipe
@@ -26,14 +26,27 @@ def check_draw(recipe: Recipe, model: ModelSource) -> None:
     if draw.target is not None:
         return
     structured = search.units != "weight" and (draw.scope == "local" or draw.sparsity >= NEVER_ALL)
-    if draw.counts is None and search.layers is None and not structured:
+    if draw.counts is None and search.layers is None and draw.pattern is None and not structured:
         return
     units = _units(model.folder, search.model_copy(update={"classifier": False, "biases": False}))
+    if draw.pattern is not None:
+        _check_pattern(draw.pattern, units)
     if draw.counts is not None:
         for kind, count in draw.counts.items():
             _check_count(kind, count, units, search)
     elif structured and not isinstance(search, Importance):
         _check_share(draw.sparsity, draw.scope == "local", units)
+
+
+def _check_pattern(text: str, units: Units) -> None:
+    from tombola.masks.patterns import parse_pattern
+
+    pattern = parse_pattern(text)
+    for matrix in units.layout.matrices:
+        try:
+            pattern.check(matrix.name, matrix.outputs, matrix.inputs)
+        except TombolaError as error:
+            raise RecipeError(f"draw.{error}") from None
 
 
 def _check_count(kind: str, count: int, units: Units, search: SearchSettings) -> None:

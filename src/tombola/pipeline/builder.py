@@ -26,6 +26,7 @@ from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.latency import Latency
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.perturb import Perturb
+from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.trainings import TrainingBuilder
@@ -62,6 +63,7 @@ class StageBuilder(TrainingBuilder):
         within: MaskStage | None = None,
         scores: ScoreStage | None = None,
         progress: float = 1.0,
+        pruned: Prune | None = None,
     ) -> Draw | Fit:
         """A mask drawn from the scores of a model, or from given ones."""
         drawn = self.recipe.draw
@@ -75,13 +77,31 @@ class StageBuilder(TrainingBuilder):
             sparsity=sparsity if drawn.counts is None else None,
             heads=drawn.heads,
             ffns=drawn.ffns,
-            scope=self.recipe.draw.scope,
+            scope=self.recipe.scope,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
             defend=self.defend if scorer.reads_data else None,
             of=of,
             within=within,
             scores=scores,
+            pattern=drawn.pattern,
+            pruned=pruned,
+        )
+
+    def prune(self, settings: SearchSettings, sparsity: float, of: ModelStage[Any] | None = None) -> Prune:
+        """A model that is pruned layer by layer, with new weights for what is left."""
+        return shared(
+            Prune,
+            model=self.model,
+            data=self.data,
+            search=self._own(settings),
+            sparsity=sparsity,
+            scope=self.recipe.scope,
+            seed=self.recipe.seed,
+            max_length=self._scored_length(settings),
+            pattern=self.recipe.draw.pattern,
+            of=of,
+            defend=self.defend,
         )
 
     @property

@@ -18,6 +18,7 @@ from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import EvaluateStage
 from tombola.pipeline.stages.export import Export
 from tombola.pipeline.stages.measure import Measure
+from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
@@ -118,7 +119,8 @@ def training_data(stage: Stage[Any]) -> list[DataSource]:
     seen = [
         one.data
         for one in stage.with_inputs()
-        if isinstance(one, Train | Search) or (isinstance(one, Score | Draw) and one.search.reads_data)
+        if isinstance(one, Train | Search | Prune)
+        or (isinstance(one, Score | Draw) and one.search.reads_data)
     ]
     return list({data.fingerprint: data for data in seen}.values())
 

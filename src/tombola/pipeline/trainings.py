@@ -179,7 +179,8 @@ class TrainingBuilder:
             distill_from=distill_from,
             defend=self.defend,
             sparsity=sparsity,
-            scope=self.recipe.draw.scope if sparsity is not None else None,
+            scope=self.recipe.scope if sparsity is not None else None,
+            pattern=self.recipe.draw.pattern if sparsity is not None else None,
         )
 
     def _own(self, settings: Any) -> Any:

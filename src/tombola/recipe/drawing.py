@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from tombola.foundations.settings import Settings
+from tombola.masks.names import Scope
+from tombola.masks.pattern_names import PatternName, implied_sparsity
 
 Layout = Literal["free", "uniform"]
 Quantity = Literal["sparsity", "speedup", "latency", "parameters"]
@@ -31,8 +34,15 @@ class DrawSettings(Settings):
     """How many units go, and how they are ranked against each other."""
 
     sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
-    scope: Literal["global", "local"] = Field(
-        "global", description="one ranking over all, or one in each matrix"
+    scope: Scope | None = Field(
+        None,
+        description="what is ranked together: all units (global), those of a matrix or layer (local), or the weights "
+        "of an output row (row); by default global, for wanda and ria row, for sparsegpt local",
+    )
+    pattern: PatternName | None = Field(
+        None,
+        description="single weights: 2:4 keeps 2 of every 4 along a matrix's inputs, and any N:M likewise, in place of "
+        "sparsity; 16x16 removes whole blocks of outputs by inputs",
     )
     heads: int | None = Field(None, ge=0, description="number of heads removed, in place of sparsity")
     ffns: int | None = Field(None, ge=0, description="number of FFNs removed, in place of sparsity")
@@ -97,8 +107,50 @@ class DrawSettings(Settings):
     def _no_sparsity(cls, raw: Any) -> Any:
         """`sparsity: null` takes back the one of a recipe that this is laid over."""
         if isinstance(raw, dict) and raw.get("sparsity", 0) is None:
-            return {name: value for name, value in raw.items() if name != "sparsity"}
+            raw = {name: value for name, value in raw.items() if name != "sparsity"}
         return raw
+
+    @model_validator(mode="before")
+    @classmethod
+    def _implied_sparsity(cls, raw: Any) -> Any:
+        """A pattern such as 2:4 says how much goes."""
+        if (
+            not isinstance(raw, dict)
+            or not isinstance(raw.get("pattern"), str)
+            or raw.get("sparsity") is not None
+        ):
+            return raw
+        with suppress(ValueError):  # which the field's own check tells
+            if (implied := implied_sparsity(raw["pattern"])) is not None:
+                return {**raw, "sparsity": implied}
+        return raw
+
+    @model_validator(mode="after")
+    def _one_pattern(self) -> Self:
+        if self.pattern is None:
+            return self
+        implied = implied_sparsity(self.pattern)
+        for name in ("heads", "ffns", "speedup", "latency", "parameters"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"pattern: is about single weights, and {name} about whole units; leave out one"
+                )
+        if self.layout == "uniform":
+            raise ValueError(
+                "pattern: is about single weights, and layout: uniform about whole units; leave out one"
+            )
+        if self.perturb:
+            raise ValueError("pattern: swapped units would break it; leave out perturb")
+        if implied is None:
+            return self
+        if abs(self.sparsity - implied) > 1e-9:
+            raise ValueError(
+                f"pattern: {self.pattern} removes {implied:.4g} of the weights, not {self.sparsity:g}; leave out one, "
+                "or take the recipe's own sparsity back with draw.sparsity=null"
+            )
+        if self.scope is not None:
+            raise ValueError(f"scope: {self.pattern} ranks the weights of each group alone; leave it out")
+        return self
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -107,7 +159,7 @@ class DrawSettings(Settings):
                 "heads and ffns: are in place of sparsity; leave out one or the other, or take the recipe's own back "
                 "with draw.sparsity=null"
             )
-        if self.counts and self.scope == "local":
+        if self.counts and self.scope not in (None, "global"):
             raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
         return self
 
@@ -122,8 +174,8 @@ class DrawSettings(Settings):
             raise ValueError(
                 f"{named[0]}: with layout: uniform equal layers are left; give sparsity, speedup, latency or parameters"
             )
-        if self.target is not None and self.scope == "local":
-            raise ValueError("scope: local is for a sparsity of single matrices; leave it out")
+        if self.target is not None and self.scope not in (None, "global"):
+            raise ValueError(f"scope: {self.scope} is for a sparsity of single matrices; leave it out")
         if self.target is not None and self.perturb:
             raise ValueError("perturb: swapped units change what a layer costs; leave it out")
         timed = self.target is not None and self.target.quantity in TIMED

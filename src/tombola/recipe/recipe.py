@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from tombola.bias.settings import BiasModel
 from tombola.defenses import DefenseList
 from tombola.foundations.settings import Settings
+from tombola.masks.names import Scope
+from tombola.masks.pattern_names import implied_sparsity
 from tombola.recipe.sections import (
     AttackSettings,
     DataSettings,
@@ -19,7 +21,7 @@ from tombola.recipe.sections import (
     Runtime,
     WantedPrecision,
 )
-from tombola.search import SearchSettings, searches
+from tombola.search import SearchSettings, lowest, searches
 from tombola.shrink.shape import STRUCTURED
 from tombola.training.settings import DEVICE, TrainSettings
 
@@ -77,6 +79,12 @@ class Recipe(Settings):
         "onnxruntime in 32 bits or with 8-bit weights",
     )
 
+    @property
+    def scope(self) -> Scope:
+        """What is ranked together when the ticket is drawn: as the draw says, or as usual for the search."""
+        usual: Scope = "global" if self.search is None else self.search.usual_scope
+        return self.draw.scope or usual
+
     @model_validator(mode="after")
     def _trained_to_be_watched(self) -> Self:
         asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
@@ -95,7 +103,7 @@ class Recipe(Settings):
             if not search.changes_weights:
                 raise ValueError(
                     f"retrain.start: searched needs weights that the search has trained, and {search.method} changes "
-                    "none here: take search: {method: learned, weights: true}, or start: finetuned"
+                    "none here: take search: {method: learned, weights: true} or sparsegpt, or start: finetuned"
                 )
             if search.task is not None:
                 raise ValueError(
@@ -109,6 +117,41 @@ class Recipe(Settings):
                 "weights; leave it out"
             )
         return self
+
+    @model_validator(mode="after")
+    def _drawn_in_matrices(self) -> Self:
+        search, draw = self.search, self.draw
+        if search is None:
+            return self
+        if draw.scope == "row" and search.units != "weight" and search.method != "given":
+            raise ValueError(f"draw.scope: row ranks single weights, and search.units are {search.units}")
+        if search.layerwise and draw.scope == "global":
+            advice = ", or search.sequential: false" if hasattr(search, "sequential") else ""
+            raise ValueError(
+                f"draw.scope: {search.method} prunes one layer after the other, so take local or row{advice}"
+            )
+        if draw.pattern is not None:
+            self._check_pattern(search, draw.pattern)
+        return self
+
+    def _check_pattern(self, search: SearchSettings, pattern: str) -> None:
+        if search.method == "given":
+            raise ValueError("draw.pattern: a given mask is what it is; leave it out")
+        if search.units != "weight":
+            raise ValueError(
+                f"draw.pattern: is about single weights, and search.units are {search.units}; take weight"
+            )
+        if search.biases:
+            raise ValueError("draw.pattern: is about matrices; leave out search.biases")
+        found = searches[search.method]
+        if found.choose is not lowest:
+            raise ValueError(f"draw.pattern: {search.method} chooses for itself what goes; leave it out")
+        rounds = found.scorer is None and not search.layerwise and search.method != "learned"
+        if rounds and implied_sparsity(pattern) is not None:
+            raise ValueError(
+                f"draw.pattern: {search.method} draws more than once, and {pattern} leaves nothing between all and "
+                "some; take blocks such as 16x16, or a search that draws once"
+            )
 
     @model_validator(mode="after")
     def _counts_of_units(self) -> Self:

@@ -16,14 +16,14 @@ from tombola.errors import TombolaError
 from tombola.foundations.caching import shared
 from tombola.foundations.choices import Choice, tag_of
 from tombola.foundations.registry import Registry
-from tombola.masks.names import UnitsName
+from tombola.masks.names import Scope, UnitsName
 from tombola.search.planning import Found, StageBuilder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.augmentations import AugmentSettings
-    from tombola.masks import Base, Mask, Scope, Scores, Units
+    from tombola.masks import Base, Mask, Scores, Units
     from tombola.pipeline.stages.base import MaskStage, ModelStage
 
 __all__ = [
@@ -49,7 +49,19 @@ searches: Registry[Search] = Registry(
     "search method",
     [
         f"tombola.search.{name}"
-        for name in ("given", "grasp", "importance", "iterative", "layers", "learned", "magnitude", "random")
+        for name in (
+            *(
+                "block_influence",
+                "given",
+                "grasp",
+                "importance",
+                "iterative",
+                "layers",
+                "learned",
+                "magnitude",
+            ),
+            *("random", "ria", "sparsegpt", "wanda"),
+        )
     ],
 )
 
@@ -64,6 +76,8 @@ class SearchSettings(Choice):
     """Whether its `train` is the recipe's own, less what it changes, and not a training of another kind."""
     reads_data: ClassVar[bool] = False
     """Whether the scores depend on training data, and so on how it is cut to length."""
+    usual_scope: ClassVar[Scope] = "global"
+    """What is ranked together where the recipe's draw does not say it."""
 
     method: str
     units: UnitsName = Field("weight", description="what is removed; two kinds together as head+ffn")
@@ -112,6 +126,11 @@ class SearchSettings(Choice):
         """Whether it leaves weights of its own besides the mask, as `Found.trained`."""
         return False
 
+    @property
+    def layerwise(self) -> bool:
+        """Whether it prunes one layer after the other, as `search.layerwise` does, and not by scores of all."""
+        return False
+
 
 class ScorerSettings(SearchSettings):
     """What every scorer has besides: the model whose units it scores."""
@@ -152,6 +171,14 @@ def check_start(start: str, step: int | None, share: float | None) -> None:
         raise ValueError("start_share: names the same thing as start_step: say one of them")
 
 
+def _no_examples(count: int, size: int) -> Iterator[dict[str, Any]]:
+    raise TombolaError("there are no examples to calibrate on")
+
+
+def _unwatched(done: int, steps: int) -> None:
+    pass
+
+
 def _no_copies(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
     raise TombolaError("there are no augmented copies of these batches")
 
@@ -165,6 +192,10 @@ class Evidence:
     """So many batches of training data, or with None all of it once."""
     augmented: Callable[[AugmentSettings], Callable[[int | None], Iterator[dict[str, Any]]]] = _no_copies
     """The same of augmented copies of the training data."""
+    examples: Callable[[int, int], Iterator[dict[str, Any]]] = _no_examples
+    """So many examples of the training data, or all if it has fewer, in batches of so many."""
+    progress: Callable[[int, int], None] = _unwatched
+    """Is told the steps that are done, and the steps in all."""
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
@@ -219,12 +250,24 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 
 def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
     of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
+    if settings.layerwise:
+        return draw_in_order(settings, builder, sparsity, of)
     scorer = shared(settings.scored)
     if builder.rounds > 1:
         return _draw_gradually(settings, builder, sparsity, of)
     if scorer is None:
         return Found(builder.draw(settings, sparsity, of=of), trained=of)
     return Found(builder.draw(settings, sparsity, scores=builder.score(scorer, of)), trained=of)
+
+
+def draw_in_order(
+    settings: SearchSettings, builder: StageBuilder, sparsity: float, of: ModelStage[Any] | None
+) -> Found:
+    """Prune one layer after the other, of a model (`of`, or the pre-trained one)."""
+    if not settings.changes_weights:
+        return Found(builder.draw(settings, sparsity, of=of), trained=of)
+    pruned = builder.prune(settings, sparsity, of)
+    return Found(builder.draw(settings, sparsity, of=of, pruned=pruned), trained=pruned)
 
 
 def _draw_gradually(

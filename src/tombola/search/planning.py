@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
+    from tombola.pipeline.stages.prune import Prune
     from tombola.pipeline.stages.search import Search
     from tombola.search import SearchSettings
     from tombola.search.learned import Learned
@@ -83,11 +84,17 @@ class StageBuilder(Protocol):
         within: MaskStage | None = None,
         scores: ScoreStage | None = None,
         progress: float = 1.0,
+        pruned: Prune | None = None,
     ) -> MaskStage:
         """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest.
 
-        Where the recipe's draw has a target, what meets it is drawn, or with `progress` a part of the way there.
+        Where the recipe's draw has a target, what meets it is drawn, or with `progress` a part of the way there. A
+        model that is `pruned` already brings its mask along.
         """
+        ...
+
+    def prune(self, settings: SearchSettings, sparsity: float, of: ModelStage[Any] | None = None) -> Prune:
+        """Prune the layers of a model (`of`, or the pre-trained one) in order, with new weights for what is left."""
         ...
 
     def shrink(

@@ -269,4 +269,5 @@ def _gates(gating: Gating) -> Mapping[str, Any]:
         "units": gating.units.granularity,
         "sparsity": gating.sparsity,
         "scope": gating.scope,
+        "pattern": gating.pattern,
     }

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, emptied
 from tombola.pipeline.stages.defend import Defend
+from tombola.pipeline.stages.prune import Prune, prune_model
 from tombola.pipeline.stages.score import score_units
 from tombola.search import Amount, SearchSettings, searches
 from tombola.store.stage import Workspace
 
 if TYPE_CHECKING:
-    from tombola.masks import Scope
+    from transformers import PreTrainedModel
+
+    from tombola.masks import Mask, Scope
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,10 @@ class Draw(MaskStage):
     """Scores that are there already."""
     heads: int | None = None
     ffns: int | None = None
+    pattern: str | None = None
+    """What every matrix follows: `2:4`, `16x16`."""
+    pruned: Prune | None = None
+    """A pruned model, whose mask this is."""
 
     @property
     def amount(self) -> Amount:
@@ -56,6 +63,8 @@ class Draw(MaskStage):
     @property
     def label(self) -> str:
         """How much is removed."""
+        if self.pattern is not None:
+            return f"draw {self.pattern}"
         if self.sparsity is not None:
             return f"draw {self.sparsity:.0%}"
         return f"draw {self.heads or 0} heads and {self.ffns or 0} FFNs"
@@ -66,11 +75,9 @@ class Draw(MaskStage):
 
     def run(self, space: Workspace) -> None:
         """Draw the mask and describe it."""
-        within = self.within.load(space) if self.within else None
         origin = self.model.load(self.data.definition, self.seed)
         parameters = origin.num_parameters()
-        scores = space.read(self.scores) if self.scores else score_units(self, space, origin)
-        mask = searches[self.search.method].choose(self.search, scores, self.amount, self.scope, within)
+        mask = self._mask(space, origin)
         for name in emptied(mask):
             logger.warning(
                 "the mask removes every weight of %s, so no signal passes through it: draw fewer, rank inside each "
@@ -79,3 +86,16 @@ class Draw(MaskStage):
                 ", leave it out (search.pooler: false) or renew it (pooler: new)" if "pooler" in name else "",
             )
         self.save(space, mask, parameters)
+
+    def _mask(self, space: Workspace, origin: PreTrainedModel) -> Mask:
+        from tombola.masks import draw
+
+        if self.pruned is not None:
+            return space.read(self.pruned)
+        if self.search.layerwise:
+            return prune_model(self, space, origin)[1]
+        within = self.within.load(space) if self.within else None
+        scores = space.read(self.scores) if self.scores else score_units(self, space, origin)
+        if self.pattern is not None:
+            return draw(scores, self.sparsity, scope=self.scope, within=within, pattern=self.pattern)
+        return searches[self.search.method].choose(self.search, scores, self.amount, self.scope, within)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.augmentations import AugmentSettings
-    from tombola.masks import Scores
+    from tombola.masks import Scores, Units
     from tombola.pipeline.stages.draw import Draw
+    from tombola.pipeline.stages.prune import Prune
     from tombola.pipeline.stages.search import Search
     from tombola.tasks import Split
 
@@ -60,6 +61,15 @@ class Score(ScoreStage):
 
 def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
     """What the search's scorer makes of each unit of the model that it starts from."""
+    scorer = searches[stage.search.method].scorer
+    assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
+    return scorer(stage.search, *scored_model(stage, space, origin))
+
+
+def scored_model(
+    stage: Score | Draw | Prune, space: Workspace, origin: PreTrainedModel
+) -> tuple[PreTrainedModel, Units, Evidence]:
+    """The model that a search starts from, its units, and the data that the search may look at."""
     from tombola.augmentations.copies import augmented_copy
     from tombola.models.controls import Reinitialise, apply_control
 
@@ -72,23 +82,38 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
     def batches(count: int | None, split: Split | None = None) -> Iterator[dict[str, Any]]:
         return read_batches(stage, space, model, stage.max_length or 128, count, split)
 
-    scorer = searches[stage.search.method].scorer
-    assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
-
     def augmented(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
         copy = augmented_copy(stage.data.load(), augment, stage.seed, "search.inputs")
         return partial(batches, split=copy)
 
-    return scorer(stage.search, model, units, Evidence(stage.seed, batches, augmented))
+    def examples(count: int, size: int) -> Iterator[dict[str, Any]]:
+        found = read_batches(stage, space, model, stage.max_length or 128, None, size=size)
+        return first_examples(found, count)
+
+    def progress(done: int, steps: int) -> None:
+        space.progress(done, steps, {})
+
+    return model, units, Evidence(stage.seed, batches, augmented, examples, progress)
+
+
+def first_examples(batches: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    """Batches until they hold so many examples, the last of them cut to fit."""
+    for batch in batches:
+        size = len(batch["input_ids"])
+        yield batch if size <= count else {name: value[:count] for name, value in batch.items()}
+        count -= size
+        if count <= 0:
+            return
 
 
 def read_batches(
-    stage: Score | Draw | Search,
+    stage: Score | Draw | Prune | Search,
     space: Workspace,
     model: PreTrainedModel,
     max_length: int,
     count: int | None,
     split: Split | None = None,
+    size: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """So many batches of the stage's data, or with None all of it once; or of another split."""
     from tombola.tasks import collate_of, encode, fitting_length
@@ -99,4 +124,4 @@ def read_batches(
     collate = collate_of(stage.data.definition, tokenizer, stage.seed)
     if model.config.pad_token_id is None:
         model.config.pad_token_id = collate.pad_id
-    return ordered_batches(data, collate, size=BATCH, seed=stage.seed, count=count)
+    return ordered_batches(data, collate, size=size or BATCH, seed=stage.seed, count=count)

@@ -47,6 +47,8 @@ class Search(ScoreStage, ModelStage["Scores"]):
     sparsity: float | None = None
     """What the budget is held to, where it knows the sparsity."""
     scope: Scope | None = None
+    pattern: str | None = None
+    """What the open gates follow, where the budget knows the sparsity."""
 
     @property
     def label(self) -> str:
@@ -97,6 +99,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
             seed=self.seed,
             sparsity=self.sparsity or 0.0,
             scope=self.scope or "global",
+            pattern=self.pattern,
             importance=self._importance(space, model, units) if self.search.init else None,
         )
         log = train_gates(

@@ -1,0 +1,171 @@
+"""The verb that prunes a whole model in one shot: prune."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import TombolaError
+from tombola.foundations.hardware.machine import check_device
+from tombola.foundations.settings import checked
+from tombola.masks.names import Scope
+from tombola.masks.pattern_names import parse_pattern
+from tombola.models.finding import find_folder
+from tombola.pipeline.stages.score import first_examples
+from tombola.search import SearchSettings, searches
+from tombola.search.calibration import Calibration
+
+if TYPE_CHECKING:
+    from tombola.masks import Mask
+    from tombola.tasks import Split
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What came out of a pruning.
+
+    Args:
+        folder: The pruned model.
+        mask: What is left of it.
+        seconds: How long it took, this time.
+        peak_memory: The largest resident memory of the process, in bytes.
+        model_bytes: What all tensors of the model take on disk.
+    """
+
+    folder: Path
+    mask: Mask
+    seconds: float
+    peak_memory: int
+    model_bytes: int
+
+
+def prune(
+    model: str | Path,
+    task: str,
+    output: Path | str,
+    *,
+    method: str = "wanda",
+    sparsity: float | None = None,
+    pattern: str | None = None,
+    scope: Scope | None = None,
+    settings: Mapping[str, Any] | None = None,
+    examples: int = 128,
+    max_length: int = 128,
+    data: Path | str | None = None,
+    seed: int = 1,
+    device: str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> Pruning:
+    """Prune a whole model in one shot, layer by layer, with one layer and the embeddings in memory.
+
+    The matrices of the layers are pruned; embeddings, head and norms stay. The result opens like any model of
+    transformers. A call that was killed goes on where it stopped.
+
+    Args:
+        model: A model folder or hub id.
+        task: The task whose training examples it is calibrated on.
+        output: The folder for the pruned model and its mask; new or empty.
+        method: `wanda`, `ria`, `sparsegpt` or `magnitude`.
+        sparsity: The share of every matrix's weights that goes; by default half of them.
+        pattern: `2:4` in place of a sparsity, or blocks such as `16x16`.
+        scope: `local` ranks the weights of a matrix, `row` those of each output row; by default as published.
+        settings: Further settings of the method, such as `{"damping": 0.02}`.
+        examples: Training examples to calibrate on.
+        max_length: Tokens of an example.
+        data: The root of local data folders.
+        seed: Which examples.
+        device: Where layers run: `cpu`, or an accelerator such as `cuda`.
+        progress: Is told the layers that are done, and the layers in all.
+    """
+    from tombola.masks.in_matrices import Selection
+    from tombola.search.one_shot import OneShot, prune_folder
+    from tombola.tasks import Task
+
+    started = time.monotonic()
+    search = _settings(method, settings, examples)
+    folder = find_folder(str(model))
+    selection = Selection(*_selection(search, sparsity, pattern, scope))
+    split = Task.named(task).load("train", folder=Path(data) if data is not None else None)
+    calibration = getattr(search, "calibration", None)
+    order = OneShot(
+        settings=search,
+        selection=selection,
+        batches=lambda: _batches(folder, split, calibration or Calibration(), max_length, seed),
+        about={
+            "task": split.task.name,
+            "data": split.fingerprint if calibration is not None else None,
+            "max_length": max_length,
+            "seed": seed,
+        },
+        device=check_device(device),
+    )
+    mask = prune_folder(folder, Path(output), order, progress or (lambda done, steps: None))
+    size = sum(file.stat().st_size for file in Path(output).glob("model*.safetensors"))
+    return Pruning(Path(output), mask, time.monotonic() - started, peak_memory(), size)
+
+
+def peak_memory() -> int:
+    """The largest resident memory that this process has had, in bytes; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) -> SearchSettings:
+    raw: dict[str, Any] = {"method": method, **(settings or {})}
+    kind = searches[method].settings
+    if "calibration" in kind.model_fields:
+        raw["calibration"] = {"examples": examples, **raw.get("calibration", {})}
+    for name in ("pooler", "classifier", "biases", "task", "start", "start_step", "start_share"):
+        if name in raw:
+            raise TombolaError(
+                f"{name}: is for recipes; prune takes the matrices of the model's layers as they are"
+            )
+    return checked(kind, raw, "settings")
+
+
+def _selection(
+    search: SearchSettings, sparsity: float | None, pattern: str | None, scope: Scope | None
+) -> tuple[float, Scope, Any]:
+    """How much goes of each matrix."""
+    try:
+        found = parse_pattern(pattern) if pattern is not None else None
+    except ValueError as error:
+        raise TombolaError(f"pattern {error}") from None
+    implied = found.sparsity if found is not None else None
+    if implied is not None and sparsity is not None and abs(sparsity - implied) > 1e-9:
+        raise TombolaError(
+            f"pattern {found} removes {implied:.4g} of the weights, not {sparsity:g}: give one of the two"
+        )
+    if implied is not None and scope is not None:
+        raise TombolaError(f"pattern {found} ranks the weights of each group alone: leave out scope")
+    share = 0.5 if sparsity is None else sparsity
+    if not 0 <= share < 1:
+        raise TombolaError(f"a sparsity lies between 0 and 1, and {share} does not")
+    usual: Scope = "local" if search.usual_scope == "global" else search.usual_scope
+    return share if implied is None else implied, scope or usual, found
+
+
+def _batches(
+    folder: Path, split: Split, calibration: Calibration, max_length: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Calibration data, as training would see it."""
+    from tombola.models.loading import load_tokenizer
+    from tombola.models.safety import open_config
+    from tombola.tasks import collate_of, encode, fitting_length
+    from tombola.training.batches import ordered_batches
+
+    tokenizer = load_tokenizer(folder)
+    encoded = encode(split, tokenizer, fitting_length(max_length, open_config(folder)))
+    collate = collate_of(split.task, tokenizer, seed)
+    batches: Iterable[dict[str, Any]] = ordered_batches(
+        encoded, collate, size=calibration.batch_size, seed=seed
+    )
+    return first_examples(iter(batches), calibration.examples)

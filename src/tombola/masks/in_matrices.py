@@ -1,0 +1,258 @@
+"""Draws inside matrices: the same rate in every output row, N of every M weights, or whole blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tombola.errors import TombolaError
+from tombola.masks.bits import Bits, pack, unpack
+from tombola.masks.counting import removals
+from tombola.masks.groups import Group
+from tombola.masks.layout import Matrix
+from tombola.masks.mask import Mask
+from tombola.masks.names import Scope
+from tombola.masks.patterns import NofM, Pattern, keep_in_groups, keep_in_rows
+from tombola.masks.scores import Scores
+from tombola.masks.select import Candidates, keep_highest, keep_highest_checked, ordered_keys
+
+GONE, PROTECTED = -1, 1 << 33
+"""Keys below and above those of all scores."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is drawn of one matrix, alone: a share of it, the same share of every row, or what a pattern leaves.
+
+    Args:
+        sparsity: The share of weights, or of blocks, that goes.
+        scope: "local" ranks the whole matrix, "row" each output row on its own.
+        pattern: N:M, or blocks.
+    """
+
+    sparsity: float
+    scope: Scope = "local"
+    pattern: Pattern | None = None
+
+    def __post_init__(self) -> None:
+        if self.scope == "global":
+            raise TombolaError(
+                'scope "global" ranks all matrices together, and here one is drawn after the other: take local or row.'
+            )
+
+    def keep(self, scores: Tensor, start: int = 0) -> Tensor:
+        """Which weights of a matrix of outputs by inputs stay.
+
+        Args:
+            scores: A score for each weight of the matrix, or of a strip of its columns.
+            start: The first column of the strip. Strips that are drawn one after the other lose together exactly what
+                the whole matrix loses.
+        """
+        values = _checked(scores, "a matrix")
+        return torch.from_numpy(self._keep(values, start)).to(scores.device)
+
+    def _keep(self, values: NDArray[np.float32], start: int) -> NDArray[np.bool_]:
+        if isinstance(self.pattern, NofM):
+            return keep_in_groups(values, self.pattern)
+        if self.pattern is not None:
+            blocks = self.pattern.totals(torch.from_numpy(values))
+            plain = Selection(self.sparsity, self.scope)
+            return self.pattern.spread(plain.keep(blocks, start // self.pattern.inputs)).numpy()
+        rows, columns = values.shape
+        if self.scope == "row":
+            return keep_in_rows(values, self._quota(start, columns))
+        bits = keep_highest(
+            [Candidates("", torch.from_numpy(values))], self._quota(rows * start, rows * columns)
+        )
+        return unpack(bits[""], values.shape).numpy()
+
+    def _quota(self, before: int, count: int) -> int:
+        return removals(self.sparsity, before + count) - removals(self.sparsity, before)
+
+
+def draw_in_matrices(
+    scores: Scores,
+    sparsity: float,
+    scope: Scope,
+    pattern: Pattern | None,
+    within: Mask | None,
+    protect: Mask | None,
+) -> Mask:
+    """The mask that removes the lowest scores of every row, group of a pattern, or block; see `draw`."""
+    units = scores.units
+    if units.granularity != "weight":
+        what = f"pattern {pattern}" if pattern else 'scope "row"'
+        raise TombolaError(f"{what} is about single weights, and these units are {units.granularity}.")
+    matrices = {matrix.name: matrix for matrix in units.layout.matrices}
+    if pattern is None:
+        kept = {
+            group.name: _draw_rows(
+                group,
+                matrices.get(group.name),
+                scores,
+                _bits(within, group),
+                _bits(protect, group),
+                sparsity,
+            )
+            for group in units.groups
+        }
+        return Mask(units, kept)
+    for group in units.groups:
+        if group.name not in matrices:
+            raise TombolaError(f"pattern {pattern} is about matrices, and {group.name} is none.")
+        matrix = matrices[group.name]
+        pattern.check(matrix.name, matrix.outputs, matrix.inputs)
+    if isinstance(pattern, NofM):
+        return Mask(
+            units,
+            {
+                group.name: _draw_groups(
+                    matrices[group.name], scores, _bits(within, group), _bits(protect, group), pattern
+                )
+                for group in units.groups
+            },
+        )
+    return _draw_blocks(scores, matrices, sparsity, scope, pattern, within, protect)
+
+
+def _draw_rows(
+    group: Group,
+    matrix: Matrix | None,
+    scores: Scores,
+    within: Bits | None,
+    protect: Bits | None,
+    sparsity: float,
+) -> Bits:
+    """The same share of every output row; a bias, which has one entry a row, is one row."""
+    values = _keys(_oriented(scores[group.name], matrix), group.shape, matrix, within, protect, group.name)
+    remove = removals(sparsity, values.shape[1])
+    if values.dtype == np.int64:
+        _check_room(values, remove, f"every row of {group.name}")
+    return _packed(keep_in_rows(values, remove), matrix, group.shape)
+
+
+def _draw_groups(
+    matrix: Matrix, scores: Scores, within: Bits | None, protect: Bits | None, pattern: NofM
+) -> Bits:
+    values = _keys(_oriented(scores[matrix.name], matrix), matrix.shape, matrix, within, protect, matrix.name)
+    if values.dtype == np.int64:
+        _check_room(
+            values.reshape(-1, pattern.of),
+            pattern.of - pattern.keep,
+            f"every {pattern.of} of {matrix.name}",
+        )
+    return _packed(keep_in_groups(values, pattern), matrix, matrix.shape)
+
+
+def _draw_blocks(
+    scores: Scores,
+    matrices: dict[str, Matrix],
+    sparsity: float,
+    scope: Scope,
+    pattern: Pattern,
+    within: Mask | None,
+    protect: Mask | None,
+) -> Mask:
+    """Whole blocks, by the sum of their scores: of all matrices, of each, or of each row of blocks."""
+    assert not isinstance(pattern, NofM)
+    blocks: list[Candidates] = []
+    for name, matrix in matrices.items():
+        left = _oriented(within.bools(name), matrix) if within is not None else None
+        guarded = _oriented(protect.bools(name), matrix) if protect is not None else None
+        size = pattern.outputs * pattern.inputs
+        totals = pattern.totals(torch.from_numpy(_checked(_oriented(scores[name], matrix), name)))
+        whole = pattern.totals(left.to(torch.int32)) if left is not None else None
+        if whole is not None and bool(((whole != 0) & (whole != size)).any()):
+            raise TombolaError(
+                f"pattern {pattern}: the mask drawn within has removed parts of blocks of {name}, not whole ones."
+            )
+        blocks.append(
+            Candidates(
+                name,
+                totals,
+                within=pack(whole > 0) if whole is not None else None,
+                protected=pack(pattern.totals(guarded.to(torch.int32)) > 0) if guarded is not None else None,
+            )
+        )
+    if scope == "row":
+        kept = {one.name: _rows_of_blocks(one, sparsity) for one in blocks}
+    else:
+        kept = {}
+        for together in [blocks] if scope == "global" else [[one] for one in blocks]:
+            count = sum(one.scores.numel() for one in together)
+            kept |= keep_highest_checked(together, removals(sparsity, count), f"blocks of {pattern}")
+    shapes = {one.name: tuple(one.scores.shape) for one in blocks}
+    return Mask(
+        scores.units,
+        {
+            name: _packed(pattern.spread(unpack(kept[name], shapes[name])).numpy(), matrix, matrix.shape)
+            for name, matrix in matrices.items()
+        },
+    )
+
+
+def _rows_of_blocks(blocks: Candidates, sparsity: float) -> Bits:
+    shape = tuple(blocks.scores.shape)
+    values = _keys(blocks.scores, shape, None, blocks.within, blocks.protected, blocks.name)
+    remove = removals(sparsity, shape[1])
+    if values.dtype == np.int64:
+        _check_room(values, remove, f"every row of blocks of {blocks.name}")
+    return pack(torch.from_numpy(keep_in_rows(values, remove)))
+
+
+def _bits(mask: Mask | None, group: Group) -> Bits | None:
+    return mask.bits[group.name] if mask is not None else None
+
+
+def _oriented(values: Tensor, matrix: Matrix | None) -> Tensor:
+    """The stored values as outputs by inputs; a bias as one row."""
+    if matrix is None:
+        return values.reshape(1, -1) if values.dim() == 1 else values
+    return values.T if matrix.transposed else values
+
+
+def _packed(kept: NDArray[np.bool_], matrix: Matrix | None, shape: tuple[int, ...]) -> Bits:
+    """The bits of a matrix of outputs by inputs, as it is stored."""
+    stored = torch.from_numpy(kept)
+    return pack(_oriented(stored, matrix).reshape(shape))
+
+
+def _checked(scores: Tensor, name: str) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = scores.detach().cpu().float().contiguous().numpy()
+    if np.isnan(values).any():
+        raise TombolaError(f"some scores of {name} are NaN: nothing can be drawn from them.")
+    return values
+
+
+def _keys(
+    scores: Tensor,
+    shape: tuple[int, ...],
+    matrix: Matrix | None,
+    within: Bits | None,
+    protect: Bits | None,
+    name: str,
+) -> NDArray[np.generic]:
+    """The scores, or where some are gone or protected, integers in their order with these at the ends."""
+    values = _checked(scores, name)
+    if within is None and protect is None:
+        return values
+    keys = ordered_keys(values).astype(np.int64)
+    if protect is not None:
+        keys[_oriented(unpack(protect, shape), matrix).numpy()] = PROTECTED
+    if within is not None:
+        gone = ~_oriented(unpack(within, shape), matrix).numpy()
+        if (keys[gone] == PROTECTED).any():
+            raise TombolaError(f"units of {name} are to be protected that the mask drawn within has removed.")
+        keys[gone] = GONE
+    return keys
+
+
+def _check_room(keys: NDArray[np.generic], remove: int, place: str) -> None:
+    """Refuse where more is gone already, or protected, than fits."""
+    gone, free = (keys == GONE).sum(axis=1), (keys != PROTECTED).sum(axis=1)
+    if (gone > remove).any() or (free < remove).any():
+        worst = int(gone.max()) if (gone > remove).any() else int(free.min())
+        state = "are already gone" if (gone > remove).any() else "may go"
+        raise TombolaError(f"{remove} weights of {place} are to go, but of one {worst} {state}.")

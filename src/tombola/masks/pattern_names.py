@@ -1,0 +1,122 @@
+"""Patterns that hardware likes, by name: N of every M weights stay, or whole blocks do.
+
+`2:4` keeps 2 of every 4 consecutive weights along the inputs of a matrix, as NVIDIA's sparse tensor cores and
+`torch.sparse.to_sparse_semi_structured` want it. `16x16` removes whole blocks of 16 outputs by 16 inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator
+
+from tombola.errors import TombolaError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_N_OF_M = re.compile(r"\s*(\d{1,4})\s*:\s*(\d{1,4})\s*")
+_BLOCKS = re.compile(r"\s*(\d{1,4})\s*[x×]\s*(\d{1,4})\s*")
+
+
+@dataclass(frozen=True)
+class NofM:
+    """`keep` of every `of` consecutive weights along the inputs stay."""
+
+    keep: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.keep}:{self.of}"
+
+    @property
+    def sparsity(self) -> float:
+        """The share of weights that goes."""
+        return 1 - self.keep / self.of
+
+    def check(self, name: str, outputs: int, inputs: int) -> None:
+        """Refuse a matrix that its groups do not divide."""
+        if inputs % self.of:
+            raise TombolaError(
+                f"pattern {self}: {name} has {inputs} inputs, which are no multiple of {self.of}: take a pattern whose "
+                "second number divides them, or leave such matrices out (search.pooler, search.classifier, "
+                "search.layers)"
+            )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of so many outputs by so many inputs stay or go as a whole."""
+
+    outputs: int
+    inputs: int
+
+    def __str__(self) -> str:
+        return f"{self.outputs}x{self.inputs}"
+
+    @property
+    def sparsity(self) -> None:
+        """Any share of the blocks may go."""
+        return None
+
+    def check(self, name: str, outputs: int, inputs: int) -> None:
+        """Refuse a matrix that its blocks do not tile."""
+        if outputs % self.outputs or inputs % self.inputs:
+            raise TombolaError(
+                f"pattern {self}: {name} has {outputs} outputs and {inputs} inputs, which such blocks do not tile: "
+                "take blocks whose sides divide them, or leave such matrices out (search.pooler, search.classifier, "
+                "search.layers)"
+            )
+
+    def totals(self, scores: Tensor) -> Tensor:
+        """The sum of the scores (outputs × inputs) in each block."""
+        rows, columns = scores.shape[0] // self.outputs, scores.shape[1] // self.inputs
+        return scores.reshape(rows, self.outputs, columns, self.inputs).sum(dim=(1, 3))
+
+    def spread(self, kept: Tensor) -> Tensor:
+        """A value per block as one per weight."""
+        return kept.repeat_interleave(self.outputs, dim=0).repeat_interleave(self.inputs, dim=1)
+
+
+Pattern = NofM | Blocks
+
+
+def parse_pattern(text: str) -> Pattern:
+    """The pattern that a text such as `2:4` or `16x16` names.
+
+    Args:
+        text: How many of how many weights stay, or the outputs and inputs of a block.
+
+    Raises:
+        ValueError: If it names none.
+    """
+    if found := _N_OF_M.fullmatch(text):
+        keep, of = int(found[1]), int(found[2])
+        if 0 < keep < of:
+            return NofM(keep, of)
+        raise ValueError(f"{text!r} must keep fewer weights than there are, and at least one, as 2:4 does")
+    if found := _BLOCKS.fullmatch(text):
+        outputs, inputs = int(found[1]), int(found[2])
+        if outputs and inputs and outputs * inputs > 1:
+            return Blocks(outputs, inputs)
+        raise ValueError(f"{text!r} must be blocks of two weights or more, as 16x16")
+    raise ValueError(f"{text!r} is no pattern: write 2:4 to keep 2 of every 4 weights, or 16x16 for blocks")
+
+
+def _known_pattern(text: str) -> str:
+    return str(parse_pattern(text))
+
+
+PatternName = Annotated[str, AfterValidator(_known_pattern)]
+"""What a recipe may say of a pattern."""
+
+
+def implied_sparsity(text: str) -> float | None:
+    """The share of weights that a pattern removes; None where it does not say.
+
+    Args:
+        text: A pattern's name.
+    """
+    return parse_pattern(text).sparsity

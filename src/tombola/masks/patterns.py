@@ -1,0 +1,64 @@
+"""What patterns leave of matrices: N of every M weights, or whole blocks."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tombola.masks.pattern_names import Blocks, NofM, Pattern, parse_pattern
+
+__all__ = ["Blocks", "NofM", "Pattern", "follows", "keep_in_groups", "keep_in_rows", "parse_pattern"]
+
+
+def keep_in_rows(values: NDArray[np.generic], remove: int) -> NDArray[np.bool_]:
+    """What is left of each row of a matrix when its `remove` lowest entries are gone; of equal ones the later go first.
+
+    Args:
+        values: Numbers, none of them NaN.
+        remove: How many of each row go.
+    """
+    rows, columns = values.shape
+    if remove == 0 or remove == columns:
+        return np.full((rows, columns), remove == 0)
+    threshold = np.partition(values, remove - 1, axis=1)[:, remove - 1 : remove]
+    kept: NDArray[np.bool_] = values > threshold
+    lacking = columns - remove - kept.sum(axis=1)
+    short = np.flatnonzero(lacking)
+    if short.size:
+        tied = values[short] == threshold[short]
+        kept[short] |= tied & (np.cumsum(tied, axis=1) <= lacking[short, None])
+    return kept
+
+
+def keep_in_groups(values: NDArray[np.generic], pattern: NofM) -> NDArray[np.bool_]:
+    """What an N:M pattern leaves of a matrix of outputs by inputs; of equal values the later go first.
+
+    Args:
+        values: Numbers, none of them NaN.
+        pattern: How many of how many stay.
+    """
+    groups = values.reshape(-1, pattern.of)
+    if pattern.of > 16:
+        return keep_in_rows(groups, pattern.of - pattern.keep).reshape(values.shape)
+    columns = [np.ascontiguousarray(groups[:, place]) for place in range(pattern.of)]
+    below = np.zeros((pattern.of, len(groups)), np.uint8)  # how many of its group each entry goes after
+    for later in range(pattern.of):
+        for earlier in range(later):
+            later_goes_first = columns[later] <= columns[earlier]
+            below[earlier] += later_goes_first
+            below[later] += ~later_goes_first
+    return np.ascontiguousarray((below >= pattern.of - pattern.keep).T).reshape(values.shape)
+
+
+def follows(kept: Tensor, pattern: Pattern) -> bool:
+    """Whether a boolean matrix of outputs by inputs has a pattern: exactly N in every group, or whole blocks.
+
+    Args:
+        kept: What is left.
+        pattern: The pattern.
+    """
+    if isinstance(pattern, NofM):
+        return bool((kept.reshape(-1, pattern.of).sum(dim=1) == pattern.keep).all())
+    size = pattern.outputs * pattern.inputs
+    totals = pattern.totals(kept.to(torch.int32))
+    return bool(((totals == 0) | (totals == size)).all())

@@ -1,0 +1,156 @@
+"""The tensors of a model folder one by one: read from its safetensors files, and overwritten in a copy of them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tombola.errors import ModelError
+from tombola.foundations.lazy import lazy_module
+from tombola.models.safety import INDEX, check_folder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = lazy_module("torch")
+
+SINGLE = "model.safetensors"
+DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""The number formats that weights are pruned in, as safetensors and torch call them."""
+
+PIECE = 1 << 22
+"""Numbers that are read at once."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a tensor lies: in a file, from one byte to another."""
+
+    file: str
+    format: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Its number format; quantised ones are refused."""
+        if self.format not in DTYPES:
+            raise ModelError(
+                f"{self.file} stores weights as {self.format}, and {', '.join(DTYPES)} can be pruned: save the model "
+                "in one of these first"
+            )
+        found: torch.dtype = getattr(torch, DTYPES[self.format])
+        return found
+
+
+class Shards:
+    """The tensors of a model folder by name. Nothing is read before it is asked for.
+
+    Args:
+        folder: A folder with one safetensors file, or with several and their index.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_folder(folder)
+        self.folder = folder
+        self.entries: dict[str, Entry] = {}
+        for name in _files(folder):
+            self.entries |= _header(folder / name)
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the safetensors files."""
+        return list(dict.fromkeys(entry.file for entry in self.entries.values()))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all tensors."""
+        return sum(entry.end - entry.start for entry in self.entries.values())
+
+    def first_of(self, names: Iterable[str]) -> str | None:
+        """The first of some names under which there is a tensor."""
+        return next((name for name in names if name in self.entries), None)
+
+    def read(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        """A tensor, in memory of its own: nothing of the file stays mapped.
+
+        Args:
+            name: The tensor.
+            dtype: The number format that it is read into, piece by piece; by default its own.
+        """
+        entry = self.entries[name]
+        found = torch.empty(entry.shape, dtype=dtype or entry.dtype)
+        flat, width = found.view(-1), entry.dtype.itemsize
+        with open(self.folder / entry.file, "rb", buffering=0) as file:
+            file.seek(entry.start)
+            for start in range(0, len(flat), PIECE):
+                piece = flat[start : start + PIECE]
+                content = bytearray(len(piece) * width)
+                _read_into(file, content)
+                piece.copy_(torch.frombuffer(content, dtype=entry.dtype))
+        return found
+
+    def overwrite(self, folder: Path, name: str, values: Tensor) -> None:
+        """Put other values in the place of a tensor, in a copy of this folder's files.
+
+        Args:
+            folder: Where the copy is.
+            name: The tensor.
+            values: Values of the same shape; they are stored in the tensor's own format.
+        """
+        entry = self.entries[name]
+        assert tuple(values.shape) == entry.shape
+        plain = values.detach().to("cpu", entry.dtype).contiguous().view(torch.uint8).numpy()
+        with open(folder / entry.file, "r+b") as file:
+            file.seek(entry.start)
+            file.write(plain.data)
+
+
+def _read_into(file: FileIO, content: bytearray) -> None:
+    view, done = memoryview(content), 0
+    while done < len(content):
+        count = file.readinto(view[done:])
+        if not count:
+            raise ModelError(f"{file.name} is cut off: copy or save it again")
+        done += count
+
+
+def _files(folder: Path) -> list[str]:
+    index = folder / INDEX
+    if index.is_file():
+        return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+    if not (folder / SINGLE).is_file():
+        raise ModelError(
+            f"{folder} has neither {SINGLE} nor {INDEX}: save the model with `model.save_pretrained(folder)`"
+        )
+    return [SINGLE]
+
+
+def _header(path: Path) -> dict[str, Entry]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:  # checks that header and size agree
+            file.keys()
+        with open(path, "rb") as content:
+            (length,) = struct.unpack("<Q", content.read(8))
+            header = json.loads(content.read(length))
+    except (OSError, SafetensorError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read ({error}): copy or save it again") from None
+    return {
+        name: Entry(
+            path.name,
+            one["dtype"],
+            tuple(one["shape"]),
+            *(8 + length + offset for offset in one["data_offsets"]),
+        )
+        for name, one in header.items()
+        if name != "__metadata__"
+    }

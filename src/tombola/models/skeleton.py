@@ -1,0 +1,114 @@
+"""A model without values, of which single parts are filled from its folder and emptied again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tombola.errors import ModelError
+from tombola.families import family_of
+from tombola.foundations.lazy import lazy_module
+from tombola.foundations.quiet import quiet
+from tombola.models.safety import open_config
+from tombola.models.shards import Shards
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
+else:
+    torch = lazy_module("torch")
+
+
+class Skeleton:
+    """The base model of a folder on the meta device: its head is left out.
+
+    Args:
+        folder: A model folder.
+        device: Where parts are filled.
+    """
+
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
+        from transformers import AutoModel
+
+        self.shards, self.device = Shards(folder), device
+        with quiet(), torch.device("meta"):
+            self.model: PreTrainedModel = AutoModel.from_config(open_config(folder), dtype=torch.float32)
+        self.model.eval()
+        self._layers = f"{family_of(self.model).layers}."
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return len(family_of(self.model).layers_of(self.model))
+
+    def fill_before_layers(self) -> None:
+        """Give everything outside of the layers its values. What the folder lacks, such as a pooler, stays empty."""
+        self._fill(lambda name: not name.startswith(self._layers), required=False)
+
+    def empty_before_layers(self) -> None:
+        """Take the values of everything outside of the layers away."""
+        self._empty(lambda name: not name.startswith(self._layers))
+
+    def fill_layer(self, index: int) -> None:
+        """Give a layer its values, in 32 bits."""
+        self._fill(lambda name: name.startswith(f"{self._layers}{index}."), required=True)
+
+    def empty_layer(self, index: int) -> None:
+        """Take a layer's values away."""
+        self._empty(lambda name: name.startswith(f"{self._layers}{index}."))
+
+    def stored_name(self, name: str) -> str | None:
+        """What the folder's files call a tensor of the base model, if they have it."""
+        return self.shards.first_of((f"{self.model.base_model_prefix}.{name}", name))
+
+    def _parts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, nn.Module]]:
+        for path, module in self.model.named_modules():
+            if wanted(f"{path}."):
+                yield path, module
+
+    @torch.no_grad()
+    def _fill(self, wanted: Callable[[str], bool], *, required: bool) -> None:
+        for path, module in self._parts(wanted):
+            self._fill_buffers(path, module)
+            for leaf in list(module._parameters):
+                if module._parameters[leaf] is None:
+                    continue
+                name = f"{path}.{leaf}" if path else leaf
+                value = self._value(name)
+                if value is not None:
+                    module._parameters[leaf] = torch.nn.Parameter(value, requires_grad=False)
+                elif required:
+                    raise ModelError(
+                        f"{self.shards.folder} has no tensor {name!r}, which a {self.model.config.model_type} model "
+                        "needs: its files are incomplete, or store the layers in another form than transformers has in "
+                        "memory; prune it with a recipe (tombola run), which loads the whole model"
+                    )
+
+    def _fill_buffers(self, path: str, module: nn.Module) -> None:
+        """Buffers come from the files, or are computed anew, as transformers does it."""
+        empty = [leaf for leaf, value in module._buffers.items() if value is not None and value.is_meta]
+        if not empty:
+            return
+        for leaf in empty:
+            module._buffers[leaf] = torch.empty_like(module._buffers[leaf], device=self.device)  # type: ignore[arg-type]
+        self.model._init_weights(module)
+        for leaf in empty:
+            value = self._value(f"{path}.{leaf}")
+            if value is not None:
+                module._buffers[leaf] = value.to(module._buffers[leaf].dtype)  # type: ignore[union-attr]
+
+    def _value(self, name: str) -> Tensor | None:
+        stored = self.stored_name(name)
+        return None if stored is None else self.shards.read(stored, torch.float32).to(self.device)
+
+    def _empty(self, wanted: Callable[[str], bool]) -> None:
+        for _, module in self._parts(wanted):
+            for values in (module._parameters, module._buffers):
+                for leaf, value in values.items():
+                    if value is None:
+                        continue
+                    bare = torch.empty_like(value, device="meta")
+                    is_parameter = isinstance(value, torch.nn.Parameter)
+                    values[leaf] = torch.nn.Parameter(bare, requires_grad=False) if is_parameter else bare  # type: ignore[assignment]

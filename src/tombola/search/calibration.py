@@ -1,0 +1,294 @@
+"""Calibration: training examples pass through a model layer by layer, and what its linear maps see is summed up.
+
+One layer's activations are in memory at a time. What the model hands to its layers besides the hidden states (masks,
+rotary embeddings) is recorded once for every batch and layer, so that a layer can run on its own: of any family, in a
+model of which the other layers are not even loaded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field
+
+from tombola.errors import DataError, ModelError
+from tombola.families import family_of
+from tombola.foundations.lazy import lazy_module
+from tombola.foundations.settings import Settings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
+
+    from tombola.objectives import Batch
+else:
+    torch = lazy_module("torch")
+
+HIDDEN = "hidden_states"
+
+StatisticName = Literal["squares", "hessian"]
+"""What is summed up over the inputs x of a linear map: the squares of each input, or all products, X'X."""
+
+
+class Calibration(Settings):
+    """The training examples that a search looks at."""
+
+    examples: int = Field(128, gt=0, description="training examples that pass through the model")
+    batch_size: int = Field(8, gt=0, description="how many of them at a time")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a layer is called with besides the hidden states, its first argument."""
+
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]
+    named: bool
+
+    def on(self, layer: Callable[..., Any], hidden: Tensor) -> Any:
+        """Call a layer on hidden states."""
+        if self.named:
+            return layer(*self.arguments, **{**self.options, HIDDEN: hidden})
+        return layer(hidden, *self.arguments, **self.options)
+
+
+class _Recorded(Exception):
+    """All layers have been called: what comes after them is not needed."""
+
+
+class LayerWalk:
+    """Batches on their way through the layers of a model.
+
+    Args:
+        model: A model of a known family, in eval mode. Only what comes before its layers, and its first layer, need to
+            have values.
+        batches: Encoded examples.
+    """
+
+    def __init__(self, model: PreTrainedModel, batches: Iterable[Batch]) -> None:
+        _check_passes(model)
+        self.model = model
+        self.layers: list[nn.Module] = list(family_of(model).layers_of(model))
+        self.batches: list[Batch] = []
+        self.hidden: list[Tensor] = []
+        """What the next layer reads, by batch."""
+        self.real: list[Tensor | None] = []
+        """Which tokens are no padding, by batch; None where all are."""
+        self.current = 0
+        """The batch that runs now."""
+        self._calls: list[list[_Call]] = []
+        self._besides: tuple[Any, ...] | None = None
+        self._known = False
+        device = model.get_input_embeddings().weight.device
+        with torch.no_grad(), _without_cache(model):
+            for batch in batches:
+                self._record({name: value.to(device) for name, value in batch.items()})
+        if not self.hidden:
+            raise DataError("there are no examples to calibrate on: take data with at least one")
+
+    def _record(self, batch: Batch) -> None:
+        """Run what comes before the layers, and note what each of them is called with."""
+        calls: list[_Call] = []
+        seen = SimpleNamespace(first=None)
+
+        def stand_in(index: int, forward: Callable[..., Any]) -> Callable[..., Any]:
+            def record(*arguments: Any, **options: Any) -> Any:
+                named = HIDDEN in options
+                hidden = options.pop(HIDDEN) if named else arguments[0]
+                if index == 0:
+                    seen.first = hidden
+                elif hidden is not seen.first:
+                    raise ModelError(
+                        f"this {self.model.config.model_type} model changes what layer {index - 1} gives before layer "
+                        f"{index} reads it, so that its layers cannot be calibrated one by one: take a search without "
+                        "calibration, such as magnitude"
+                    )
+                call = _Call(arguments if named else arguments[1:], options, named)
+                calls.append(call)
+                if index == 0 and (not self._known or any(map(torch.is_tensor, self._besides or ()))):
+                    found = call.on(forward, hidden)
+                    self._besides = found[1:] if isinstance(found, tuple) else None
+                    self._known = True
+                if index + 1 == len(self.layers):
+                    raise _Recorded
+                return self._as_given(hidden)
+
+            return record
+
+        stand_ins = [stand_in(index, layer.forward) for index, layer in enumerate(self.layers)]
+        with _forwards(self.layers, stand_ins), suppress(_Recorded):
+            self.model.base_model(**_inputs_of(self.model.base_model, batch))
+        mask = batch.get("attention_mask")
+        self.batches.append(batch)
+        self.hidden.append(seen.first)
+        self.real.append(None if mask is None or bool(mask.all()) else mask.bool())
+        self._calls.append(calls)
+
+    def _as_given(self, hidden: Tensor) -> Any:
+        """Hidden states in the form in which a layer of this model gives them."""
+        return hidden if self._besides is None else (hidden, *self._besides)
+
+    def run(self, index: int) -> Iterator[Tensor]:
+        """What a layer makes of each batch, one after the other; its inputs stay as they are."""
+        for number, (hidden, calls) in enumerate(zip(self.hidden, self._calls, strict=True)):
+            self.current = number
+            with torch.no_grad():
+                found = calls[index].on(self.layers[index], hidden)
+            yield found[0] if isinstance(found, tuple) else found
+
+    def advance(self, index: int) -> None:
+        """Put each batch behind a layer: what it gives is what the next one reads."""
+        for number, hidden in enumerate(self.run(index)):
+            self.hidden[number] = hidden
+
+    def finish(self) -> None:
+        """Run what comes after the layers, the head too, on each batch: all have passed through the layers."""
+        with torch.no_grad(), _without_cache(self.model):
+            for number, (batch, hidden) in enumerate(zip(self.batches, self.hidden, strict=True)):
+                self.current = number
+                given = self._as_given(hidden)
+                with _forwards(self.layers, [lambda *_, given=given, **__: given] * len(self.layers)):
+                    self.model(**_inputs_of(self.model, batch))
+
+    def rows(self, values: Tensor) -> Tensor:
+        """The real tokens of the current batch's activations, one in a row; all rows of what is not one a token.
+
+        Args:
+            values: Activations, with the features as their last dimension.
+        """
+        real = self.real[self.current]
+        if real is not None and values.shape[:-1] == real.shape:
+            return values[real.to(values.device)]
+        return values.reshape(-1, values.shape[-1])
+
+
+class Watch:
+    """Sums up what linear maps see while batches pass, by the name of each map; maps with equal inputs share a sum.
+
+    Args:
+        walk: The batches.
+        maps: The linear maps by name.
+        statistic: What is summed up.
+    """
+
+    def __init__(self, walk: LayerWalk, maps: Mapping[str, nn.Module], statistic: StatisticName) -> None:
+        self.walk, self.maps = walk, maps
+        self._add = {"squares": _add_squares, "hessian": _add_products}[statistic]
+        self._seen: dict[str, list[int]] = {name: [] for name in maps}
+        """The inputs that each map sees of the first batch, by number."""
+        self._sums: dict[int, Tensor] = {}
+        self._totals: dict[str, Tensor] | None = None
+        self._last: Tensor | None = None
+        self._hooks = ExitStack()
+
+    def __enter__(self) -> Self:
+        for name, module in self.maps.items():
+            hook = module.register_forward_pre_hook(self._hook(name))
+            self._hooks.callback(hook.remove)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hooks.close()
+        self._last = None
+
+    def totals(self) -> dict[str, Tensor]:
+        """The sums; 0 of a map that saw nothing."""
+        if self._totals is None:
+            self._settle()
+        assert self._totals is not None
+        owners = {tuple(self._seen[name]): total for name, total in self._totals.items()}
+        return {
+            name: owners[key] if (key := tuple(self._seen[name])) else self._nothing(module)
+            for name, module in self.maps.items()
+        }
+
+    def _hook(self, name: str) -> Callable[[nn.Module, Any], None]:
+        def watch(module: nn.Module, arguments: Any) -> None:
+            values = arguments[0]
+            if self.walk.current == 0:
+                if values is not self._last:
+                    self._last = values
+                    self._sums[len(self._sums)] = self._add(None, self.walk.rows(values))
+                self._seen[name].append(len(self._sums) - 1)
+                return
+            if self._totals is None:
+                self._settle()
+            assert self._totals is not None
+            if name in self._totals:
+                self._totals[name] = self._add(self._totals[name], self.walk.rows(values))
+
+        return watch
+
+    def _settle(self) -> None:
+        """After the first batch: of the maps that saw the same, one goes on watching for all."""
+        self._last = None
+        first = {tuple(seen): name for name, seen in reversed(self._seen.items()) if seen}
+        self._totals = {
+            name: self._sums[key[0]]
+            if len(key) == 1
+            else torch.stack([self._sums[one] for one in key]).sum(0)
+            for key, name in first.items()
+        }
+        self._sums = {}
+
+    def _nothing(self, module: nn.Module) -> Tensor:
+        weight: Tensor = module.weight  # type: ignore[assignment]
+        width = weight.shape[1] if isinstance(module, torch.nn.Linear) else weight.shape[0]  # else a Conv1D
+        shape = (width,) if self._add is _add_squares else (width, width)
+        return torch.zeros(shape, device=weight.device)
+
+
+def _add_squares(total: Tensor | None, rows: Tensor) -> Tensor:
+    squares = rows.float().square().sum(dim=0).double()
+    return squares if total is None else total.add_(squares)
+
+
+def _add_products(total: Tensor | None, rows: Tensor) -> Tensor:
+    rows = rows.float()
+    return rows.T @ rows if total is None else total.addmm_(rows.T, rows)
+
+
+def _inputs_of(model: nn.Module, batch: Batch) -> dict[str, Any]:
+    """What of a batch a model reads; labels are left out, since no loss is wanted."""
+    taken = inspect.signature(model.forward).parameters
+    return {name: value for name, value in batch.items() if name in taken and name != "labels"}
+
+
+def _check_passes(model: PreTrainedModel) -> None:
+    """Refuse models that pass the same layers several times: what a matrix reads is then not one layer's input."""
+    keys, config = family_of(model).config, model.config
+    counted = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
+    if keys is not None and keys.layers != counted and hasattr(config, counted):
+        raise ModelError(
+            f"a {config.model_type} model passes the same layers several times, so that they cannot be calibrated one "
+            "by one: take a search without calibration, such as magnitude"
+        )
+
+
+@contextmanager
+def _forwards(layers: Sequence[nn.Module], forwards: Sequence[Callable[..., Any]]) -> Iterator[None]:
+    """Inside, layers do something else."""
+    try:
+        for layer, forward in zip(layers, forwards, strict=True):
+            layer.forward = forward
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+@contextmanager
+def _without_cache(model: PreTrainedModel) -> Iterator[None]:
+    """Inside, decoders keep no keys and values: nothing is generated."""
+    before = getattr(model.config, "use_cache", None)
+    model.config.use_cache = False
+    try:
+        yield
+    finally:
+        model.config.use_cache = before

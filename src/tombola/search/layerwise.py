@@ -1,0 +1,252 @@
+"""What searches by calibration have in common: their settings, scores of all matrices, and pruning in order.
+
+Pruning in order is what the papers do: layers are pruned from the first to the last, and each is calibrated on what
+the pruned ones before it give. It costs a second pass through every layer, and a draw at another sparsity starts anew.
+Scores of the dense model cost one pass, and serve draws at every sparsity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tombola.foundations.lazy import lazy_module
+from tombola.masks.names import Scope, UnitsName
+from tombola.search import Evidence, ScorerSettings
+from tombola.search.calibration import Calibration, LayerWalk, StatisticName, Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedModel
+
+    from tombola import masks
+    from tombola.masks import Mask, Part, Scores, Units
+    from tombola.masks import layout as layouts
+    from tombola.masks.in_matrices import Selection
+else:
+    masks, layouts = lazy_module("tombola.masks"), lazy_module("tombola.masks.layout")
+
+
+class LayerwiseSettings(ScorerSettings):
+    """Settings of a search that looks at what each matrix reads of some training examples."""
+
+    reads_data: ClassVar[bool] = True
+    statistic: ClassVar[StatisticName] = "squares"
+    """What it needs to know of a matrix's inputs."""
+
+    units: UnitsName = Field("weight", pattern="^weight$", description="single weights")
+    start: Literal["pretrained", "finetuned", "random"] = Field(
+        "finetuned", description="the weights that are pruned; random: the model initialised anew"
+    )
+    calibration: Calibration = Calibration()
+
+    @model_validator(mode="after")
+    def _of_matrices(self) -> Self:
+        if self.biases:
+            raise ValueError(f"biases: {self.method} prunes weights by their inputs, and biases have none")
+        return self
+
+    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+        """Zero what goes of a matrix, in place, and say what stays.
+
+        Args:
+            weight: The matrix, outputs by inputs.
+            statistic: What was summed up over its inputs.
+            selection: How much goes, and how it is ranked.
+        """
+        raise NotImplementedError
+
+
+class ScoredSettings(LayerwiseSettings):
+    """Settings of a search that scores each weight by itself and by its input."""
+
+    usual_scope: ClassVar[Scope] = "row"
+
+    sequential: bool = Field(
+        True,
+        description="prune layer by layer, each calibrated on what the pruned ones before it give, as published; "
+        "false: score all layers of the dense model, in one pass that serves every sparsity",
+    )
+
+    @property
+    def layerwise(self) -> bool:
+        """Whether layers are pruned in order."""
+        return self.sequential
+
+    def scored(self) -> Self:
+        """One pass over the data for draws at every sparsity."""
+        return self
+
+    def score(self, weight: Tensor, squares: Tensor) -> Tensor:
+        """A score for each weight of a matrix of outputs by inputs; the lowest go.
+
+        Args:
+            weight: The matrix.
+            squares: The sum of squares of each input.
+        """
+        raise NotImplementedError
+
+    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+        """Zero the weights with the lowest scores."""
+        kept = selection.keep(self.score(weight, statistic))
+        weight.masked_fill_(~kept, 0.0)
+        return kept
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a matrix lies: in a stored tensor, or in a part of one, perhaps as inputs by outputs."""
+
+    name: str
+    layer: int | None
+    part: Part
+    count: int
+    transposed: bool
+
+    @property
+    def tensor(self) -> str:
+        """The name of the stored tensor."""
+        return self.part.tensor
+
+    def view(self, stored: Tensor) -> Tensor:
+        """The matrix as outputs by inputs, in the stored tensor itself."""
+        return self.stored(self.part.region(stored, self.count))
+
+    def stored(self, values: Tensor) -> Tensor:
+        """Values for outputs by inputs as they are stored, or the other way round."""
+        return values.T if self.transposed else values
+
+
+def places_of(units: Units) -> list[Place]:
+    """The matrices whose weights are units, in forward order."""
+    matrices = {matrix.name: matrix for matrix in units.layout.matrices}
+    return [
+        Place(group.name, group.layer, group.parts[0], group.count, matrices[group.name].transposed)
+        for group in units.groups
+    ]
+
+
+def dense_scores(
+    settings: ScoredSettings, model: PreTrainedModel, units: Units, evidence: Evidence
+) -> Scores:
+    """Scores of all matrices by their inputs in the model as it is."""
+    parameters = layouts.parameters_of(model)
+    found: dict[str, Tensor] = {}
+
+    def score(place: Place, squares: Tensor) -> None:
+        weight = place.view(parameters[place.tensor].detach())
+        found[place.name] = place.stored(settings.score(weight, squares))
+
+    _visit(settings, model, units, evidence, score, in_order=False)
+    return masks.Scores(units, found)
+
+
+def prune_in_order(
+    settings: LayerwiseSettings,
+    model: PreTrainedModel,
+    units: Units,
+    evidence: Evidence,
+    selection: Selection,
+) -> Mask:
+    """Prune a model in place, from its first layer to its last, and give the mask of what is left.
+
+    Args:
+        settings: How matrices are pruned.
+        model: The model.
+        units: Its units: single weights.
+        evidence: Training data.
+        selection: How much goes of each matrix.
+    """
+    parameters = layouts.parameters_of(model)
+    kept: dict[str, Tensor] = {}
+
+    def prune(place: Place, statistic: Tensor) -> None:
+        weight = place.view(parameters[place.tensor].detach())
+        kept[place.name] = place.stored(settings.prune(weight, statistic, selection)).cpu()
+
+    _visit(settings, model, units, evidence, prune, in_order=True)
+    return masks.Mask.from_bools(units, kept)
+
+
+def _visit(
+    settings: LayerwiseSettings,
+    model: PreTrainedModel,
+    units: Units,
+    evidence: Evidence,
+    visit: Callable[[Place, Tensor], None],
+    *,
+    in_order: bool,
+) -> None:
+    """Visit all matrices with what was summed up over their inputs, the pooler's and the head's last.
+
+    With `in_order` what a visit changes is seen by all that comes later.
+    """
+    model.eval()
+    calibration = settings.calibration
+    walk = LayerWalk(model, evidence.examples(calibration.examples, calibration.batch_size))
+    places = places_of(units)
+    steps = len(walk.layers)
+    for index in range(steps):
+        evidence.progress(index, steps)
+        own = [place for place in places if place.layer == index]
+        visit_layer(walk, index, own, settings.statistic, visit, in_order=in_order)
+    outside = [place for place in places if place.layer is None]
+    for together in [[place] for place in outside] if in_order else [outside] if outside else []:
+        with Watch(walk, _maps(model, together), settings.statistic) as watch:
+            walk.finish()
+        _visit_all(together, watch.totals(), visit)
+    evidence.progress(steps, steps)
+
+
+def visit_layer(
+    walk: LayerWalk,
+    index: int,
+    places: list[Place],
+    statistic: StatisticName,
+    visit: Callable[[Place, Tensor], None],
+    *,
+    in_order: bool,
+) -> None:
+    """Visit the matrices of a layer with what was summed up over their inputs, and put the batches behind the layer.
+
+    Args:
+        walk: Batches that have come to the layer.
+        index: Which layer.
+        places: Its matrices.
+        statistic: What is summed up.
+        visit: What is done with each of them.
+        in_order: Whether the next layer reads what this one gives after the visit, and not before it.
+    """
+    with Watch(walk, _maps(walk.model, places), statistic) as watch:
+        if in_order and places:
+            for _ in walk.run(index):
+                pass
+        else:
+            walk.advance(index)
+    _visit_all(places, watch.totals(), visit)
+    if in_order and places:
+        walk.advance(index)
+
+
+def _visit_all(
+    places: list[Place], statistics: Mapping[str, Tensor], visit: Callable[[Place, Tensor], None]
+) -> None:
+    for place in places:
+        visit(place, statistics[place.tensor])
+
+
+def _maps(model: PreTrainedModel, places: list[Place]) -> dict[str, nn.Module]:
+    """The linear maps that hold some matrices, by the names of their tensors."""
+    found: dict[str, Any] = {}
+    for place in places:
+        path = place.tensor.removesuffix(".weight")
+        of_head = path.startswith(layouts.HEAD)
+        found[place.tensor] = (
+            model.get_submodule(path.removeprefix(layouts.HEAD))
+            if of_head
+            else model.base_model.get_submodule(path)
+        )
+    return found

@@ -1,0 +1,324 @@
+"""Prune a whole model folder layer by layer: one layer and the embeddings are in memory, never the model.
+
+A copy of the folder's files is made first. Layer by layer, weights are read from the original, pruned, and written over
+those of the copy. What has been done is noted after each layer together with what the next one reads, so that the same
+call goes on after a kill where the last layer ended, with the same bytes in the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tombola.errors import RecipeError, TombolaError
+from tombola.foundations.checksums import CHECKSUMS, hash_text
+from tombola.foundations.lazy import lazy_module
+from tombola.models.skeleton import Skeleton
+from tombola.search import SearchSettings
+from tombola.search.calibration import LayerWalk
+from tombola.search.layerwise import LayerwiseSettings, Place, places_of, visit_layer
+from tombola.search.magnitude import Magnitude
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from tombola import masks
+    from tombola.masks import Mask, Units
+    from tombola.masks.in_matrices import Selection
+    from tombola.objectives import Batch
+else:
+    torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
+
+PRUNED = "pruned.json"
+"""The file that says how a model folder was pruned."""
+JOURNAL = "journal.json"
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """How a model is pruned in one go.
+
+    Args:
+        settings: The search: magnitude, or one that prunes by calibration.
+        selection: How much goes of each matrix.
+        batches: Gives the calibration data; asked once.
+        about: What the result depends on besides, and what is noted beside it: the data, the seed …
+        device: Where layers run.
+    """
+
+    settings: SearchSettings
+    selection: Selection
+    batches: Callable[[], Iterable[Batch]]
+    about: Mapping[str, Any]
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.settings, LayerwiseSettings | Magnitude):
+            raise RecipeError(
+                f"method: {self.settings.method} does not prune a model layer by layer; take magnitude, wanda, ria or "
+                "sparsegpt, or use it in a recipe"
+            )
+
+    def described(self) -> dict[str, Any]:
+        """What decides the result, as JSON."""
+        return {
+            "search": self.settings.canonical(),
+            "sparsity": self.selection.sparsity,
+            "scope": self.selection.scope,
+            "pattern": str(self.selection.pattern) if self.selection.pattern else None,
+            **self.about,
+        }
+
+
+def prune_folder(
+    folder: Path,
+    output: Path,
+    order: OneShot,
+    progress: Callable[[int, int], None] = lambda done, steps: None,
+) -> Mask:
+    """Prune the layers of a model folder into another one, which transformers opens like the first.
+
+    Args:
+        folder: The model.
+        output: Where the pruned model goes, with its mask beside it.
+        order: How it is pruned.
+        progress: Is told the layers that are done, and the layers in all.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise TombolaError(f"{output} exists already: choose another folder, or remove it first")
+    skeleton = Skeleton(folder, order.device)
+    base = masks.geometry(skeleton.model)
+    units = masks.Units.of(skeleton.model, "weight", base, layers=order.settings.layers).without("pooler")
+    _check(order, units)
+    with _locked(output), _Journal.opened(output, skeleton, order) as journal:
+        _prune_layers(skeleton, order, units, journal, progress)
+        mask = journal.mask(units, skeleton)
+        journal.finish(output, mask, order)
+    return mask
+
+
+def _check(order: OneShot, units: Units) -> None:
+    if order.selection.pattern is not None:
+        for matrix in units.layout.matrices:
+            order.selection.pattern.check(matrix.name, matrix.outputs, matrix.inputs)
+
+
+def _prune_layers(
+    skeleton: Skeleton,
+    order: OneShot,
+    units: Units,
+    journal: _Journal,
+    progress: Callable[[int, int], None],
+) -> None:
+    places, count = places_of(units), skeleton.layers
+    if journal.done == count:
+        return
+    walk = _walk(skeleton, order, journal)
+    for index in range(journal.done, count):
+        progress(index, count)
+        own = [place for place in places if place.layer == index]
+        skeleton.fill_layer(index)
+        journal.note_digests(index, skeleton, units)
+        pruned = _Layer(skeleton, order, journal)
+        if walk is None:
+            for place in own:
+                pruned.prune(place, None)
+        else:
+            settings = order.settings
+            assert isinstance(settings, LayerwiseSettings)
+            visit_layer(walk, index, own, settings.statistic, pruned.prune, in_order=settings.layerwise)
+        pruned.write()
+        skeleton.empty_layer(index)
+        journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])
+    progress(count, count)
+
+
+def _walk(skeleton: Skeleton, order: OneShot, journal: _Journal) -> LayerWalk | None:
+    """The calibration data, in front of the first layer that is not done; None where none is needed."""
+    if not isinstance(order.settings, LayerwiseSettings):
+        return None
+    skeleton.fill_before_layers()
+    skeleton.fill_layer(0)
+    walk = LayerWalk(skeleton.model, order.batches())
+    skeleton.empty_before_layers()
+    skeleton.empty_layer(0)
+    if journal.done:
+        walk.hidden = journal.hidden(len(walk.hidden), order.device)
+    return walk
+
+
+class _Layer:
+    """The matrices of one layer, pruned in place and then written into the copy."""
+
+    def __init__(self, skeleton: Skeleton, order: OneShot, journal: _Journal) -> None:
+        self.skeleton, self.order, self.journal = skeleton, order, journal
+        self.kept: dict[str, Tensor] = {}
+        self._tensors: dict[str, Tensor] = {}
+
+    def prune(self, place: Place, statistic: Tensor | None) -> None:
+        """Prune a matrix. What is left is as exact as its file can hold, for the layers that come later."""
+        settings, selection = self.order.settings, self.order.selection
+        stored = self.skeleton.model.get_parameter(place.tensor).detach()
+        self._tensors[place.tensor] = stored
+        weight = place.view(stored)
+        if statistic is None:
+            kept = selection.keep(weight.abs())
+            weight.masked_fill_(~kept, 0.0)
+        else:
+            assert isinstance(settings, LayerwiseSettings)
+            kept = settings.prune(weight, statistic, selection)
+            name = self.skeleton.stored_name(place.tensor)
+            assert name is not None
+            weight.copy_(weight.to(self.skeleton.shards.entries[name].dtype))
+        self.kept[place.name] = place.stored(kept).cpu()
+
+    def write(self) -> None:
+        """Write what was pruned."""
+        for tensor, values in self._tensors.items():
+            name = self.skeleton.stored_name(tensor)
+            assert name is not None
+            self.skeleton.shards.overwrite(self.journal.model, name, values)
+
+
+class _Journal:
+    """What is done of a pruning, in a folder beside the output that survives a kill."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder, self.identity = folder, identity
+        self.model = folder / "model"
+        self.done = 0
+        self.digests: dict[str, str] = {}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, output: Path, skeleton: Skeleton, order: OneShot) -> Iterator[_Journal]:
+        """The journal of the same pruning that was killed, or a new one."""
+        source = skeleton.shards.folder
+        stamps = [
+            (name, (source / name).stat().st_size, (source / name).stat().st_mtime_ns)
+            for name in skeleton.shards.files
+        ]
+        config = (source / "config.json").read_text(encoding="utf-8")
+        identity = hash_text(json.dumps([order.described(), stamps, config], sort_keys=True))
+        journal = cls(output.with_name(f".{output.name}.pruning"), identity)
+        if not journal._read():
+            journal._begin(skeleton)
+        yield journal
+
+    def _read(self) -> bool:
+        try:
+            noted = json.loads((self.folder / JOURNAL).read_bytes())
+        except (OSError, ValueError):
+            return False
+        if noted["identity"] != self.identity:
+            return False
+        self.done, self.digests = noted["done"], noted["digests"]
+        return True
+
+    def _begin(self, skeleton: Skeleton) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.model.mkdir(parents=True)
+        for name in skeleton.shards.files:
+            shutil.copyfile(skeleton.shards.folder / name, self.model / name)
+        _copy_companions(skeleton.shards.folder, self.model)
+        self._write()
+
+    def _write(self) -> None:
+        noted = {"identity": self.identity, "done": self.done, "digests": self.digests}
+        new = self.folder / f"{JOURNAL}.new"
+        new.write_text(json.dumps(noted), encoding="utf-8")
+        os.replace(new, self.folder / JOURNAL)
+
+    def note_digests(self, index: int, skeleton: Skeleton, units: Units) -> None:
+        """Remember what the layer's weights were, for the mask's fingerprint."""
+        from tombola.masks.base import digest_of, fingerprinted
+
+        whole = masks.Layout.of(skeleton.model)
+        own = {matrix.tensor for matrix in whole.matrices if matrix.layer == index}
+        for name in fingerprinted(whole):
+            if name in own:
+                self.digests[name] = digest_of(skeleton.model.get_parameter(name)).hex()
+
+    def note(self, index: int, kept: Mapping[str, Tensor], hidden: list[Tensor]) -> None:
+        """A layer is done: keep its mask, and what the next one reads."""
+        from safetensors.torch import save_file
+
+        from tombola.masks.bits import pack
+
+        save_file(
+            {name: torch.from_numpy(pack(one)) for name, one in kept.items()},
+            self.folder / f"mask-{index}.safetensors",
+        )
+        before, after = self._hidden(index), self._hidden(index + 1)
+        if hidden:
+            shutil.rmtree(after, ignore_errors=True)
+            after.mkdir()
+            for number, one in enumerate(hidden):
+                save_file({"hidden": one.cpu().contiguous()}, after / f"{number}.safetensors")
+        self.done = index + 1
+        self._write()
+        shutil.rmtree(before, ignore_errors=True)
+
+    def _hidden(self, index: int) -> Path:
+        return self.folder / f"hidden-{index}"
+
+    def hidden(self, count: int, device: str) -> list[Tensor]:
+        """What the next layer reads, by batch."""
+        from safetensors.torch import load_file
+
+        files = [self._hidden(self.done) / f"{number}.safetensors" for number in range(count)]
+        return [load_file(file, device=device)["hidden"] for file in files]
+
+    def mask(self, units: Units, skeleton: Skeleton) -> Mask:
+        """The mask of all layers, with the fingerprint of the model as it was."""
+        from safetensors.numpy import load_file
+
+        from tombola.masks.base import fingerprinted, with_digests
+
+        found: dict[str, Any] = {}
+        for index in range(self.done):
+            found |= load_file(self.folder / f"mask-{index}.safetensors")
+        whole = masks.Layout.of(skeleton.model)
+        digests = (bytes.fromhex(self.digests[name]) for name in fingerprinted(whole))
+        base = with_digests(units.base, whole, digests)
+        return masks.Mask(replace(units, base=base), found)
+
+    def finish(self, output: Path, mask: Mask, order: OneShot) -> None:
+        """Put the pruned model in its place."""
+        mask.save(self.model / masks.MASK)
+        told = {**order.described(), "base": mask.base.fingerprint, "removed": mask.removed, "of": mask.count}
+        (self.model / PRUNED).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        with suppress(FileNotFoundError):
+            output.rmdir()
+        self.model.rename(output)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _copy_companions(source: Path, target: Path) -> None:
+    from tombola.shrink.folders import copy_companions
+
+    copy_companions(source, target, without=(CHECKSUMS, PRUNED, "ticket.json"))
+
+
+@contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    """Only one process prunes into a folder at a time."""
+    from filelock import FileLock, Timeout
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(output.with_name(f".{output.name}.lock"), timeout=0)
+    try:
+        with lock:
+            yield
+    except Timeout:
+        raise TombolaError(
+            f"another process is pruning into {output}: wait for it, or choose another folder"
+        ) from None
+    Path(lock.lock_file).unlink(missing_ok=True)
