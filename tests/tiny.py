@@ -65,6 +65,8 @@ MODEL_TYPES = [
     "qwen2",
     "qwen3",
 ]
+DECODERS = ["gpt2", "llama", "mistral", "qwen2", "qwen3"]
+"""The model types that are causal language models."""
 HEADS = {
     "base": AutoModel,
     "sequence-classification": AutoModelForSequenceClassification,

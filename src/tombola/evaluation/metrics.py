@@ -108,10 +108,10 @@ def macro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
 
 metric("f1", kinds=CLASSES, labels=2)(_from_confusion(_f1))
 metric("weighted_f1", kinds=CLASSES)(_from_confusion(_weighted_f1))
-metric("mcc", kinds=CLASSES)(_from_confusion(_mcc))
+metric("mcc", kinds=CLASSES, share=False)(_from_confusion(_mcc))
 
 
-@metric("pearson", kinds=NUMBERS)
+@metric("pearson", kinds=NUMBERS, share=False)
 def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Linear correlation (0 for constant predictions); the error of Fisher's z carried back to r."""
     from scipy.stats import pearsonr
@@ -119,7 +119,7 @@ def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
     return _correlation(logits, labels, pearsonr, lambda _: 1.0)
 
 
-@metric("spearman", kinds=NUMBERS)
+@metric("spearman", kinds=NUMBERS, share=False)
 def spearman(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Rank correlation (0 for constant predictions); Fisher's z with Bonett and Wright's (2000) variance."""
     from scipy.stats import spearmanr

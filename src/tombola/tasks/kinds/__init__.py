@@ -47,6 +47,8 @@ class TaskKind:
     """How many labels a task lists at least; 0 for a kind without labels."""
     single_label: ClassVar[bool] = False
     """Whether every example has exactly one of the labels: what attacks, debiasing and mixing need."""
+    packs: ClassVar[bool] = False
+    """Whether encoded examples are blocks of text, of which there are not as many as examples in the data."""
     settings: ClassVar[type[KindSettings]] = KindSettings
     model: ClassVar[str] = "AutoModelForSequenceClassification"
     """The Auto class of transformers that builds the model."""
@@ -78,8 +80,8 @@ class TaskKind:
         """The rows of a data file."""
         return open_table(file, layout)
 
-    def rows(self, table: Table) -> Table:
-        """The rows that are examples, where a table has others too."""
+    def rows(self, task: "Task", table: Table) -> Table:
+        """The rows that are examples, where a table has others too, or examples of several rows."""
         return table
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
@@ -148,6 +150,7 @@ task_kinds: Registry[type[TaskKind]] = Registry(
     [
         f"{__name__}.{name}"
         for name in (
+            "causal_lm",
             "classification",
             "masked_lm",
             "multi_label",
