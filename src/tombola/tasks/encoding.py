@@ -18,6 +18,7 @@ CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, l
 POSITIONS_AFTER_PADDING = {
     "roberta",
     "xlm-roberta",
+    "xlm-roberta-xl",
     "camembert",
     "mpnet",
 }  # positions count from pad_token_id + 1
