@@ -1,5 +1,6 @@
 """Decoders all the way: language modelling from a recipe to a ticket, its scores, and a small model that generates."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import tombola
 from tests.tiny import tiny
 from tests.words import decoder_tokenizer
 from tests.world import World
-from tombola.errors import ModelError
+from tombola.errors import ModelError, RecipeError
 from tombola.masks import Mask
 
 WORDS = [f"w{i}" for i in range(12)]
@@ -163,4 +164,53 @@ def test_an_encoder_is_no_causal_language_model(world: World, tmp_path: Path) ->
     AutoTokenizer.from_pretrained(world.model).save_pretrained(tmp_path / "encoder")
     raw = {**recipe(world), "model": str(tmp_path / "encoder")}
     with pytest.raises(ModelError, match="no causal-lm model of the type 'deberta-v2'"):
+        run(raw, tmp_path)
+
+
+def quiz(world: World, folder: Path, kind: str) -> World:
+    """What comes after a word: as a choice of two, or as a label that is written out."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for start in rng.integers(len(WORDS), size=160).tolist():
+        after, other = (WORDS[(start + step) % len(WORDS)] for step in (1, int(rng.integers(2, len(WORDS)))))
+        label = int(rng.integers(2))
+        choices = [other, after] if label else [after, other]
+        answer = {"choices": choices, "label": label} if kind == "multiple-choice" else {"label": start % 2}
+        rows.append(json.dumps({"word": WORDS[start], **answer}) + "\n")
+    for split, part in (("train", rows[:120]), ("validation", rows[120:])):
+        (folder / f"{split}.jsonl").write_text("".join(part))
+    task = {
+        "name": "quiz",
+        "version": 1,
+        "kind": kind,
+        "text": "word",
+        "metrics": ["accuracy"],
+        "settings": {"prompt": "w0 {word}"},
+        "source": {"files": {"train": "train.jsonl", "validation": "validation.jsonl"}},
+    }
+    if kind == "classification":
+        task["labels"] = ["even", "odd"]
+        task["settings"] |= {"by": "likelihood", "answers": ["w1 w2", "w3"]}
+    (folder / "quiz.yaml").write_text(yaml.safe_dump(task))
+    return World(world.model, folder / "quiz.yaml")
+
+
+@pytest.mark.parametrize("kind", ["multiple-choice", "classification"])
+def test_answers_by_likelihood_are_learned_and_pruned(world: World, tmp_path: Path, kind: str) -> None:
+    raw = recipe(quiz(world, tmp_path, kind), search=SEARCHES["magnitude"], draw={"sparsity": 0.2})
+    raw["variants"] = {"untrained": {"search": None, "train": {"epochs": 0}}, "ticket": {}}
+    raw["train"] |= {"epochs": 12}
+    result = run(raw, tmp_path)
+    before, after = (cell.scores["validation"]["accuracy"].value for cell in result.cells)
+    assert after > 0.9
+    assert after > before
+
+
+def test_what_needs_a_head_is_refused_by_likelihood(world: World, tmp_path: Path) -> None:
+    own = quiz(world, tmp_path, "classification")
+    with pytest.raises(RecipeError, match="attack: quiz is answered by likelihood, and attacks need a head"):
+        run(recipe(own, attack={"recipes": ["deepwordbug"], "n": 4}), tmp_path)
+    raw = recipe(own, bias={"method": "shallow"})
+    raw["train"] |= {"loss": {"kind": "poe"}}
+    with pytest.raises(RecipeError, match="loss: poe needs a head, and quiz is answered by likelihood"):
         run(raw, tmp_path)
