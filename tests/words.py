@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -46,4 +46,29 @@ def word_tokenizer(
         cls_token="[CLS]",
         sep_token="[SEP]",
         mask_token="[MASK]",
+    )
+
+
+def decoder_tokenizer(texts: Iterable[str], *, adds_bos: bool = False) -> PreTrainedTokenizerFast:
+    """A tokenizer like a decoder's: words and line breaks are tokens, `<eos>` ends texts, `<bos>` begins them if asked.
+
+    Its first ids are those of padding, `<bos>`, `<eos>` and unknown words, as in the configs of tiny models.
+    """
+    special = ["<pad>", "<bos>", "<eos>", "<unk>"]
+    split = pre_tokenizers.Split(Regex(r"\n|[^\s]+|[^\S\n]+"), "isolated")
+    words = {word for text in texts for word, _ in split.pre_tokenize_str(text)}
+    ids = {word: index for index, word in enumerate([*special, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = split
+    if adds_bos:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<bos> $A", pair="<bos> $A $B", special_tokens=[("<bos>", ids["<bos>"])]
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_input_names=["input_ids", "attention_mask"],
+        pad_token="<pad>",
+        bos_token="<bos>",
+        eos_token="<eos>",
+        unk_token="<unk>",
     )

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tests.tiny import GROUPED_TYPES, MODEL_TYPES, tiny, token_ids
 from tombola.masks import Mask, Units
 
 ATTENTION_OUTPUT = {
@@ -15,6 +15,13 @@ ATTENTION_OUTPUT = {
     "mistral": "self_attn.o_proj",
     "qwen2": "self_attn.o_proj",
     "qwen3": "self_attn.o_proj",
+    "eurobert": "self_attn.o_proj",
+    "nomic_bert": "self_attn.o_proj",
+    "smollm3": "self_attn.o_proj",
+    "gemma3_text": "self_attn.o_proj",
+    "phi3": "self_attn.o_proj",
+    "modernbert-decoder": "attn.Wo",
+    "albert": "attention.dense",
 }
 DOWN = {
     "distilbert": "ffn.lin2",
@@ -24,8 +31,15 @@ DOWN = {
     "mistral": "mlp.down_proj",
     "qwen2": "mlp.down_proj",
     "qwen3": "mlp.down_proj",
+    "eurobert": "mlp.down_proj",
+    "nomic_bert": "mlp.down_proj",
+    "smollm3": "mlp.down_proj",
+    "gemma3_text": "mlp.down_proj",
+    "phi3": "mlp.down_proj",
+    "modernbert-decoder": "mlp.Wo",
+    "albert": "ffn_output",
 }
-CONTEXT_OF_A_UNIT = {"llama": 8, "mistral": 8, "qwen2": 8, "qwen3": 16}  # two query heads share a key head
+CONTEXT_OF_A_UNIT = {**dict.fromkeys(GROUPED_TYPES, 8), "qwen3": 16}  # two query heads share a key head
 VARIANTS = [
     *((name, {}) for name in MODEL_TYPES),
     ("deberta-v2", {"share_att_key": True}),
@@ -38,7 +52,14 @@ VARIANTS = [
 
 def layer_of(model, index):
     base = model.base_model
-    for path in ("encoder.layer", "transformer.layer", "layers", "h"):
+    paths = (
+        "encoder.layer",
+        "transformer.layer",
+        "layers",
+        "h",
+        "encoder.albert_layer_groups.0.albert_layers",
+    )
+    for path in paths:
         if any(name == path for name, _ in base.named_modules()):
             return base.get_submodule(path)[index]
     raise AssertionError("no layers")

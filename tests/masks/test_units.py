@@ -93,14 +93,58 @@ EXPECTED = {  # model type: path of the layers, matrices of a layer, weights of 
         },
         2 * 2688,
     ),
+    "eurobert": ("layers", LLAMA_LAYER, 2 * 1920),
+    "smollm3": ("layers", LLAMA_LAYER, 2 * 1920),
+    "gemma3_text": ("layers", LLAMA_LAYER, 2 * 1920),
+    "nomic_bert": (
+        "layers",
+        LLAMA_LAYER | {"self_attn.k_proj": (16, 16), "self_attn.v_proj": (16, 16)},
+        2 * 2176,
+    ),
+    "xlm-roberta-xl": ("encoder.layer", BERT_LAYER, 2 * 1792),
+    "albert": (
+        "encoder.albert_layer_groups.0.albert_layers",
+        {
+            "attention.query": (16, 16),
+            "attention.key": (16, 16),
+            "attention.value": (16, 16),
+            "attention.dense": (16, 16),
+            "ffn": (24, 16),
+            "ffn_output": (16, 24),
+        },
+        2 * 1792 + 256,
+    ),
+    "phi3": (
+        "layers",
+        {
+            "self_attn.qkv_proj": (48, 16),
+            "self_attn.o_proj": (16, 16),
+            "mlp.gate_up_proj": (48, 16),
+            "mlp.down_proj": (16, 24),
+        },
+        2 * 2176,
+    ),
+    "modernbert-decoder": (
+        "layers",
+        {
+            "attn.q_proj": (16, 16),
+            "attn.k_proj": (16, 16),
+            "attn.v_proj": (16, 16),
+            "attn.Wo": (16, 16),
+            "mlp.Wi": (48, 16),
+            "mlp.Wo": (16, 24),
+        },
+        2 * 2176,
+    ),
 }
-UNFUSED = [name for name in MODEL_TYPES if name not in {"modernbert", "gpt2"}]
+POOLERS = {"bert": "pooler.dense", "albert": "pooler"}
+UNFUSED = [name for name in MODEL_TYPES if name not in {"modernbert", "gpt2", "phi3", "modernbert-decoder"}]
 
 
 def expected_shapes(model_type: str) -> dict[str, tuple[int, ...]]:
     layers, matrices, _ = EXPECTED[model_type]
     shapes = {f"{layers}.{n}.{path}.weight": shape for n in range(2) for path, shape in matrices.items()}
-    return shapes | ({"pooler.dense.weight": (16, 16)} if model_type == "bert" else {})
+    return shapes | ({f"{POOLERS[model_type]}.weight": (16, 16)} if model_type in POOLERS else {})
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
@@ -129,7 +173,7 @@ def test_rows_are_output_features_and_columns_input_features(model_type):
     model = tiny(model_type)
     matrices = expected_shapes(model_type)
     out, into = (1, 0) if model_type == "gpt2" else (0, 1)
-    fused = {"attn.Wqkv": 3, "attn.c_attn": 3, "mlp.Wi": 2}
+    fused = {"attn.Wqkv": 3, "attn.c_attn": 3, "mlp.Wi": 2, "qkv_proj": 3, "gate_up_proj": 2}
     blocks = {name: next((n for path, n in fused.items() if path in name), 1) for name in matrices}
     rows, columns = Units.of(model, "row"), Units.of(model, "column")
     assert rows.count == sum(shape[out] for shape in matrices.values())

@@ -12,19 +12,26 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from tests.shrink.test_shrinking import outputs
-from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tests.tiny import GROUPED_TYPES, MODEL_TYPES, tiny, token_ids
 from tombola.errors import TombolaError
 from tombola.families import family_of
 from tombola.masks import Mask, Units
 from tombola.shrink.uniform import UniformShape, head_options, shrink_uniformly, uniform_shape
 
 LAYERS = 4
-COUNTS = {"distilbert": {"n_layers": LAYERS}, "gpt2": {"n_layer": LAYERS}}
-FREE = {"llama", "mistral", "qwen2", "qwen3"}
+COUNTS = {
+    "distilbert": {"n_layers": LAYERS},
+    "gpt2": {"n_layer": LAYERS},
+    "albert": {"inner_group_num": LAYERS},
+}
+FREE = GROUPED_TYPES | {"phi3", "nomic_bert"}
+"""The model types whose config can say fewer heads."""
 
 
-def four_layers(model_type: str, **overrides: object) -> PreTrainedModel:
-    return tiny(model_type, **COUNTS.get(model_type, {"num_hidden_layers": LAYERS}), **overrides)
+def four_layers(
+    model_type: str, head: str = "sequence-classification", **overrides: object
+) -> PreTrainedModel:
+    return tiny(model_type, head, **COUNTS.get(model_type, {"num_hidden_layers": LAYERS}), **overrides)
 
 
 def mask_of(model: PreTrainedModel, layers: tuple[int, ...], heads: int, neurons: int) -> Mask:

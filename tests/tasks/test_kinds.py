@@ -32,9 +32,11 @@ TOKENIZER = word_tokenizer([" ".join(WORDS)])
 def test_the_kinds_that_come_with_the_package() -> None:
     assert sorted(task_kinds) == [
         *(
+            "causal-lm",
             "classification",
             "masked-lm",
             "multi-label",
+            "multiple-choice",
             "question-answering",
             "regression",
             "token-classification",
@@ -167,9 +169,9 @@ WRONG = {
     "of another kind": ("squad", {"mlm_probability": 0.2}, "unknown key 'mlm_probability'"),
     "range": ("wikitext", {"mlm_probability": 1.5}, "data.task_settings.mlm_probability: takes less than 1"),
     "none": (
-        "sst2",
+        "stsb",
         {"doc_stride": 3},
-        "data.task_settings: sst2 is a classification task, which has no settings",
+        "data.task_settings: stsb is a regression task, which has no settings",
     ),
 }
 

@@ -53,7 +53,7 @@ def _no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_tasks_that_ship() -> None:
     others = ["ag_news", "conll2003", "fever", "imdb", "scitail", "snli", "squad", "squad_v2"]
-    others += ["wikitext", "wikitext103"]
+    others += ["reviews_text", "wikitext", "wikitext103", "wikitext2"]
     assert task_names() == sorted([*GLUE, *others, *BUNDLED_TASKS, *COMPANIONS])
     for name in task_names():
         task = Task.named(name)

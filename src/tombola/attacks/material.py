@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tombola.errors import DataError, UnknownName
-from tombola.tasks import Split
+from tombola.tasks import Split, kind_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -53,6 +53,10 @@ class Material(NamedTuple):
             raise DataError(
                 f"{task.name} is a {task.kind} task: an attack changes the one label of a text, so it needs a "
                 "classification task."
+            )
+        if not kind_of(task).label_logits:
+            raise DataError(
+                f"{task.name} is answered by likelihood: an attack needs a model with a head for its labels."
             )
         return cls(
             split.texts, [int(label) for label in split.labels], task.text, task.labels, task.attackable

@@ -35,9 +35,13 @@ def ordered_logits(inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
 class Classes(Evaluator):
     """One label per text: that of the largest logit."""
 
+    def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
+        """A logit for every label of the task, in its order."""
+        return ordered_logits(inputs)
+
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the logits, also in the task's groups."""
-        split, (logits, order) = inputs.split, ordered_logits(inputs)
+        split, (logits, order) = inputs.split, self.logits(inputs)
         scores = score(split.task, logits, split.labels) | group_scores(split, logits)
         doubts = [] if order.named else order_doubts(split.task, logits, np.asarray(split.labels))
         return Evaluation(scores, logits, order.notes + doubts + _missing_labels(split))
@@ -50,7 +54,7 @@ class Classes(Evaluator):
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The label and the probabilities of all."""
         names = inputs.split.task.labels or []
-        rows = softmax(ordered_logits(inputs)[0])
+        rows = softmax(self.logits(inputs)[0])
         return [
             Prediction(names[int(row.argmax())], dict(zip(names, row.tolist(), strict=True))) for row in rows
         ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
-from tombola.tasks import Split, Task, collate_of, encode, fitting_length, kind_of, unlabelled
+from tombola.tasks import Split, Task, collate_of, fitting_length, kind_of, unlabelled
 from tombola.tasks.kinds import Row
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _inputs(
     precision: Precision,
     progress: Progress | None,
 ) -> Inputs:
-    data = encode(split, tokenizer, fitting_length(max_length, model.config))
+    data = kind_of(split.task).encode_scored(split, tokenizer, fitting_length(max_length, model.config))
     count = _counter(progress, len(data))
     return Inputs(model, split, data, collate_of(split.task, tokenizer), precision, count)
 

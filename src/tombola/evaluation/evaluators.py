@@ -27,7 +27,9 @@ class Evaluation:
     The headline metric stands there for each of the task's groups too, as `accuracy/lexical_overlap`.
     Predictions are logits in the task's label order, one row per example; of questions the characters of the
     context that answer each, from first to after the last; of passages the predicted and the true id of each
-    masked token; of tagged sentences the sentence, the predicted and the true tag of each word.
+    masked token; of tagged sentences the sentence, the predicted and the true tag of each word; of documents the
+    negative log-likelihood, and the numbers of tokens, words and bytes; of multiple-choice questions the
+    log-likelihood and the length of every answer.
     """
 
     scores: dict[str, Score]
@@ -81,5 +83,6 @@ class Evaluator(Protocol):
 
 
 evaluators: Registry[type[Evaluator]] = Registry(
-    "evaluator", [f"tombola.evaluation.{name}" for name in ("classes", "spans", "tags", "tokens")]
+    "evaluator",
+    [f"tombola.evaluation.{name}" for name in ("choices", "classes", "documents", "spans", "tags", "tokens")],
 )

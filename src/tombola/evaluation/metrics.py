@@ -34,14 +34,26 @@ def score(task: Task, predictions: np.ndarray | list[Any], labels: Any) -> dict[
     return {name: metrics[name](predictions, labels) for name in task.metrics}
 
 
-CLASSES, NUMBERS = ("classification",), ("regression",)
+CLASSES, NUMBERS, CHOICES = ("classification",), ("regression",), "multiple-choice"
 """The kinds of task that metrics of classes and of numbers are for."""
 
 
-@metric("accuracy", kinds=CLASSES)
+@metric("accuracy", kinds=(*CLASSES, CHOICES))
 def accuracy(logits: np.ndarray, labels: np.ndarray) -> Score:
-    """Share of examples whose largest logit is the label's; binomial error."""
+    """Share of examples whose largest logit, or likeliest choice, is the label's; binomial error."""
+    if logits.ndim == 3:  # the likelihood and the length of every choice
+        logits = logits[..., 0]
     share = float((logits.argmax(axis=1) == labels).mean())
+    return Score(share, sqrt(share * (1 - share) / len(labels)), len(labels), "binomial")
+
+
+@metric("accuracy_norm", kinds=(CHOICES,))
+def accuracy_norm(choices: np.ndarray, labels: np.ndarray) -> Score:
+    """Share of questions whose likeliest choice per character is the right one; binomial error.
+
+    A choice's log-likelihood is divided by its number of characters, as `acc_norm` of lm-evaluation-harness is.
+    """
+    share = float(((choices[..., 0] / choices[..., 1]).argmax(axis=1) == labels).mean())
     return Score(share, sqrt(share * (1 - share) / len(labels)), len(labels), "binomial")
 
 
@@ -108,10 +120,10 @@ def macro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
 
 metric("f1", kinds=CLASSES, labels=2)(_from_confusion(_f1))
 metric("weighted_f1", kinds=CLASSES)(_from_confusion(_weighted_f1))
-metric("mcc", kinds=CLASSES)(_from_confusion(_mcc))
+metric("mcc", kinds=CLASSES, share=False)(_from_confusion(_mcc))
 
 
-@metric("pearson", kinds=NUMBERS)
+@metric("pearson", kinds=NUMBERS, share=False)
 def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Linear correlation (0 for constant predictions); the error of Fisher's z carried back to r."""
     from scipy.stats import pearsonr
@@ -119,7 +131,7 @@ def pearson(logits: np.ndarray, labels: np.ndarray) -> Score:
     return _correlation(logits, labels, pearsonr, lambda _: 1.0)
 
 
-@metric("spearman", kinds=NUMBERS)
+@metric("spearman", kinds=NUMBERS, share=False)
 def spearman(logits: np.ndarray, labels: np.ndarray) -> Score:
     """Rank correlation (0 for constant predictions); Fisher's z with Bonett and Wright's (2000) variance."""
     from scipy.stats import spearmanr

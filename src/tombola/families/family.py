@@ -40,7 +40,8 @@ class Attention(_Data):
     """The attention's matrices; a model may lack the position matrices (DeBERTa with `share_att_key`).
 
     Then what else depends on the number of heads: attributes of the attention module that hold it, or the
-    heads' total width, and the positional argument of its forward that carries one bias per head.
+    heads' total width, keys that its forward reads in the config, and the positional argument of its forward that
+    carries one bias per head. Last, the norm inside the attention module, where that adds the residual itself.
     """
 
     query: Location
@@ -51,7 +52,9 @@ class Attention(_Data):
     position_query: Location | None = None
     head_counts: tuple[str, ...] = ()
     widths: tuple[str, ...] = ()
+    config_counts: tuple[str, ...] = ()
     head_bias: int | None = None
+    norm: str | None = None
 
 
 class FeedForward(_Data):
@@ -97,6 +100,26 @@ class Family(_Data):
     transposed: bool = False
     norm: Literal["post", "pre"]
     config: ConfigKeys | None = None
+    only: dict[str, int | str] = {}
+    """Keys of the config with the value that they must have, or with another key whose value they must have."""
+    why: str = ""
+    """What is wrong with a model that has other values."""
+
+    def check(self, config: PretrainedConfig) -> None:
+        """Refuse a model of the family's type that is built in another way.
+
+        Args:
+            config: The model's config.
+
+        Raises:
+            ModelError: With the key and its value.
+        """
+        for key, wanted in self.only.items():
+            own = getattr(config, key, None)
+            if own != (getattr(config, wanted) if isinstance(wanted, str) else wanted):
+                raise ModelError(
+                    f"this {config.model_type} model cannot be taken apart: {self.why} ({key} is {own}, not {wanted})"
+                )
 
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
         """The model's transformer layers, first to last."""
@@ -115,6 +138,16 @@ class Family(_Data):
         own = getattr(config, self.head_dim, None) if self.head_dim else None
         return int(own or config.hidden_size // self.heads_in(config))
 
+
+REFUSED = {
+    "gpt_neox": "its query, key and value are one matrix in which those of each head lie together, and only matrices "
+    "whose heads lie one after another can be taken apart",
+    "t5": "its first layer computes one position bias per head for all layers, so that no layer can lose heads by "
+    "itself, and its decoder attends to its encoder",
+    "bart": "it is two stacks of layers, of which the decoder attends to the encoder, and a family describes one",
+}
+"""Types that are known, and why a model of them cannot be described."""
+REFUSED |= {"mt5": REFUSED["t5"], "mbart": REFUSED["bart"]}
 
 _registered: Registry[Family] = Registry("family")
 """The families that are described outside the package."""
@@ -157,6 +190,8 @@ def family_of(model: PreTrainedModel) -> Family:
     """The family of the model, by its config's model type."""
     model_type = model.config.model_type
     family = family_of_type(model_type)
+    if family is None and model_type in REFUSED:
+        raise ModelError(f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}.")
     if family is None:
         known = sorted(name for family in families() for name in family.model_types)
         raise ModelError(
@@ -164,6 +199,7 @@ def family_of(model: PreTrainedModel) -> Family:
             f"tombola.families.register_family in a plugin (see CONTRIBUTING), "
             f"or take a model of a known type: {', '.join(known)}."
         )
+    family.check(model.config)
     return family
 
 

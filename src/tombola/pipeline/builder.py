@@ -29,9 +29,10 @@ from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.shrink import Shrink
-from tombola.pipeline.trainings import TrainingBuilder
+from tombola.pipeline.trainings import BY_HEAD, TrainingBuilder
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
+from tombola.tasks import kind_of
 
 
 class StageBuilder(TrainingBuilder):
@@ -228,6 +229,10 @@ class StageBuilder(TrainingBuilder):
             raise RecipeError(
                 f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
                 "leave `attack` out"
+            )
+        if not kind_of(task).label_logits:
+            raise RecipeError(
+                f"attack: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
             )
         return Attack(
             model=model,

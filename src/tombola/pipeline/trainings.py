@@ -130,6 +130,10 @@ class TrainingBuilder:
                 f"loss: {settings.loss.kind} is for tasks with one label per text, and {task.name} is a {task.kind} "
                 "task; use loss: {kind: cross_entropy}"
             )
+        if not kind_of(task).label_logits:
+            raise RecipeError(
+                f"loss: {settings.loss.kind} needs a head, and {task.name} is answered by likelihood: {BY_HEAD}"
+            )
         assert self.recipe.bias is not None, "the recipe was checked to have a bias model"
         return Bias.of(self.recipe.bias, data, self.recipe.seed)
 
@@ -187,6 +191,10 @@ class TrainingBuilder:
         return shared(_own, settings, self.recipe.train.augment)
 
 
+BY_HEAD = "leave `by: likelihood` out of the task's settings, or this out of the recipe"
+"""What to do about a method that looks at a classifier's logits."""
+
+
 def check_texts(settings: TrainSettings, data: DataSource) -> None:
     """Refuse to change texts that labels point into."""
     task = data.definition
@@ -204,6 +212,10 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
         raise RecipeError(
             f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
             "freelb or pgd"
+        )
+    if isinstance(settings.adversary, AttackAdversary) and not kind_of(task).label_logits:
+        raise RecipeError(
+            f"adversary: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
         )
 
 

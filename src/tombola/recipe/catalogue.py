@@ -47,8 +47,10 @@ def summary(width: int = 6) -> Rows:
 
 def _models() -> Rows:
     from tombola.models.finding import EMBEDDED
+    from tombola.models.scratch import ABOUT
 
-    return [(name, f"embedded, from the package {package}") for name, package in EMBEDDED.items()]
+    embedded = [(name, f"embedded, from the package {package}") for name, package in EMBEDDED.items()]
+    return embedded + list(ABOUT.items())
 
 
 def _tasks() -> Rows:

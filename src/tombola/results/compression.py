@@ -17,6 +17,7 @@ from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
 from tombola.results.result import Result
 from tombola.shrink.sizes import Speedup
+from tombola.tasks.metrics import lower_is_better
 
 if TYPE_CHECKING:
     from tombola.store.store import Store
@@ -46,7 +47,7 @@ class Compression:
     Attributes:
         result: All cells: original and ticket, in transformers and in ONNX.
         model: The folder of the ticket, which plain transformers opens.
-        within: Points of the headline score that were allowed to be lost.
+        within: Points of the headline score that were allowed to be lost; percent, if it is a perplexity.
         clean: The difference on the task's own data; None for scores that are not shares of examples.
         verdict: What came out, in a sentence.
         notes: What was inferred from the data.
@@ -104,13 +105,14 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
         for cell in result.cells
         if cell.variant == TICKET
     }
-    fitting = [speedup for speedup, after in tickets.items() if (before - after) * 100 <= within]
+    metric = result.headline(on)
+    losses = {speedup: _lost(before, after, metric) for speedup, after in tickets.items()}
+    fitting = [speedup for speedup, lost in losses.items() if lost <= within]
     if not fitting:
-        losses = ", ".join(
-            f"{speedup:g} x: {(before - after) * 100:.1f}" for speedup, after in sorted(tickets.items())
-        )
+        told = ", ".join(f"{speedup:g} x: {lost:.1f}" for speedup, lost in sorted(losses.items()))
+        unit = "percent" if lower_is_better(metric) else "points"
         raise TombolaError(
-            f"no ticket loses at most {within:g} points on {on} (points lost at {losses}): allow more with --within, "
+            f"no ticket loses at most {within:g} {unit} on {on} ({unit} lost at {told}): allow more with --within, "
             "train longer with --time, or name a --speedup"
         )
     return max(fitting)
@@ -160,7 +162,7 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
             parts.append(
                 f"{_called(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
             )
-    lost, unit = (before - after) * 100, "points" if is_share(metric) else f"hundredths of {metric}"
+    lost, unit = _lost(before, after, metric), _unit(metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if lost <= within:
         kept = f"at most {within:g} {unit} lost, as asked".replace("most 1 points", "most 1 point")
@@ -169,6 +171,17 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     else:
         kept = f"{lost:.1f} {unit} lost, more than the {within:g} allowed"
     return f"The ticket: {', '.join(parts)}; {doubt or kept}."
+
+
+def _lost(before: float, after: float, metric: str) -> float:
+    """What a ticket has lost, in points; of a perplexity, by how many percent it has risen."""
+    return 100 * (after / before - 1) if lower_is_better(metric) else 100 * (before - after)
+
+
+def _unit(metric: str) -> str:
+    if lower_is_better(metric):
+        return f"percent of {metric}"
+    return "points" if is_share(metric) else f"hundredths of {metric}"
 
 
 def _points(share: float) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tombola.results.differences import estimate_difference
 from tombola.results.doubts import level_of_constant, nothing_to_match
 from tombola.results.formatting import (
-    is_share,
     short_value,
     write_axes,
     write_interval,
@@ -98,7 +97,7 @@ def _group(result: Result, rows: list[Summary]) -> str:
     dense = next((row for row in scored if row.dense), None)
     tickets = [row for row in scored if not row.dense]
     if dense is None or not tickets:
-        return _alone(result, max(scored, key=lambda row: row.scores[on].mean), on, len(scored))
+        return _alone(result, max(scored, key=lambda row: row.merit(on)), on, len(scored))
     blocked = nothing_to_match(dense, on, result)
     if blocked:
         level = write_value(dense.scores[on].mean, dense.metrics[on])
@@ -106,7 +105,7 @@ def _group(result: Result, rows: list[Summary]) -> str:
     matching = sparsest(row for row in tickets if standing(row, dense, on) != "below")
     if matching is not None:
         return _compared(result, matching, dense, on, "matches the dense model")
-    best = max(tickets, key=lambda row: (row.scores[on].mean, row.sparsity))
+    best = max(tickets, key=lambda row: (row.merit(on), row.sparsity))
     return "No ticket matches the dense model. " + _compared(result, best, dense, on, "comes closest")
 
 
@@ -167,9 +166,8 @@ def _pair(ticket: Summary, dense: Summary, on: str) -> str:
 
 
 def _between(low: float, high: float, metric: str) -> str:
-    unit = 100 if is_share(metric) else 1
-    digits = 1 if is_share(metric) else 3
-    return f"95 %: {unit * low:.{digits}f} to {unit * high:.{digits}f}".replace("-", "−")
+    ends = (write_value(end, metric).removesuffix(" %") for end in (low, high))
+    return f"95 %: {' to '.join(ends)}"
 
 
 def _seeds(count: int) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tombola.evaluation.intervals import normal_quantile
 from tombola.results.formatting import write_value
-from tombola.results.record import Estimate
 from tombola.results.summary import Summary
+from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -37,8 +37,9 @@ def level_of_constant(row: Summary, on: str) -> float | None:
     known = [cell.constants[on] for cell in row.cells if on in cell.constants]
     if not known or on not in row.scores:
         return None
-    constant = max(known)
-    return None if _is_above(row.scores[on], constant) else constant
+    constant = max(known, key=lambda value: merit(value, row.metrics[on]))
+    error = normal_quantile(0.975) * row.scores[on].stderr
+    return None if row.merit(on) > merit(constant, row.metrics[on]) + error else constant
 
 
 def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
@@ -54,10 +55,6 @@ def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
 def decided_by_error(dense: Summary, on: str) -> str | None:
     """A remark where several seeds score the same, so that their deviation cannot decide."""
     return SAME_SCORES if dense.scores[on].std == 0 else None
-
-
-def _is_above(score: Estimate, constant: float) -> bool:
-    return score.mean > constant + normal_quantile(0.975) * score.stderr
 
 
 def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:

@@ -6,33 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from tombola.tasks.metrics import is_share as is_share
+from tombola.tasks.metrics import lower_is_better
+
 if TYPE_CHECKING:
     from tombola.results.record import Estimate
     from tombola.shrink.sizes import Speedup
 
-CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
-"""Metrics between −1 and 1, which are numbers; all others are shares, written in percent."""
+LARGE = 10_000
+"""Numbers from here on, such as the perplexity of a destroyed model, are written with three digits."""
 
 SPARSITY = "draw.sparsity"
 """The axis that every table shows in a column of its own."""
 
 
-def is_share(metric: str) -> bool:
-    """Whether a metric is written in percent. A group's metric (`accuracy/entailment`) is written as the whole's."""
-    return metric.partition("/")[0] not in CORRELATIONS
-
-
 def write_value(value: float, metric: str, sign: str = "") -> str:
-    """A score alone: `82.4 %` or `−0.347`."""
-    text = f"{100 * value:{sign}.1f} %" if is_share(metric) else f"{value:{sign}.3f}"
+    """A score alone: `82.4 %`, `−0.347` or `31.250`."""
+    text = f"{100 * value:{sign}.1f} %" if is_share(metric) else _number(value, sign)
     return text.replace("-", "−")
+
+
+def write_metric(metric: str) -> str:
+    """A metric's name, with the direction where it is not the usual one: `perplexity (lower is better)`."""
+    return f"{metric} (lower is better)" if lower_is_better(metric) else metric
 
 
 def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> str:
     """A score with its spread: `82.4 % ± 1.2` or `−0.347 ± 0.021`."""
     if estimate is None:
         return ""
-    spread = f"{100 * estimate.spread:.1f}" if is_share(metric) else f"{estimate.spread:.3f}"
+    spread = f"{100 * estimate.spread:.1f}" if is_share(metric) else _number(estimate.spread)
     return f"{write_value(estimate.mean, metric, sign)} ± {spread}"
 
 
@@ -50,10 +53,15 @@ def write_interval(difference: Estimate, metric: str) -> str:
 
 def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
     """The mean and the ends of the interval with their signs, in points where the metric is a share."""
-    scale, digits = (100, 1) if is_share(metric) else (1, 3)
     values = (difference.mean, difference.low, difference.high)
-    mean, low, high = (f"{scale * value:+.{digits}f}".replace("-", "−") for value in values)
+    told = (f"{100 * value:+.1f}" if is_share(metric) else _number(value, "+") for value in values)
+    mean, low, high = (value.replace("-", "−") for value in told)
     return mean, low, high
+
+
+def _number(value: float, sign: str = "") -> str:
+    """A number that is no share: three places, or three digits where it is large."""
+    return f"{value:{sign}.3f}" if abs(value) < LARGE else f"{value:{sign}.3g}"
 
 
 def write_share(share: float) -> str:

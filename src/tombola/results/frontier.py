@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,9 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
         row
         for rows in by_baseline(row for row, _ in reached if id(row) in known)
         for row, kept in zip(
-            rows, front([[known[id(row)][aim] for aim in chosen] for row in rows]), strict=True
+            rows,
+            front([[_merit(result, row, aim, known[id(row)]) for aim in chosen] for row in rows]),
+            strict=True,
         )
         if kept
     ]
@@ -50,6 +52,12 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
 def front(points: Sequence[Sequence[float]]) -> list[bool]:
     """Whether each point is on the Pareto front; higher is better in every column."""
     return [bool(kept) for kept in pareto(np.array(points, dtype=float))]
+
+
+def _merit(result: Result, row: Summary, aim: str, reached: Mapping[str, float]) -> float:
+    """How far a row has come in an aim, turned so that higher is better: what perplexities are not by themselves."""
+    scores = [row.merit(on) for on in row.scores if result.condition(on) == aim]
+    return fmean(scores) if scores else reached[aim]
 
 
 def _reached(result: Result, rows: list[Summary]) -> list[tuple[Summary, dict[str, float]]]:

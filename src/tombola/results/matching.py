@@ -16,11 +16,11 @@ Standing = Literal["strict", "within", "below"]
 
 
 def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
-    """How a ticket compares with the dense model: not below it (`strict`), within its tolerance, or below."""
-    score, level = ticket.scores[on].mean, dense.scores[on]
-    if score >= level.mean:
+    """How a ticket compares with the dense model: not worse (`strict`), worse within its tolerance, or `below`."""
+    score, level = ticket.merit(on), dense.merit(on)
+    if score >= level:
         return "strict"
-    return "within" if score >= level.mean - level.tolerance else "below"
+    return "within" if score >= level - dense.scores[on].tolerance else "below"
 
 
 def match(result: Result, on: str) -> list[Matching]:

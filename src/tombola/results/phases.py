@@ -16,6 +16,7 @@ from tombola.foundations.settings import checked
 from tombola.results.doubts import nothing_to_match
 from tombola.results.record import CellResult, Estimate, PhasePoint, Phases, SuperTicket
 from tombola.results.summary import TICKET_SECTIONS, Summary
+from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -70,6 +71,7 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
     on = scored[min(1, len(scored) - 1)]
     dense = next(row for row in rows if row.order is None)
     note = nothing_to_match(dense.summary, on, result)
+    metric = dense.summary.metrics[on]
     by_size = {(row.order, row.sparsity): row.score(on) for row in rows}
     points = []
     for row in sorted((row for row in rows if row.order == "winning"), key=lambda row: row.sparsity):
@@ -81,7 +83,7 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
                 winning=row.score(on),
                 random=random,
                 losing=by_size.get(("losing", row.sparsity)),
-                phase=None if note else _phase(dense.score(on), row.score(on), random),
+                phase=None if note else _phase(dense.score(on), row.score(on), random, metric),
             )
         )
     chosen = None
@@ -89,7 +91,7 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
         chosen = _choose(rows, *scored[:2])
     return Phases(
         on=on,
-        metric=dense.summary.metrics[on],
+        metric=metric,
         axes=axes,
         dense=dense.score(on),
         points=points,
@@ -134,7 +136,7 @@ def super_ticket(
 
 def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
     among = [row for row in rows if row.order in (None, "winning")]
-    best = max(among, key=lambda row: (row.score(choose_on).mean, row.sparsity))
+    best = max(among, key=lambda row: (row.summary.merit(choose_on), row.sparsity))
     return SuperTicket(
         sparsity=best.sparsity,
         remaining=best.remaining,
@@ -152,11 +154,14 @@ def _same_data(rows: list[_Row], first: str, second: str) -> bool:
     return first == second or (first in evaluations and evaluations[first] == evaluations.get(second))
 
 
-def _phase(dense: Estimate, winning: Estimate, random: Estimate | None) -> Literal["I", "II", "III"]:
-    if winning.mean >= dense.mean:
+def _phase(
+    dense: Estimate, winning: Estimate, random: Estimate | None, metric: str
+) -> Literal["I", "II", "III"]:
+    own, level = merit(winning.mean, metric), merit(dense.mean, metric)
+    if own >= level:
         return "I"
-    fallen = winning.mean < dense.mean - dense.tolerance
-    collapsed = random is not None and winning.mean <= random.mean + random.tolerance
+    fallen = own < level - dense.tolerance
+    collapsed = random is not None and own <= merit(random.mean, metric) + random.tolerance
     return "III" if fallen and collapsed else "II"
 
 

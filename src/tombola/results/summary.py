@@ -16,6 +16,7 @@ from tombola.results.formatting import SPARSITY, short_axis, short_value, write_
 from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
 from tombola.shrink.sizes import Speedup
+from tombola.tasks.metrics import merit
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
 """The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
@@ -99,6 +100,10 @@ class Summary:
     def metrics(self) -> dict[str, str]:
         """The headline metric on every data set."""
         return {on: next(iter(self.cells[0].scores[on])) for on in self.scores}
+
+    def merit(self, on: str) -> float:
+        """The mean headline score on a data set, turned so that higher is better."""
+        return merit(self.scores[on].mean, self.metrics[on])
 
     @cached_property
     def baseline_key(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def transfer_matrix(result: Result, on: str) -> Transfer | None:
             and (own := tickets.get((_Key(target.task, source.further), target)))
         ]
         compared[source.label] = len(pairs)
-        at_least_own[source.label] = sum(one.scores[on].mean >= own.scores[on].mean for one, own in pairs)
+        at_least_own[source.label] = sum(one.merit(on) >= own.merit(on) for one, own in pairs)
     return Transfer(
         sources=[source.label for source in sources],
         targets=[target.label for target in targets],

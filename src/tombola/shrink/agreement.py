@@ -13,6 +13,7 @@ from tombola.evaluation.metrics import score
 from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
 from tombola.shrink.runtime import open_session, run_session
 from tombola.shrink.texts import Batch, TaskTexts, Texts
+from tombola.tasks import kind_of
 
 BATCH = 32
 RANDOM_TEXTS = 64  # where there are none of a task
@@ -41,7 +42,11 @@ def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
     """Run the original and the quantised model on all texts, or on some random tokens where there are none."""
     session, largest = open_session(path), 0.0
     split = texts.split if isinstance(texts, TaskTexts) else None
-    labelled = split is not None and split.task.kind in ("classification", "regression", "multi-label")
+    labelled = (
+        split is not None
+        and split.task.kind in ("classification", "regression", "multi-label")
+        and kind_of(split.task).label_logits
+    )
     same: list[Tensor] = []
     logits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for batch in _batches(model, texts):

@@ -1,6 +1,7 @@
 """Cutting heads and neurons out of a model's matrices, in place, by the same data for every family."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -103,10 +104,14 @@ def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, 
     if query_heads == 0:
         inside = names.output.module.startswith(f"{path}.")
         outlet = names.output.module.removeprefix(f"{path}.") if inside else None
-        layer.set_submodule(path, WithoutHeads(attention, outlet))
+        layer.set_submodule(path, WithoutHeads(attention, outlet, names.norm))
         return
     for name in names.head_counts:
         setattr(attention, name, query_heads)
+    if names.config_counts:  # the layers share the model's config
+        attention.config = copy(attention.config)
+        for name in names.config_counts:
+            setattr(attention.config, name, query_heads)
     for name in names.widths:
         setattr(attention, name, query_heads * head_dim)
     if names.head_bias is not None:

@@ -32,13 +32,17 @@ class BiasAlone(nn.Module):
 
 
 class WithoutHeads(nn.Module):
-    """An attention all of whose heads are gone: no scores, and the output projection's bias if it is inside."""
+    """An attention all of whose heads are gone: no scores, and the output projection's bias if it is inside.
 
-    def __init__(self, attention: nn.Module, outlet: str | None) -> None:
+    Where the attention adds the residual and normalises the sum itself, so does this.
+    """
+
+    def __init__(self, attention: nn.Module, outlet: str | None, norm: str | None = None) -> None:
         super().__init__()
         for name, child in attention.named_children():
             self.add_module(name, child)
         self.outlet = outlet
+        self.norm = norm
         self.layer_idx = getattr(attention, "layer_idx", None)
 
     def forward(
@@ -49,7 +53,8 @@ class WithoutHeads(nn.Module):
             passed = hidden_states[:, None, :, :1]
             past_key_values.update(passed, passed, self.layer_idx)
         context = hidden_states.new_zeros(*hidden_states.shape[:-1], 0)
-        return (context if self.outlet is None else self.get_submodule(self.outlet)(context)), None
+        output = context if self.outlet is None else self.get_submodule(self.outlet)(context)
+        return (output if self.norm is None else self.get_submodule(self.norm)(hidden_states + output)), None
 
 
 class KeptHeadsOf:

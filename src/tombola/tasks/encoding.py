@@ -18,6 +18,7 @@ CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, l
 POSITIONS_AFTER_PADDING = {
     "roberta",
     "xlm-roberta",
+    "xlm-roberta-xl",
     "camembert",
     "mpnet",
 }  # positions count from pad_token_id + 1
@@ -129,7 +130,7 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
-        self._left = (padding_side or tokenizer.padding_side) == "left"
+        self.pads_left = (padding_side or tokenizer.padding_side) == "left"
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
         if token_labels:
             self._padding["labels"] = IGNORED
@@ -142,7 +143,7 @@ class Collate:
         lengths = np.array([len(example["input_ids"]) for example in examples])
         longest = int(lengths.max())
         real = np.arange(longest) < lengths[:, None]
-        if self._left:
+        if self.pads_left:
             real = real[:, ::-1]
         batch: dict[str, torch.Tensor] = {}
         for name in examples[0]:

@@ -54,7 +54,11 @@ def read_text(path: Path, encoding: str | None = None) -> str:
     """The whole text of a file, in the encoding that its lines would be read in."""
     try:
         with _opened(path) as stream:
-            return stream.read().decode(encoding or _marked(stream) or "utf-8")
+            text = stream.read().decode(encoding or _marked(stream) or "utf-8")
+            if "\0" in text:
+                before = text[: text.index("\0") + 1]
+                raise DataError(_binary(path, before.count("\n") + 1, before.encode()))
+            return text
     except UnicodeDecodeError as error:
         raise DataError(_undecodable(path, encoding, error)) from None
 

@@ -9,13 +9,19 @@ from tombola.tasks.lines import numbered_lines
 from tombola.tasks.readers import Fields, Malformed, Table
 
 
+def text_files(path: Path) -> list[Path]:
+    """A text file, or all .txt files in a folder and its sub-folders, by name."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*.txt*") if file.name.endswith((".txt", ".txt.gz")))
+    if not files:
+        raise DataError(f"{path}: the folder has no .txt file.")
+    return files
+
+
 def passage_table(path: Path, column: str = "text", encoding: str | None = None) -> Table:
     """The lines of a text file, or of all .txt files in a folder and its sub-folders."""
-    files = [path]
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*.txt*") if file.name.endswith((".txt", ".txt.gz")))
-        if not files:
-            raise DataError(f"{path}: the folder has no .txt file.")
+    files = text_files(path)
     starts: list[int] = []  # rows before each file
 
     def rows() -> Iterator[tuple[int, Fields]]:

@@ -225,7 +225,12 @@ class Task(Definition):
             raise RecipeError(f"{where}: {self.name} is a {self.kind} task, which has no settings")
         merged = {**self.settings, **settings}
         checked(known, merged, where)
-        return self.model_copy(update={"settings": merged})
+        changed = self.model_copy(update={"settings": merged})
+        try:
+            kind_of(changed).check(changed)
+        except ValueError as error:
+            raise RecipeError(f"{where}: {error}") from None
+        return changed
 
     def load(
         self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0

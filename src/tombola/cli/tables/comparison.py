@@ -15,6 +15,7 @@ from tombola.results.formatting import (
     short_value,
     write_difference,
     write_estimate,
+    write_metric,
     write_share,
 )
 
@@ -61,5 +62,5 @@ def _caption(rows: Sequence[ComparedRow]) -> list[str]:
     changes = [change for row in rows for change in row.changes if change]
     paired = "paired by seed" if all(change.paired for change in changes) else "not all paired: seeds differ"
     clear = "; bold: the interval leaves out zero" if any(change.clear for change in changes) else ""
-    metrics = ", ".join(dict.fromkeys(row.metric for row in rows))
+    metrics = ", ".join(dict.fromkeys(write_metric(row.metric) for row in rows))
     return [f"{metrics}, {spread}", f"differences are {paired}{clear}"]

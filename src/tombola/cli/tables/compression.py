@@ -8,7 +8,7 @@ from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.models import scaled
 from tombola.cli.tables.results import notes_below
 from tombola.evaluation.intervals import normal_quantile
-from tombola.results.formatting import is_share, write_value
+from tombola.results.formatting import is_share, write_metric, write_value
 
 if TYPE_CHECKING:
     from tombola.evaluation.scores import Score
@@ -24,7 +24,11 @@ def compression_table(found: Compression) -> Grid:
     rows: dict[str, list[str]] = {}
     for on in found.result.targets:
         metric = found.result.headline(on)
-        label = f"under {on}" if found.result.condition(on) == "under attack" else f"{metric} on {on}"
+        label = (
+            f"under {on}"
+            if found.result.condition(on) == "under attack"
+            else f"{write_metric(metric)} on {on}"
+        )
         rows[label] = [_score(cell.scores.get(on), metric) for cell in cells]
     if any(cell.measured for cell in cells):
         rows["parameters"] = [_parameters(cell) for cell in cells]
@@ -56,7 +60,7 @@ def _score(scores: dict[str, Score] | None, metric: str) -> str:
     return (
         f"{write_value(score.value, metric)} ± {100 * spread:.1f}"
         if is_share(metric)
-        else (f"{write_value(score.value, metric)} ± {spread:.3f}")
+        else f"{write_value(score.value, metric)} ± {write_value(spread, metric)}"
     )
 
 

@@ -11,12 +11,14 @@ from tombola.results.formatting import (
     is_share,
     write_axes,
     write_estimate,
+    write_metric,
     write_share,
     write_value,
 )
 from tombola.results.phases import ORDERS
 from tombola.results.record import Matching, Phases, Transfer
 from tombola.results.sharing import AVERAGE
+from tombola.tasks.metrics import lower_is_better
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -35,26 +37,31 @@ def matching_lines(result: Result) -> list[str]:
         name = one.variant + (f" ({write_axes(one.baseline_key)})" if one.baseline_key else "")
         dense = one.dense if several else "the dense model"
         before = "no ticket matches" if one.within is None else "matches"
-        sentences.setdefault((name, before, _after(one)), []).append(dense)
+        sentences.setdefault((name, before, _after(one, result.headline(on))), []).append(dense)
     return [
         f"{name}: {before} {' · '.join(dense)} on {on}{after}"
         for (name, before, after), dense in sentences.items()
     ]
 
 
-def _after(one: Matching) -> str:
+def _after(one: Matching, metric: str) -> str:
     """How far a match goes, how fast that ticket is, and what is doubtful about it."""
     parts = []
     if one.within is not None:
-        strict = "always below its mean"
+        worse = _worse(metric)
+        strict = f"always {worse} its mean"
         if one.strict is not None:
-            strict = f"not below its mean up to {write_share(one.strict)}"
+            strict = f"not {worse} its mean up to {write_share(one.strict)}"
         parts.append(f" up to {write_share(one.within)} sparsity; {strict}")
         parts += [
             f"; {speedup.ratio:.2f} × as fast with batch {batch} ({speedup.low:.2f}–{speedup.high:.2f})"
             for batch, speedup in one.speedup.items()
         ]
     return "".join(parts) + (f" ({one.note})" if one.note else "")
+
+
+def _worse(metric: str) -> str:
+    return "above" if lower_is_better(metric) else "below"
 
 
 def phase_table(result: Result, phases: Phases) -> Grid:
@@ -79,13 +86,14 @@ def phase_table(result: Result, phases: Phases) -> Grid:
     ]
     values.append(Column("phase", ["", *(point.phase or "–" for point in points)], "center"))
     where = f", {write_axes(phases.axes)}" if phases.axes else ""
-    title = f"{result.name}: phase transition on {phases.on} ({phases.metric}){where}"
+    title = f"{result.name}: phase transition on {phases.on} ({write_metric(phases.metric)}){where}"
     return Grid(title, keys, values, _phase_caption(phases))
 
 
 def _phase_caption(phases: Phases) -> list[str]:
+    worse = _worse(phases.metric)
     lines = [
-        "I: not below dense; II: below; III: by more than dense's spread, and within the spread of random"
+        f"I: not {worse} dense; II: {worse}; III: by more than dense's spread, and within the spread of random"
     ]
     if phases.note:
         return [f"note: {phases.note}"]
@@ -111,7 +119,7 @@ def transfer_table(matrix: Transfer) -> Grid:
     )
     unit = "points of " if is_share(matrix.metric) else ""
     caption = [
-        f"{unit}{matrix.metric} on {matrix.on} above the dense model",
+        f"{unit}{write_metric(matrix.metric)} on {matrix.on} above the dense model",
         "≥ own: targets on which the mask is as good as the target's own",
     ]
     return Grid("transfer", [Column("mask of", matrix.sources, "left")], columns, caption)

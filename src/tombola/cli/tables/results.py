@@ -13,6 +13,7 @@ from tombola.results.formatting import (
     short_value,
     write_axes,
     write_estimate,
+    write_metric,
     write_share,
     write_speedup,
 )
@@ -73,8 +74,8 @@ def _metrics(result: Result, rows: list[Summary]) -> tuple[dict[str, str], str]:
     }
     every = list(dict.fromkeys(metric for metrics in found.values() for metric in metrics))
     if len(every) == 1:
-        return dict.fromkeys(result.targets, ""), every[0]
-    return {on: "\n".join(found.get(on, [])) for on in result.targets}, "scores"
+        return dict.fromkeys(result.targets, ""), write_metric(every[0])
+    return {on: "\n".join(map(write_metric, found.get(on, []))) for on in result.targets}, "scores"
 
 
 def _caption(rows: list[Summary], metric: str) -> list[str]:

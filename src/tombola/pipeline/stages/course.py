@@ -16,6 +16,7 @@ from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.pipeline.stages.base import StageResult
 from tombola.tasks import Split
+from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -83,8 +84,8 @@ class Scorekeeper:
         """Score the model, and keep it if it is better than at every other step."""
         watched = [self._scores(model, split) for split in self.watched]
         choice = next(iter(self._scores(model, self.choose).values())) if self.choose is not None else None
-        others = [one.choice.value for one in self.points() if one.choice and one.step != step]
-        if choice is not None and choice.value > max(others, default=float("-inf")):
+        others = [self._merit(one.choice) for one in self.points() if one.choice and one.step != step]
+        if choice is not None and self._merit(choice) > max(others, default=float("-inf")):
             self._keep(model)
         point = ScoredStep(step=step, epoch=step / self.steps_per_epoch, scores=watched, choice=choice)
         write_whole(self.folder / f"{step}.json", sealed({"point": point.model_dump(mode="json")}))
@@ -110,8 +111,14 @@ class Scorekeeper:
         points = self.points()
         if self.choose is None:
             return ScoreCourse(points=points)
-        best = max(points, key=lambda one: (one.choice.value if one.choice else 0.0, -one.step))
+        chosen = [(self._merit(one.choice), -one.step, one) for one in points if one.choice is not None]
+        *_, best = max(chosen, key=lambda one: one[:2])
         return ScoreCourse(points=points, chosen=best.step)
+
+    def _merit(self, score: Score) -> float:
+        """What steps are compared by."""
+        assert self.choose is not None
+        return merit(score.value, self.choose.task.headline)
 
     def _keep(self, model: PreTrainedModel) -> None:
         new = self.folder / "new"

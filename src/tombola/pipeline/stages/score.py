@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Examples in a batch of the data that scorers read."""
+TOKENS = 4096
+"""Tokens in a batch of packed documents, each of which has a logit for every word of the vocabulary."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,6 +119,7 @@ def read_batches(
 ) -> Iterator[dict[str, Any]]:
     """So many batches of the stage's data, or with None all of it once; or of another split."""
     from tombola.tasks import collate_of, encode, fitting_length
+    from tombola.tasks.packing import Packed
     from tombola.training.batches import ordered_batches
 
     tokenizer = tokenizer_of(stage.model, stage.defend, space)
@@ -124,4 +127,6 @@ def read_batches(
     collate = collate_of(stage.data.definition, tokenizer, stage.seed)
     if model.config.pad_token_id is None:
         model.config.pad_token_id = collate.pad_id
-    return ordered_batches(data, collate, size=size or BATCH, seed=stage.seed, count=count)
+    if size is None:
+        size = max(1, min(BATCH, TOKENS // int(data.lengths.max()))) if isinstance(data, Packed) else BATCH
+    return ordered_batches(data, collate, size=size, seed=stage.seed, count=count)

@@ -66,12 +66,9 @@ class Search(ScoreStage, ModelStage["Scores"]):
 
     def training_steps(self) -> int:
         """Optimizer steps of this search."""
-        from tombola.pipeline.stages.train import whole_schedule
-        from tombola.training.schedule import check_schedule, last_step
+        from tombola.pipeline.stages.train import planned_steps
 
-        steps = whole_schedule(self.train, self.data)
-        check_schedule(self.train, steps)
-        return last_step(self.search.stops_at, steps)
+        return planned_steps(self.train, self.data, self.search.stops_at)
 
     def run(self, space: Workspace) -> None:
         """Train the gates, and leave their scores with the fingerprint of the pre-trained model, and the weights."""

@@ -22,6 +22,7 @@ from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.evaluate import metrics_of
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
+from tombola.tasks import kind_of
 from tombola.training.log import TrainLog
 from tombola.training.selective.freezing import FREEZING, Freezing
 from tombola.training.settings import TrainSettings
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from tombola.training.course import Evaluation
 
 logger = logging.getLogger(__name__)
+
+CHARACTERS = 4.5
+"""Characters of a token, about, for estimates before a text is tokenised."""
 
 
 class Frozen(StageResult):
@@ -117,11 +121,7 @@ class Train(ModelStage[Trained]):
 
     def training_steps(self) -> int:
         """Optimizer steps of this training."""
-        from tombola.training.schedule import check_schedule, last_step
-
-        whole = shared(whole_schedule, self.train, self.data)
-        check_schedule(self.train, whole, self.stop_at)
-        return last_step(self.stop_at, whole) if whole else 0
+        return planned_steps(self.train, self.data, self.stop_at)
 
     def run(self, space: Workspace) -> None:
         """Train, and leave an ordinary model folder with the mask beside it."""
@@ -197,7 +197,31 @@ def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1
     """Optimizer steps of a whole training on the data, by so many processes together."""
     from tombola.training.schedule import total_steps
 
-    return total_steps(settings, ceil(len(data.load()) / settings.batch_size), processes)
+    return total_steps(settings, ceil(shared(_examples, settings, data) / settings.batch_size), processes)
+
+
+def planned_steps(settings: TrainSettings, data: DataSource, stop_at: float | None = None) -> int:
+    """Optimizer steps that a training takes until it stops; a schedule that cannot be is refused.
+
+    Of packed text the number is an estimate until the text is tokenised, so that nothing is refused by it.
+    """
+    from tombola.training.schedule import check_schedule, last_step
+
+    whole = shared(whole_schedule, settings, data)
+    if kind_of(data.definition).packs and settings.steps is None:
+        return whole if stop_at is None else min(whole, last_step(stop_at, max(whole, ceil(stop_at))))
+    check_schedule(settings, whole, stop_at)
+    return last_step(stop_at, whole) if whole else 0
+
+
+def _examples(settings: TrainSettings, data: DataSource) -> int:
+    """Examples of an epoch; of packed text, about how many blocks it fills."""
+    split, task = data.load(), data.definition
+    if not kind_of(task).packs:
+        return len(split)
+    size = getattr(task.kind_settings, "block_size", None) or settings.max_length
+    characters = sum(len(text) for texts in split.texts for text in texts)
+    return max(1, round(characters / CHARACTERS / size))
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:

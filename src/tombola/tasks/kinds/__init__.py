@@ -47,6 +47,10 @@ class TaskKind:
     """How many labels a task lists at least; 0 for a kind without labels."""
     single_label: ClassVar[bool] = False
     """Whether every example has exactly one of the labels: what attacks, debiasing and mixing need."""
+    packs: ClassVar[bool] = False
+    """Whether encoded examples are blocks of text, of which there are not as many as examples in the data."""
+    label_logits: ClassVar[bool] = True
+    """Whether a model's logits are of the labels, where there are labels: what attacks and debiasing look at."""
     settings: ClassVar[type[KindSettings]] = KindSettings
     model: ClassVar[str] = "AutoModelForSequenceClassification"
     """The Auto class of transformers that builds the model."""
@@ -54,6 +58,11 @@ class TaskKind:
     """Whose head it is ("a masked language model"), where pre-trained models bring it along."""
     evaluator: ClassVar[str] = "classes"
     """Who predicts and scores: an entry of `tombola.evaluation.evaluators`."""
+
+    @classmethod
+    def of(cls, task: "Task") -> "TaskKind":
+        """The kind of a task; another where its settings change what is predicted."""
+        return cls()
 
     @property
     def reads_whole_texts(self) -> bool:
@@ -78,8 +87,8 @@ class TaskKind:
         """The rows of a data file."""
         return open_table(file, layout)
 
-    def rows(self, table: Table) -> Table:
-        """The rows that are examples, where a table has others too."""
+    def rows(self, task: "Task", table: Table) -> Table:
+        """The rows that are examples, where a table has others too, or examples of several rows."""
         return table
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
@@ -131,6 +140,12 @@ class TaskKind:
 
         return encode_texts(split, tokenizer, max_length)
 
+    def encode_scored(
+        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
+    ) -> "Encoded":
+        """The split as token ids for its evaluation, where that is not what is trained on."""
+        return self.encode(split, tokenizer, max_length)
+
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
         """What makes batches of encoded examples. `seed` is for collators that draw something."""
         from tombola.tasks.encoding import Collate
@@ -148,9 +163,11 @@ task_kinds: Registry[type[TaskKind]] = Registry(
     [
         f"{__name__}.{name}"
         for name in (
+            "causal_lm",
             "classification",
             "masked_lm",
             "multi_label",
+            "multiple_choice",
             "question_answering",
             "regression",
             "token_classification",
@@ -162,7 +179,7 @@ task_kinds: Registry[type[TaskKind]] = Registry(
 
 def kind_of(task: "Task") -> TaskKind:
     """The kind of a task."""
-    return task_kinds[task.kind]()
+    return task_kinds[task.kind].of(task)
 
 
 def encode(split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":

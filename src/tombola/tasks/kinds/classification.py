@@ -1,15 +1,39 @@
 """Classification: every text, or pair of texts, has one of the task's labels."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from tombola.errors import DataError
-from tombola.tasks.kinds import TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns, SkippedRow
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.split import Split
     from tombola.tasks.task import Task
+
+
+class ClassificationSettings(KindSettings):
+    """What gives the label: a classifier's head, or a decoder's likelihood of an answer to a prompt."""
+
+    by: Literal["head", "likelihood"] = Field(
+        "head", description="likelihood: the label whose answer a decoder finds likeliest after the prompt"
+    )
+    prompt: str = Field(
+        "",
+        description="by likelihood: what stands before an answer, with columns of `text` in braces, e.g. "
+        "`Review: {text}`",
+    )
+    answers: tuple[str, ...] = Field(
+        (), description="by likelihood: the answer that stands for each label; by default its name"
+    )
+    delimiter: str = Field(" ", description="by likelihood: what stands between the prompt and an answer")
 
 
 @task_kinds("classification")
@@ -19,6 +43,19 @@ class Classification(TaskKind):
     about = "one label for every text or pair of texts"
     fewest_labels = 2
     single_label = True
+    settings = ClassificationSettings
+
+    @classmethod
+    def of(cls, task: "Task") -> TaskKind:
+        """That of a decoder without a head of its own, where the task says so."""
+        return ByLikelihood() if task.settings.get("by") == "likelihood" else cls()
+
+    def check(self, task: "Task") -> None:
+        """Prompts and answers are for likelihoods."""
+        super().check(task)
+        given = [name for name in ("prompt", "answers", "delimiter") if name in task.settings]
+        if given and self.label_logits:
+            raise ValueError(f"settings.{given[0]}: is for `by: likelihood`; add that, or leave it out")
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
         """The number of the label in the column `label`."""
@@ -55,6 +92,68 @@ class Classification(TaskKind):
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> int:
         """The first label."""
         return 0
+
+
+class ByLikelihood(Classification):
+    """Classification by a decoder: every label has an answer, and the likeliest after the prompt is predicted."""
+
+    label_logits = False
+    model = "AutoModelForCausalLM"
+    pretrained_head = "a causal language model"
+    evaluator = "label likelihoods"
+
+    def check(self, task: "Task") -> None:
+        """The prompt names columns of text, and there is an answer for each label."""
+        super().check(task)
+        check_prompt(str(task.settings.get("prompt", "")), task.text)
+        answers = task.settings.get("answers")
+        if answers and len(answers) != len(task.labels or ()):
+            raise ValueError(
+                f"settings.answers: {len(answers)} answers for {len(task.labels or ())} labels; give one for each"
+            )
+
+    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
+        """Prompts with the answers of their labels, which is what is learned."""
+        return _continued(split, tokenizer, max_length, right_alone=True)
+
+    def encode_scored(
+        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
+    ) -> "Encoded":
+        """Prompts with the answers of all labels."""
+        return _continued(split, tokenizer, max_length, right_alone=False)
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches whose labels are padded with −100, on the right."""
+        from tombola.tasks.encoding import Collate
+
+        return Collate(tokenizer, padding_side="right", token_labels=True)
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """The model's own: a logit for each word of its vocabulary."""
+        return {}
+
+
+def _continued(
+    split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int, right_alone: bool
+) -> "Encoded":
+    from tombola.tasks.continuations import Continuation, encode_continuations
+
+    task = split.task
+    settings = task.kind_settings
+    assert isinstance(settings, ClassificationSettings)
+    answers = settings.answers or task.labels or ()
+    rows = [
+        Continuation(
+            example,
+            choice,
+            fill(settings.prompt, dict(zip(task.text, texts, strict=True))),
+            settings.delimiter + answer,
+        )
+        for example, (texts, label) in enumerate(zip(split.texts, split.labels, strict=True))
+        for choice, answer in enumerate(answers)
+        if not right_alone or choice == label
+    ]
+    return encode_continuations(rows, tokenizer, max_length)
 
 
 def label_numbers(task: "Task", values: dict[str, str]) -> dict[str, int]:

@@ -40,6 +40,7 @@ class MaskedLM(TaskKind):
     model = "AutoModelForMaskedLM"
     pretrained_head = "a masked language model"
     evaluator = "masked tokens"
+    packs = True
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Tables by their ending; anything else is plain text, and a folder all the .txt files in it."""
@@ -47,7 +48,7 @@ class MaskedLM(TaskKind):
             return open_table(file, layout)
         return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
 
-    def rows(self, table: Table) -> Table:
+    def rows(self, task: "Task", table: Table) -> Table:
         """Blank lines only separate passages."""
         return without_blanks(table)
 

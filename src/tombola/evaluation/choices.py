@@ -1,0 +1,65 @@
+"""Which answer a decoder finds likeliest: of multiple-choice questions, and of labels that are written out."""
+
+import numpy as np
+
+from tombola.evaluation.classes import Classes, softmax
+from tombola.evaluation.documents import token_losses
+from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
+from tombola.evaluation.labels import LabelOrder
+from tombola.evaluation.metrics import score
+from tombola.tasks import Split
+from tombola.tasks.continuations import Continuations
+
+MISSING = -1e30
+"""The log-likelihood of a choice that an example does not have, where others have more choices."""
+
+
+def choice_likelihoods(inputs: Inputs) -> np.ndarray:
+    """The log-likelihood of each example's continuations, (examples, choices); `MISSING` where there are fewer."""
+    data = inputs.data
+    assert isinstance(data, Continuations)
+    losses = token_losses(
+        inputs.model, data, inputs.collate, precision=inputs.precision, progress=inputs.progress
+    )
+    found = np.full((len(inputs.split), int(data.choices.max()) + 1), MISSING)
+    found[data.examples, data.choices] = -np.add.reduceat(losses, data.offsets[:-1])
+    return found
+
+
+@evaluators("choices")
+class Choices(Evaluator):
+    """Of every question the likelihoods of its answers, and the answers' lengths in characters."""
+
+    def evaluate(self, inputs: Inputs) -> Evaluation:
+        """Score the choices; predictions are (examples, choices, 2): log-likelihood and length."""
+        split, likelihoods = inputs.split, choice_likelihoods(inputs)
+        lengths = np.ones_like(likelihoods)
+        for example, (_, *answers) in enumerate(split.texts):
+            lengths[example, : len(answers)] = [len(answer) for answer in answers]
+        table = np.stack([likelihoods, lengths], axis=-1)
+        return Evaluation(score(split.task, table, split.labels), table)
+
+    def constant(self, split: Split) -> float | None:
+        """That of the best place for all, where the headline is the accuracy."""
+        counts = np.bincount(np.asarray(split.labels))
+        return float(counts.max() / len(split))
+
+    def label(self, inputs: Inputs) -> list[Prediction]:
+        """The likeliest answer, and the probability of each among them."""
+        found = []
+        for row, (_, *answers) in zip(choice_likelihoods(inputs), inputs.split.texts, strict=True):
+            shares = softmax(row[: len(answers)])
+            found.append(
+                Prediction(answers[int(shares.argmax())], dict(zip(answers, shares.tolist(), strict=True)))
+            )
+        return found
+
+
+@evaluators("label likelihoods")
+class LabelLikelihoods(Classes):
+    """One label per text: that whose answer is likeliest after the prompt. Likelihoods stand for logits."""
+
+    def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
+        """The log-likelihoods of the labels' answers, in the task's order."""
+        found = choice_likelihoods(inputs)
+        return found, LabelOrder([[place] for place in range(found.shape[1])], True, [])

@@ -1,0 +1,99 @@
+"""Causal language modelling: find every token of a text from those before it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from tombola.tasks.definition import Layout
+from tombola.tasks.documents import Division, document_table, joined_rows
+from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.lines import ending_of
+from tombola.tasks.passages import without_blanks
+from tombola.tasks.readers import Table, open_table
+from tombola.tasks.rows import Columns
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.split import Split
+    from tombola.tasks.task import Task
+
+
+class CausalSettings(KindSettings):
+    """What a document is, and how documents are packed."""
+
+    documents: Division = Field(
+        "auto",
+        description="what a document of a text file is: what a heading ` = Title = ` begins (headings), a file, what "
+        "lies between blank lines, or a line; auto: headings where the text begins with one, else files",
+    )
+    block_size: int | None = Field(
+        None,
+        gt=1,
+        description="tokens of a block, which is packed with documents; else the training's max_length",
+    )
+
+
+@task_kinds("causal-lm")
+class CausalLM(TaskKind):
+    """Text alone: a text file or a folder of them, or a table with a document in each row."""
+
+    about = "the next word of any text, for decoders"
+    text_columns = (1,)
+    settings = CausalSettings
+    model = "AutoModelForCausalLM"
+    pretrained_head = "a causal language model"
+    evaluator = "documents"
+    packs = True
+
+    def open(self, task: "Task", file: Path, layout: Layout) -> Table:
+        """Tables by their ending; anything else is plain text, and a folder all the .txt files in it."""
+        if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl", ".parquet"):
+            return open_table(file, layout)
+        column = layout.map.get(task.text[0], task.text)[0]
+        return document_table(file, column, _settings(task).documents, layout.encoding)
+
+    def rows(self, task: "Task", table: Table) -> Table:
+        """Documents, which may be several rows; those of white space alone are none."""
+        name = task.text[0]
+        if name in table.columns:
+            table = joined_rows(table, table.columns.index(name), _settings(task).documents)
+        return without_blanks(table)
+
+    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
+        """The document as it is: its white space is part of what is to be found."""
+        read = columns.text(task.text[0])
+        return lambda values: (read(values),)
+
+    def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
+        """Nothing: the text itself is what is to be found."""
+        return lambda values, texts: None
+
+    def unknown(self, task: "Task", texts: tuple[str, ...]) -> None:
+        """Nothing."""
+        return None
+
+    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
+        """Packed blocks."""
+        from tombola.tasks.packing import pack_documents
+
+        return pack_documents(split, tokenizer, max_length, _settings(split.task).block_size)
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches whose labels are padded with −100. Padding is on the right, where no token looks at it."""
+        from tombola.tasks.encoding import Collate
+
+        return Collate(tokenizer, padding_side="right", token_labels=True)
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """The model's own: a logit for each word of its vocabulary."""
+        return {}
+
+
+def _settings(task: "Task") -> CausalSettings:
+    settings = task.kind_settings
+    assert isinstance(settings, CausalSettings)
+    return settings

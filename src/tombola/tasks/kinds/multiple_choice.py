@@ -1,0 +1,176 @@
+"""Multiple choice: which of several answers a decoder finds most likely after a prompt."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from tombola.errors import DataError
+from tombola.tasks.definition import Names
+from tombola.tasks.kinds import KindSettings, Row, TaskKind, task_kinds
+from tombola.tasks.prompts import check_prompt, fill
+from tombola.tasks.readers import BadRow
+from tombola.tasks.rows import Columns
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.split import Split
+    from tombola.tasks.task import Task
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class ChoiceSettings(KindSettings):
+    """What a decoder reads before an answer, and where the answers are."""
+
+    prompt: str = Field(
+        "",
+        description="what stands before an answer, with columns of `text` in braces, e.g. `Question: {question}`; by "
+        "default the texts, a line each",
+    )
+    choices: Names = Field(
+        ["choices"], description="the column with the list of answers, or a column for each of them"
+    )
+    delimiter: str = Field(" ", description="what stands between the prompt and an answer")
+
+
+@task_kinds("multiple-choice")
+class MultipleChoice(TaskKind):
+    """A prompt and several answers, one of which is right."""
+
+    about = "the likeliest of several answers, for decoders"
+    text_columns = (1, 2, 3, 4)
+    settings = ChoiceSettings
+    model = "AutoModelForCausalLM"
+    pretrained_head = "a causal language model"
+    evaluator = "choices"
+
+    def check(self, task: "Task") -> None:
+        """The prompt names columns of text."""
+        super().check(task)
+        if prompt := task.settings.get("prompt"):
+            check_prompt(str(prompt), task.text)
+
+    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
+        """The filled-in prompt, and the answers after it."""
+        settings, read = _settings(task), {name: columns.text(name) for name in task.text}
+        choices = _reader(settings, columns)
+
+        def texts(values: list[Any]) -> tuple[str, ...]:
+            prompt = _prompt(settings, {name: one(values) for name, one in read.items()})
+            return (prompt, *_listed(choices(values))[0])
+
+        return texts
+
+    def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
+        """The place of the right answer: the column `label` has its number from 0, its letter, its name or its text."""
+        value, choices = columns.value("label"), _reader(_settings(task), columns)
+
+        def read(values: list[Any], _: tuple[str, ...]) -> int:
+            answers, names = _listed(choices(values))
+            return _place(value(values), answers, names)
+
+        return read
+
+    def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
+        """A mapping of the text columns and of the answers."""
+        settings = _settings(task)
+        wanted = [*task.text, *settings.choices]
+        if not isinstance(row, Mapping) or not set(wanted) <= set(row):
+            raise DataError(
+                f"Row {number}: {row!r} where {task.name} reads a mapping with {', '.join(wanted)}."
+            )
+        columns = [row[name] for name in settings.choices]
+        try:
+            answers, _ = _listed(columns[0] if len(columns) == 1 else columns)
+        except BadRow as bad:
+            raise DataError(f"Row {number}: {bad}.") from None
+        return (_prompt(settings, {name: str(row[name]) for name in task.text}), *answers)
+
+    def unknown(self, task: "Task", texts: tuple[str, ...]) -> int:
+        """The first answer."""
+        return 0
+
+    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
+        """Prompts with their right answers, which is what is learned."""
+        return _encoded(split, tokenizer, max_length, right_alone=True)
+
+    def encode_scored(
+        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
+    ) -> "Encoded":
+        """Prompts with each of their answers."""
+        return _encoded(split, tokenizer, max_length, right_alone=False)
+
+    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
+        """Batches whose labels are padded with −100, on the right."""
+        from tombola.tasks.encoding import Collate
+
+        return Collate(tokenizer, padding_side="right", token_labels=True)
+
+    def head(self, task: "Task") -> dict[str, Any]:
+        """The model's own: a logit for each word of its vocabulary."""
+        return {}
+
+
+def _settings(task: "Task") -> ChoiceSettings:
+    settings = task.kind_settings
+    assert isinstance(settings, ChoiceSettings)
+    return settings
+
+
+def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
+    return fill(settings.prompt, texts) if settings.prompt else "\n".join(texts.values())
+
+
+def _reader(settings: ChoiceSettings, columns: Columns) -> Callable[[list[Any]], Any]:
+    """What reads the answers from a row: a list, or what several columns hold."""
+    read = [columns.value(name) for name in settings.choices]
+    return read[0] if len(read) == 1 else lambda values: [one(values) for one in read]
+
+
+def _listed(raw: Any) -> tuple[list[str], list[str]]:
+    """The answers, and their names where they have some, as in ARC's {text: […], label: [A, …]}."""
+    names: list[str] = []
+    if isinstance(raw, Mapping):
+        names = [str(name) for name in raw.get("label", ())]
+        raw = raw.get("text")
+    if not isinstance(raw, list | tuple) or len(raw) < 2:
+        raise BadRow(f"the choices are no list of two answers or more: {raw!r}")
+    answers = [str(answer) for answer in raw]
+    if not all(answer.strip() for answer in answers):
+        raise BadRow("an answer is empty")
+    if names and len(names) != len(answers):
+        raise BadRow(f"{len(names)} names for {len(answers)} answers")
+    return answers, names
+
+
+def _place(raw: Any, answers: list[str], names: list[str]) -> int:
+    name = "" if raw is None else str(raw).strip()
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and int(name) < len(answers):
+        return int(name)
+    if name in answers:
+        return answers.index(name)
+    if len(name) == 1 and name.upper() in LETTERS[: len(answers)]:
+        return LETTERS.index(name.upper())
+    raise BadRow(
+        f"unknown label {raw!r}; expected the place of the right answer from 0, its letter, its name or its text"
+    )
+
+
+def _encoded(
+    split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int, right_alone: bool
+) -> "Encoded":
+    from tombola.tasks.continuations import Continuation, encode_continuations
+
+    delimiter = _settings(split.task).delimiter
+    rows = [
+        Continuation(example, choice, prompt, delimiter + answer)
+        for example, ((prompt, *answers), label) in enumerate(zip(split.texts, split.labels, strict=True))
+        for choice, answer in enumerate(answers)
+        if not right_alone or choice == label
+    ]
+    return encode_continuations(rows, tokenizer, max_length)

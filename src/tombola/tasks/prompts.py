@@ -1,0 +1,31 @@
+"""Prompts: templates that name columns in braces, filled with the texts of an example."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.prompt") -> None:
+    """Refuse a template that names no column, or another than the task's texts.
+
+    Args:
+        prompt: The template.
+        columns: The task's columns of text.
+        field: The template's place, for the message.
+
+    Raises:
+        ValueError: With what the template may name.
+    """
+    names = _NAME.findall(prompt)
+    known = ", ".join(f"{{{column}}}" for column in columns)
+    if not names:
+        raise ValueError(f"{field}: names no text; write {known} where it belongs")
+    for name in names:
+        if name not in columns:
+            raise ValueError(f"{field}: {{{name}}} is no column of `text`; it may name {known}")
+
+
+def fill(prompt: str, texts: Mapping[str, str]) -> str:
+    """The template with texts in the place of their names; braces inside texts are left as they are."""
+    return _NAME.sub(lambda found: texts[found[1]], prompt)

@@ -1,0 +1,73 @@
+"""Greedy text of shrunk decoders, with the cache: that of the masked model, token for token."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from tests.shrink.masks import half
+from tests.shrink.test_shrinking import masked
+from tests.shrink.test_uniform import FREE, four_layers, mask_of
+from tests.tiny import DECODERS, token_ids
+from tombola.masks import Mask, Units
+from tombola.shrink import shrink
+from tombola.shrink.uniform import shrink_uniformly
+
+TOKENS = 100
+OWN = {
+    "gpt2": {"n_positions": 128},
+    "gemma3_text": {"sliding_window": 16},
+    "modernbert-decoder": {"sliding_window": 16, "local_attention": 16},
+    "mistral": {"sliding_window": 16},
+}
+
+
+def decoder(model_type: str) -> PreTrainedModel:
+    settings = {"max_position_embeddings": 128, "tie_word_embeddings": False, **OWN.get(model_type, {})}
+    return four_layers(model_type, "causal-lm", **settings)
+
+
+def greedy(model: PreTrainedModel, **options: object) -> Tensor:
+    settings = {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS, "do_sample": False, "pad_token_id": 0}
+    text: Tensor = model.generate(token_ids(2, 6), **settings, **options)
+    assert text.shape == (2, 6 + TOKENS)
+    assert len(text[:, 6:].unique()) > 2  # no model that says one word all the time
+    return text
+
+
+@pytest.mark.parametrize("granularity", ["head+neuron", "layer"])
+@pytest.mark.parametrize("model_type", DECODERS)
+def test_a_free_layout_says_what_the_masked_model_says(model_type: str, granularity: str) -> None:
+    model = decoder(model_type)
+    mask = half(model, granularity, seed=1, empty=1)
+    assert 0 < mask.removed < mask.count
+    small = shrink(model, mask)
+    expected = greedy(masked(model, mask))
+    assert torch.equal(greedy(small), expected)
+    assert torch.equal(greedy(small, use_cache=False), expected)
+
+
+@pytest.mark.parametrize("model_type", DECODERS)
+def test_a_uniform_layout_says_it_in_plain_transformers(model_type: str, tmp_path: Path) -> None:
+    """Whole KV groups, neurons of gated FFNs: as many in every layer."""
+    model = decoder(model_type)
+    mask = mask_of(model, (0, 1, 2, 3), 1 if model_type in FREE else 4, 16)
+    shrink_uniformly(model, mask).save_pretrained(tmp_path)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert again.num_parameters() < model.num_parameters()
+    assert torch.equal(greedy(again), greedy(masked(model, mask)))
+
+
+@pytest.mark.parametrize("model_type", DECODERS)
+def test_a_model_with_fewer_layers_says_it_too(model_type: str, tmp_path: Path) -> None:
+    """A layer without weights and biases passes the residual on, as if it were not there."""
+    model = decoder(model_type)
+    units = Units.of(model, "layer")
+    mask = Mask.from_bools(
+        units, {group.name: torch.tensor([group.layer in (0, 3)]) for group in units.groups}
+    )
+    shrink_uniformly(model, mask).save_pretrained(tmp_path)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert torch.equal(greedy(again), greedy(masked(model, mask)))
