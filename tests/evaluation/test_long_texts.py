@@ -17,7 +17,7 @@ from tombola.evaluation.long_texts import LongTexts
 from tombola.tasks import Task, unlabelled
 from tombola.tasks.text_windows import window_starts
 
-WORDS = "good bad fine film plot where is anna oslo rome".split()
+WORDS = ["good", "bad", "fine", "film", "plot", "where", "is", "anna", "oslo", "rome"]
 TOKENIZER = word_tokenizer([" ".join(WORDS)])
 LONG = " ".join(WORDS[i * 7 % 10] for i in range(17))
 SHORT = "good film"
@@ -113,7 +113,11 @@ def test_a_stride_that_skips_tokens_or_makes_no_sense_is_refused():
         predict(model_for(task), task, [LONG], 7)
     with pytest.raises(TombolaError, match="stride: takes 1 token or more, not 0"):
         LongTexts(0).check(task)
-    for name, advice in (("squad", "set doc_stride"), ("conll2003", "cut long sentences"), ("wikitext", "leave")):
+    for name, advice in (
+        ("squad", "set doc_stride"),
+        ("conll2003", "cut long sentences"),
+        ("wikitext", "leave"),
+    ):
         with pytest.raises(TombolaError, match=f"stride: is for classes.*{advice}"):
             LongTexts(2).check(Task.named(name))
         LongTexts().check(Task.named(name))
@@ -147,6 +151,8 @@ def test_verbs_say_once_how_many_texts_are_longer(ticket, caplog):
 
 def test_a_max_length_beyond_the_positions_is_said(ticket, caplog):
     tombola.evaluate(ticket, max_length=1000)
-    assert "max_length: 1,000 tokens are more than the model's 64 positions: texts are cut at 64" in caplog.text
+    assert (
+        "max_length: 1,000 tokens are more than the model's 64 positions: texts are cut at 64" in caplog.text
+    )
     with pytest.raises(TombolaError, match="max_length: takes 1 token or more, not 0"):
         tombola.evaluate(ticket, max_length=0)

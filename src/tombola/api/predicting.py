@@ -195,9 +195,7 @@ def _submitted(
     return [(model, name) for name in names] or [(model, None)]
 
 
-def _predicted(
-    opened: Opened, split: Split, long: LongTexts, progress: Progress | None
-) -> list[Prediction]:
+def _predicted(opened: Opened, split: Split, long: LongTexts, progress: Progress | None) -> list[Prediction]:
     from tombola.evaluation.evaluate import predict_split
     from tombola.models.loading import load_tokenizer
 

@@ -111,6 +111,9 @@ def attack(
     query_budget: int | None = None,
     vectors: Path | str | None = None,
     mlm: str | None = None,
+    encoder: str | None = None,
+    lexicon: Path | str | None = None,
+    language: str | None = None,
     data: Path | str | None = None,
     max_length: int | None = None,
     resume: Path | str | None = None,
@@ -133,15 +136,19 @@ def attack(
         query_budget: Most queries for one example.
         vectors: A file of word vectors for synonyms; by default the embedded ones.
         mlm: A masked language model, for `bert_attack`.
+        encoder: A sentence encoder that tells how alike texts are; by default the embedded one, for English.
+        lexicon: A file of words with parts of speech and synonyms; by default the embedded one, for English.
+        language: The language of `examples`, such as `de`; by default the task's, else English.
         data: The root of local data folders.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
         resume: A JSON-lines file for finished examples; the same call goes on after them.
         progress: Called with the examples done, the examples in all, and the accuracy under attack so far.
     """
     from tombola.attacks import Resources
+    from tombola.attacks.resources import ENCODER
     from tombola.attacks.run import attack as attack_model
     from tombola.models.loading import load_tokenizer
-    from tombola.tasks import Task
+    from tombola.tasks import Split, Task
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.ticket import Ticket
@@ -170,7 +177,13 @@ def attack(
         labels=labels,
         attackable=attackable,
         query_budget=query_budget,
-        resources=Resources(vectors=vectors, mlm=mlm),
+        resources=Resources(
+            vectors=vectors,
+            encoder=encoder or ENCODER,
+            mlm=mlm,
+            words=lexicon,
+            language=language or (examples.task.language if isinstance(examples, Split) else "en"),
+        ),
         max_length=max_length or 128,
         resume=resume,
         progress=progress,

@@ -38,13 +38,15 @@ Means = Callable[[TextWindows, np.ndarray], np.ndarray]
 
 def mean_classes(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
     """The logarithms of the windows' mean probabilities, whose softmax gives these back."""
-    return np.log(np.maximum(windows.mean(softmax(logits.astype(np.float64))), TINY))
+    logarithms: np.ndarray = np.log(np.maximum(windows.mean(softmax(logits.astype(np.float64))), TINY))
+    return logarithms
 
 
 def mean_labels(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
     """The logits of the mean probability of each label."""
     chances = np.clip(windows.mean(sigmoid(logits)), TINY, 1 - EPSILON)
-    return np.log(chances / (1 - chances))
+    odds: np.ndarray = np.log(chances / (1 - chances))
+    return odds
 
 
 def ordered_logits(inputs: Inputs, means: Means = mean_classes) -> tuple[np.ndarray, LabelOrder]:

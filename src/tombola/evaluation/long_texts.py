@@ -46,9 +46,7 @@ class LongTexts:
                 f"stride: is for classes, label sets and numbers, and {task.name} is a {task.kind} task; {instead}"
             )
 
-    def take(
-        self, split: Split, tokenizer: "PreTrainedTokenizerBase", data: Encoded, limit: int
-    ) -> Encoded:
+    def take(self, split: Split, tokenizer: "PreTrainedTokenizerBase", data: Encoded, limit: int) -> Encoded:
         """Count the texts that were cut, and put windows in their place if a stride is set.
 
         Args:
@@ -83,7 +81,7 @@ class LongTexts:
         )
         if self.stride is None:
             return (
-                f"texts longer than {limit} tokens were cut: {told}; --stride {max(limit // 2, 1)} reads them whole, in "
-                "windows"
+                f"texts longer than {limit} tokens were cut: {told}; --stride {max(limit // 2, 1)} reads them whole, "
+                "in windows"
             )
         return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {told}"

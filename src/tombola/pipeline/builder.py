@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.attacks.resources import ENCODER
+from tombola.attacks.resources import ENCODER, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
@@ -31,6 +31,7 @@ from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.trainings import TrainingBuilder
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
+from tombola.words.lexicon import is_english
 
 
 class StageBuilder(TrainingBuilder):
@@ -209,10 +210,17 @@ class StageBuilder(TrainingBuilder):
                 f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
                 "leave `attack` out"
             )
+        data = self.split(settings.on, None)
+        language = data.definition.language
+        needed = Resources(
+            settings.vectors, settings.encoder or ENCODER, words=settings.lexicon, language=language
+        )
+        needed.require(attack)
+        encoder = settings.encoder or (ENCODER if is_english(language) else None)
         return Attack(
             model=model,
             mask=mask,
-            data=self.split(settings.on, None),
+            data=data,
             trained=self.data,
             attack=attack,
             n=settings.n,
@@ -222,7 +230,9 @@ class StageBuilder(TrainingBuilder):
             query_budget=settings.query_budget,
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
-            encoder=ModelSource.find(ENCODER),
+            encoder=ModelSource.find(encoder) if encoder else None,
+            lexicon=FileSource.find(settings.lexicon, "attack.lexicon") if settings.lexicon else None,
+            language=language,
             epoch=epoch,
         )
 

@@ -78,8 +78,13 @@ def in_windows(
     free = limit - frame.size
     if free < len(split.task.text):
         raise DataError(f"{limit} tokens have no room for a text beside the special tokens.")
-    texts = [token_ids(tokenizer, list(column)) for column in zip(*(split.texts[i] for i in longer), strict=True)]
-    cut = {i: _windows(frame, parts, free, stride) for i, parts in zip(longer, zip(*texts, strict=True), strict=True)}
+    texts = [
+        token_ids(tokenizer, list(column)) for column in zip(*(split.texts[i] for i in longer), strict=True)
+    ]
+    cut = {
+        i: _windows(frame, parts, free, stride)
+        for i, parts in zip(longer, zip(*texts, strict=True), strict=True)
+    }
     rows: list[dict[str, np.ndarray]] = []
     owner: list[int] = []
     weight: list[float] = []
@@ -108,8 +113,8 @@ def _windows(
     room = free - sum(len(part) for place, part in enumerate(others) if place != long)
     if stride > room:
         raise DataError(
-            f"A stride of {stride} tokens would leave out some of a text: its windows have room for {room}; take at most "
-            "that."
+            f"A stride of {stride} tokens would leave out some of a text: its windows have room for {room}; take at "
+            "most that."
         )
     text = parts[long]
     starts = window_starts(len(text), room, stride)
@@ -118,7 +123,9 @@ def _windows(
         holders[start : start + room] += 1
     found: list[tuple[dict[str, np.ndarray], float]] = []
     for start in starts:
-        window: Any = [text[start : start + room] if place == long else part for place, part in enumerate(others)]
+        window: Any = [
+            text[start : start + room] if place == long else part for place, part in enumerate(others)
+        ]
         found.append((frame.around(*window), float((1 / holders[start : start + room]).sum())))
     return found
 

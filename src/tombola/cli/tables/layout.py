@@ -165,7 +165,9 @@ def _wrapped(text: str, width: int) -> str:
     A number stays with its percent or times sign and with what follows a ±.
     """
     lines = []
-    for line in text.replace(" %", f"{TIE}%").replace(" ± ", f"{TIE}±{TIE}").replace(" × ", f"{TIE}× ").split("\n"):
+    for line in (
+        text.replace(" %", f"{TIE}%").replace(" ± ", f"{TIE}±{TIE}").replace(" × ", f"{TIE}× ").split("\n")
+    ):
         current = ""
         for word in line.split(" "):
             pieces = [word] if cell_len(word) <= width else JOINTS.split(word)
