@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ENCODER = "minilm"
 """The sentence encoder that comes with the package."""
 HOW = {
-    "lexicon": "a lexicon with --lexicon FILE (parts of speech, synonyms, stop words)",
+    "lexicon": "a lexicon (parts of speech, synonyms, stop words) with --lexicon FILE",
     "vectors": "word vectors with --vectors FILE",
     "encoder": "a sentence encoder with --encoder MODEL",
 }
@@ -68,8 +68,8 @@ class Resources:
         if missing := self.missing(attack):
             raise MissingResource(
                 f"{attack.name} needs what comes with the package for English alone, and the texts are in "
-                f"{self.language!r}: give {'; '.join(HOW[name] for name in missing)}; or take deepwordbug, which needs "
-                "nothing."
+                f"{self.language!r}: give {', '.join(HOW[name] for name in missing)} (in a recipe under `attack`); or "
+                "take deepwordbug, which needs nothing."
             )
 
     @cached_property
