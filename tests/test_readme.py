@@ -6,14 +6,13 @@ by the environment alone: the commands and the Python code are those of the READ
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from transformers import AutoModel, AutoTokenizer
 
+from tests.commands import run, shell
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.models.finding import EMBEDDED, find_folder
 from tombola.recipe.builtin import RECIPES
@@ -47,35 +46,31 @@ def test_python_in_the_readme_names_what_there_is(code):
 
 @pytest.mark.examples
 def test_the_readme_runs_as_it_is_written(tmp_path):
-    environment = smaller(tmp_path)
     (recipe,) = (code for kind, code in BLOCKS if kind == "yaml")
     (tmp_path / "my-recipe.yaml").write_text(recipe)
-    for kind, code in BLOCKS[1:]:
-        if kind == "sh":
-            for line in filter(None, code.splitlines()):
-                run(["bash", "-c", line], tmp_path, environment)
-        elif kind == "python":
-            run([sys.executable, "-c", code], tmp_path, environment)
+    with shell(tmp_path, smaller(tmp_path)) as environment:
+        for kind, code in BLOCKS[1:]:
+            if kind == "sh":
+                for line in filter(None, code.splitlines()):
+                    run(["bash", "-c", line], tmp_path, environment)
+            elif kind == "python":
+                run(["python", "-c", code], tmp_path, environment)
     for written in ("report.html", "small.onnx", "small.int8.onnx", "quickstart/model/config.json"):
         assert (tmp_path / written).is_file(), written
 
 
-def run(words, folder, environment):
-    import time
+def smaller(folder, layers=3, examples=32, grids=True):
+    """An environment in which built-in recipes take seconds, and the embedded model has fewer layers.
 
-    t = time.time()
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-    print(round(time.time() - t, 1), words[-1][:60], flush=True)
-    assert done.returncode == 0, f"{words[-1]}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def smaller(folder):
-    """An environment with `tombola` on its path, in which built-in recipes take seconds."""
-    fewer_layers(folder / EMBEDDED["minilm"])
+    Without `grids`, only the first sparsity of each is tried.
+    """
+    fewer_layers(folder / EMBEDDED["minilm"], layers)
     for path in RECIPES.rglob("*.yaml"):
         raw = parse_yaml(path.read_text(encoding="utf-8"))
-        raw["data"] = {**(raw.get("data") or {}), "train": 32, "evaluation": 24}
+        raw["data"] = {**(raw.get("data") or {}), "train": examples, "evaluation": examples * 3 // 4}
+        draw = raw.get("draw") or {}
+        if not grids and isinstance(draw.get("sparsity"), list):
+            raw["draw"] = {**draw, "sparsity": draw["sparsity"][0]}
         for part in (raw.get("train"), raw.get("retrain"), (raw.get("search") or {}).get("train")):
             if part and "epochs" in part:
                 part["epochs"] = 1
@@ -85,13 +80,8 @@ def smaller(folder):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(yaml.safe_dump(raw, sort_keys=False))
     (folder / "sitecustomize.py").write_text(SMALLER)
-    command = folder / "bin" / "tombola"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tombola "$@"\n')
-    command.chmod(0o755)
     return {
         **os.environ,
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "SMALLER_RECIPES": str(folder / "recipes"),
         "TOMBOLA_STORE": str(folder / "store"),
@@ -100,10 +90,10 @@ def smaller(folder):
     }
 
 
-def fewer_layers(package):
-    """A package like the one that carries the embedded model, with half of its layers."""
+def fewer_layers(package, layers):
+    """A package like the one that carries the embedded model, with fewer layers."""
     whole = find_folder("minilm")
-    model = AutoModel.from_pretrained(whole, num_hidden_layers=3)
+    model = AutoModel.from_pretrained(whole, num_hidden_layers=layers)
     model.save_pretrained(package / "model")
     AutoTokenizer.from_pretrained(whole).save_pretrained(package / "model")
     (package / "__init__.py").write_text("")

@@ -121,7 +121,23 @@ def commands_text() -> str:
         obj=typer.main.get_command(app), ctx=with_context, name="tombola", title="Commands"
     )
     text = re.sub(r"\[/?bold\]", "**", text)
+    text = _with_whole_lines(text, typer.main.get_command(app))
     return re.sub(r"\[default: ([^\]]*?)\\?\]", r"[default: \1]", text).replace("\\[", "[").strip() + "\n"
+
+
+def _with_whole_lines(text: str, group: Any) -> str:
+    """The lists of commands with their whole first lines, which typer cuts short."""
+    for name, command in group.commands.items():
+        line = (command.help or "").partition("\n")[0]
+        text = re.sub(
+            rf"^\* `{name}`: .*$",
+            lambda _, line=line, name=name: f"* `{name}`: {line}",
+            text,
+            flags=re.MULTILINE,
+        )
+        if hasattr(command, "commands"):
+            text = _with_whole_lines(text, command)
+    return text
 
 
 def _title(name: str, kind: Schema) -> str:

@@ -136,6 +136,8 @@ MISTAKES = [
     # tickets and results
     ("evaluate {}/model --on validation", "does not know its task: pass --task NAME"),
     ("evaluate {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
+    ("evaluate {}/model --task {}/task.yaml --max-length 0", "max_length: takes 1 token or more, not 0"),
+    ("task init {}/data.csv -o {}/german.yaml --language German", "language"),
     ("attack {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
     ("inspect {}/model", "is a model but not a ticket"),
     ("shrink {}/model -o {}/small", "is not a ticket: it has no mask.safetensors. `tombola run` leaves"),

@@ -10,7 +10,8 @@ from rich.console import Console
 from tests.results.builder import cell, measured, result, score
 from tests.tiny import tiny
 from tombola.attacks.report import AttackReport, Example
-from tombola.cli import tables
+from tombola.cli import console, tables
+from tombola.cli.outcome import show_compression, show_tables
 from tombola.cli.tables.layout import Column, Grid
 from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
@@ -269,3 +270,20 @@ def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
     compression = Compression(pressed, Path("m"), 1.0, None, "")
     for table in (tables.share_table(shared, "validation"), tables.compression_table(compression)):
         assert "has not learned the task" in " ".join(printed(table))
+
+
+@pytest.mark.parametrize("width", range(50, 90, 3))
+def test_sentences_below_a_table_keep_numbers_with_their_signs(monkeypatch, width):
+    verdict = "The ticket: 1.85 times as fast, accuracy 83.6 % against 84.6 % (95 %: −3.0 to +1.0), 2.0 % ± 1.1 lost."
+    note = "split: 70 % train, 10 % validation, 20 % test of tickets-of-the-year.csv, as it was read"
+    done = Compression(quickstart(), Path("model"), 1.0, None, verdict, (note,))
+    written = StringIO()
+    monkeypatch.setattr(console, "out", Console(width=width, file=written))
+    show_compression(console.Screen(), done)
+    show_tables(console.Screen(), done.result)
+    lines = [" ".join(line.split()) for line in written.getvalue().splitlines()]
+    assert verdict in " ".join(lines)
+    assert note in " ".join(lines)
+    assert "robust ticket: matches the dense model on test up to 41.7 % sparsity" in " ".join(lines)
+    broken = [line for line in lines if line.startswith(("%", "±", "×")) or line.endswith("±")]
+    assert broken == ["± is half of the 95 % interval"]

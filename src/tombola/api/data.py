@@ -16,6 +16,7 @@ def init_task(
     *,
     text: Iterable[str] = (),
     label: str | None = None,
+    language: str = "en",
     force: bool = False,
 ) -> Inferred:
     """Write a commented task file for a data file: the command `tombola task init`.
@@ -28,6 +29,7 @@ def init_task(
         path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` beside the data.
         text: The column of the text, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
+        language: The language of the texts, such as `de`.
         force: Write over a task file that is there.
 
     Returns:
@@ -36,5 +38,10 @@ def init_task(
     from tombola.tasks import inferring
 
     return inferring.init_task(
-        Path(data), tuple(text), label, Path(path) if path is not None else None, replace=force
+        Path(data),
+        tuple(text),
+        label,
+        Path(path) if path is not None else None,
+        replace=force,
+        language=language,
     )

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tombola.attacks.resources import ENCODER, Resources
 from tombola.errors import TombolaError
 from tombola.foundations.hardware.machine import check_device
+from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
+from tombola.recipe.sections import AttackSettings
 from tombola.tasks import Task
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
@@ -59,6 +62,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if order.device != "cpu":
         notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
     _withstand(raw, order.against)
+    notes += _in_language(raw, Task.named(task))
     if not same_task:
         _judged_on(raw, Task.named(task))
     return raw, notes
@@ -124,6 +128,29 @@ def _withstand(raw: Raw, against: Sequence[str]) -> None:
             part.pop("augment", None)
     if not kinds:
         raw["search"]["inputs"] = "clean"
+
+
+def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
+    """Leave out what knows English words alone, where the texts are of another language; what was left out."""
+    if task.english:
+        return ()
+    raw["defend"] = [
+        {"kind": "spelling", "dictionary": None} if one == "spelling" else one for one in raw["defend"]
+    ]
+    notes = [f"language: {task.language}; the spelling corrector knows the words of the training texts alone"]
+    if raw.get("attack"):
+        known = checked(AttackSettings, raw["attack"], "attack")
+        resources = Resources(
+            known.vectors, known.encoder or ENCODER, words=known.lexicon, language=task.language
+        )
+        left = [one for one in known.recipes if not resources.missing(one)]
+        if out := [one.label for one in known.recipes if one not in left]:
+            notes.append(f"{', '.join(out)}: left out, since the package has the words for English alone")
+            attacks = {
+                "recipes": [one.model_dump(exclude_defaults=True) | {"name": one.name} for one in left]
+            }
+            raw["attack"] = {**raw["attack"], **attacks} if left else None
+    return tuple(notes)
 
 
 def _judged_on(raw: Raw, task: Task) -> None:

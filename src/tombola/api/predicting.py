@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from tombola.foundations.checksums import write_whole
 
 if TYPE_CHECKING:
     from tombola.evaluation.evaluators import Prediction
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.store.stage import Progress
     from tombola.tasks import Split
     from tombola.tasks.kinds import Row
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from tombola.tickets.predicting import Form
     from tombola.tickets.ticket import Ticket
 
+logger = logging.getLogger(__name__)
+
 
 def predict(
     model: Ticket | MultiTaskTicket | str | Path,
@@ -26,6 +30,7 @@ def predict(
     *,
     task: str | None = None,
     max_length: int | None = None,
+    stride: int | None = None,
     progress: Progress | None = None,
 ) -> list[Prediction]:
     """What a ticket or any transformers classifier says of texts without labels.
@@ -36,16 +41,23 @@ def predict(
             of the task's text columns.
         task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
+            mean of the windows' probabilities; by default they are cut.
         progress: Called with the rows done and the rows in all.
 
     Returns:
         A label with its probabilities for each row, in order; a number for regression.
     """
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.tasks import Task, unlabelled
     from tombola.tickets.opening import open_classifier
 
-    opened = open_classifier(model, task, max_length)
-    return _predicted(opened, unlabelled(Task.named(opened.task), rows), progress)
+    opened, long = open_classifier(model, task, max_length), LongTexts(stride)
+    known = Task.named(opened.task)
+    long.check(known)
+    found = _predicted(opened, unlabelled(known, rows), long, progress)
+    warn_of(long)
+    return found
 
 
 def predict_file(
@@ -56,6 +68,7 @@ def predict_file(
     form: Form | None = None,
     task: str | None = None,
     max_length: int | None = None,
+    stride: int | None = None,
     progress: Progress | None = None,
 ) -> str:
     """Predict the rows of a file, and give them back with a label and probabilities.
@@ -67,23 +80,28 @@ def predict_file(
         form: How bytes are written: csv, tsv, jsonl, or txt for a text a line; else as they look.
         task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
+            mean of the windows' probabilities; by default they are cut.
         progress: Called with the rows done and the rows in all.
 
     Returns:
         The text of the file: the rows as they were, with the columns `prediction` and `probability_LABEL`, or in JSON
         lines `prediction` and `probabilities`.
     """
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.tasks import Task
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.predicting import TextFile, form_of
 
     written_as = form_of(Path(output)) if output is not None else None
-    opened = open_classifier(model, task, max_length)
+    opened, long = open_classifier(model, task, max_length), LongTexts(stride)
     known = Task.named(opened.task)
+    long.check(known)
     file = (
         TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
     )
-    found = _predicted(opened, file.split, progress)
+    found = _predicted(opened, file.split, long, progress)
+    warn_of(long)
     text = file.with_predictions(found, written_as or ("jsonl" if file.form == "txt" else file.form))
     if output is not None:
         write_whole(Path(output), text, newline="\n")
@@ -98,6 +116,7 @@ def glue_submission(
     data: Path | str | None = None,
     partial: bool = False,
     max_length: int | None = None,
+    stride: int | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Predict GLUE's test sets, and write the files that its server reads.
@@ -110,11 +129,14 @@ def glue_submission(
         data: The root of local data folders, with the test files beside those of training.
         partial: Allow test files with fewer rows than the server's, for trying.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
+            mean of the windows' probabilities; by default they are cut.
         progress: Called with the rows done and the rows in all of each file.
 
     Returns:
         The files that were written.
     """
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.evaluation.submission import glue_files, write_submission
     from tombola.tasks import Task, unlabelled
     from tombola.tasks.places import find_test_file
@@ -126,11 +148,22 @@ def glue_submission(
         opened = open_classifier(source, name, max_length)
         known = Task.named(opened.task)
         work += [(opened, known, file, find_test_file(known, file.test, root)) for file in glue_files(known)]
-    written = []
+    written, long = [], LongTexts(stride)
     for opened, known, file, path in work:
-        found = _predicted(opened, unlabelled(known, path), progress)
+        found = _predicted(opened, unlabelled(known, path, file.test), long, progress)
         written.append(write_submission(output, file, found, partial=partial))
+    warn_of(long)
     return written
+
+
+def warn_of(long: LongTexts) -> None:
+    """Say once how many texts were longer than the model reads at once.
+
+    Args:
+        long: What was counted.
+    """
+    if note := long.note():
+        logger.warning("%s", note)
 
 
 def _submitted(
@@ -162,10 +195,15 @@ def _submitted(
     return [(model, name) for name in names] or [(model, None)]
 
 
-def _predicted(opened: Opened, split: Split, progress: Progress | None) -> list[Prediction]:
+def _predicted(opened: Opened, split: Split, long: LongTexts, progress: Progress | None) -> list[Prediction]:
     from tombola.evaluation.evaluate import predict_split
     from tombola.models.loading import load_tokenizer
 
     return predict_split(
-        opened.model, load_tokenizer(opened.folder), split, max_length=opened.max_length, progress=progress
+        opened.model,
+        load_tokenizer(opened.folder),
+        split,
+        max_length=opened.max_length,
+        progress=progress,
+        long=long,
     )

@@ -32,6 +32,7 @@ def evaluate(
     data: Path | str | None = None,
     limit: int | None = None,
     max_length: int | None = None,
+    stride: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, Score]]:
     """Score a ticket or any transformers classifier, each metric with its standard error.
@@ -44,13 +45,17 @@ def evaluate(
         data: The root of local data folders.
         limit: Use a random subset of this size.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
+        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
+            mean of the windows' probabilities; by default they are cut.
         progress: Called with the examples done, the examples in all, and the newest score.
 
     Returns:
         Scores by data set and metric. Where all tasks of a multi-task ticket are scored, the name of a data set
         begins with that of the task: `rte: validation`.
     """
+    from tombola.api.predicting import warn_of
     from tombola.evaluation.evaluate import evaluate_split
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.models.loading import load_tokenizer
     from tombola.pipeline.references import DataSource
     from tombola.tasks.targets import find_target
@@ -58,13 +63,14 @@ def evaluate(
 
     shared = tasks_of(model) if task is None else []
     folder, targets = str(data) if data else None, list(on)
-    work = []
+    work, long = [], LongTexts(stride)
     names: list[str | None] = [*shared] or [task]
     for name in names:
         opened = open_classifier(model, name, max_length)
         for target in targets:
             source, part = find_target(target, opened.task)
             loaded = DataSource(source, part, folder, limit).load()
+            long.check(loaded.task)
             work.append((f"{name}: {target}" if shared else target, opened, loaded))
     scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
     for label, opened, split in work:
@@ -79,12 +85,14 @@ def evaluate(
             split,
             max_length=opened.max_length,
             progress=report,
+            long=long,
         )
         for note in found.notes:
             logger.warning("%s", note)
         scores[label] = found.scores
         done += len(split)
         report(1, 1, {name: score.value for name, score in list(found.scores.items())[:1]}, done, 0)
+    warn_of(long)
     return scores
 
 
@@ -103,6 +111,9 @@ def attack(
     query_budget: int | None = None,
     vectors: Path | str | None = None,
     mlm: str | None = None,
+    encoder: str | None = None,
+    lexicon: Path | str | None = None,
+    language: str | None = None,
     data: Path | str | None = None,
     max_length: int | None = None,
     resume: Path | str | None = None,
@@ -125,15 +136,19 @@ def attack(
         query_budget: Most queries for one example.
         vectors: A file of word vectors for synonyms; by default the embedded ones.
         mlm: A masked language model, for `bert_attack`.
+        encoder: A sentence encoder that tells how alike texts are; by default the embedded one, for English.
+        lexicon: A file of words with parts of speech and synonyms; by default the embedded one, for English.
+        language: The language of `examples`, such as `de`; by default the task's, else English.
         data: The root of local data folders.
         max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
         resume: A JSON-lines file for finished examples; the same call goes on after them.
         progress: Called with the examples done, the examples in all, and the accuracy under attack so far.
     """
     from tombola.attacks import Resources
+    from tombola.attacks.resources import ENCODER
     from tombola.attacks.run import attack as attack_model
     from tombola.models.loading import load_tokenizer
-    from tombola.tasks import Task
+    from tombola.tasks import Split, Task
     from tombola.tickets.multitask import MultiTaskTicket
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.ticket import Ticket
@@ -162,7 +177,13 @@ def attack(
         labels=labels,
         attackable=attackable,
         query_budget=query_budget,
-        resources=Resources(vectors=vectors, mlm=mlm),
+        resources=Resources(
+            vectors=vectors,
+            encoder=encoder or ENCODER,
+            mlm=mlm,
+            words=lexicon,
+            language=language or (examples.task.language if isinstance(examples, Split) else "en"),
+        ),
         max_length=max_length or 128,
         resume=resume,
         progress=progress,

@@ -63,6 +63,8 @@ class Attack(Choice):
     unhashed: ClassVar[frozenset[str]] = frozenset({"called"})
 
     paper: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it draws on that comes with the package for English alone: some of lexicon, vectors, encoder."""
 
     name: str
     called: str | None = Field(

@@ -21,6 +21,7 @@ class BertAttack(Attack):
     """
 
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "encoder")
 
     name: Literal["bert_attack"] = "bert_attack"
     candidates: int = Field(48, gt=0, description="words that the masked language model proposes for each")

@@ -23,6 +23,7 @@ class EmbeddingSwap(Attack):
     paper: ClassVar[str] = (
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["embedding_swap"] = "embedding_swap"
     candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")

@@ -90,6 +90,7 @@ def adversarial_texts(
     count = max(1, round(settings.share * len(data.split)))
     chosen = sorted(np.random.default_rng(drawn).permutation(len(data.split))[:count].tolist())
     similar = "min_similarity" in type(settings.recipe).model_fields
+    language = data.split.task.language
     report = attack(
         model,
         data.tokenizer,
@@ -97,7 +98,7 @@ def adversarial_texts(
         settings.recipe,
         seed=drawn,
         query_budget=settings.query_budget,
-        resources=Resources() if similar else Resources(encoder=None),
+        resources=Resources(language=language) if similar else Resources(encoder=None, language=language),
         max_length=data.max_length,
         precision=precision,
         resume=journal,

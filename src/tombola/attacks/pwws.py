@@ -21,6 +21,7 @@ class PWWS(Attack):
     """
 
     paper: ClassVar[str] = "Ren et al. (2019), Probability Weighted Word Saliency, ACL, Algorithm 1"
+    needs: ClassVar[tuple[str, ...]] = ("lexicon",)
 
     name: Literal["pwws"] = "pwws"
 

@@ -15,6 +15,7 @@ class RandomSubstitution(Attack):
     """Words in random order give way to a random one of their neighbours, whatever the model says of it."""
 
     paper: ClassVar[str] = "a control, not a published attack"
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors")
 
     name: Literal["random_substitution"] = "random_substitution"
     candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to choose from")

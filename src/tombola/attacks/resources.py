@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING
 from tombola.errors import ModelError, TombolaError
 from tombola.foundations.checksums import checksum
 from tombola.foundations.folders import public_name
-from tombola.words.lexicon import Lexicon, bundled
+from tombola.words.lexicon import Lexicon, bundled, is_english, read_lexicon
 
 if TYPE_CHECKING:
+    from tombola.attacks.base import Attack
     from tombola.attacks.encoder import SentenceEncoder
     from tombola.attacks.masked_lm import MaskedLM
     from tombola.attacks.neighbours import Neighbours
 
 ENCODER = "minilm"
 """The sentence encoder that comes with the package."""
+HOW = {
+    "lexicon": "a lexicon (parts of speech, synonyms, stop words) with --lexicon FILE",
+    "vectors": "word vectors with --vectors FILE",
+    "encoder": "a sentence encoder with --encoder MODEL",
+}
+"""How each resource is given that comes with the package for English alone."""
 TABLE_WIDTH = 50  # neighbours kept of each word: what TextFooler asks for, the most of any attack
 
 
@@ -31,16 +38,47 @@ class Resources:
     `vectors`: a file of word vectors (counter-fitted ones are what TextFooler was published with).
     `encoder`: a sentence encoder, mean-pooled (None: similarity is neither demanded of nor measured on the texts,
     for attacks that do without). `mlm`: a masked language model, for BERT-Attack. Both are named like any model:
-    embedded, a folder, or a hub id.
+    embedded, a folder, or a hub id. `words`: a lexicon of the user's (`read_lexicon`). What is embedded is English, and
+    is not used for a `language` that is another.
     """
 
     vectors: str | Path | None = None
     encoder: str | Path | None = ENCODER
     mlm: "str | Path | MaskedLM | None" = None
+    words: str | Path | None = None
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        if not is_english(self.language) and self.encoder == ENCODER:
+            self.encoder = None
+
+    def missing(self, attack: "Attack") -> list[str]:
+        """What an attack needs that does not come with the package for the language, and was not given."""
+        if is_english(self.language):
+            return []
+        given = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
+        return [name for name in attack.needs if given[name] is None]
+
+    def require(self, attack: "Attack") -> None:
+        """Raise if something is missing that an attack needs.
+
+        Args:
+            attack: The attack.
+        """
+        if missing := self.missing(attack):
+            raise MissingResource(
+                f"{attack.name} needs what comes with the package for English alone, and the texts are in "
+                f"{self.language!r}: give {', '.join(HOW[name] for name in missing)} (in a recipe under `attack`); or "
+                "take deepwordbug, which needs nothing."
+            )
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """WordNet's synonyms and parts of speech, and stop words."""
+        """Synonyms, parts of speech and stop words: the user's, or WordNet's."""
+        if self.words is not None:
+            return read_lexicon(self.words)
+        if not is_english(self.language):
+            raise MissingResource(f"The lexicon of the package is English: give {HOW['lexicon']}.")
         return bundled()
 
     @cached_property
@@ -48,6 +86,8 @@ class Resources:
         """The nearest words of a word, by the user's vectors or the embedded ones."""
         from tombola.attacks.neighbours import embedded_neighbours, neighbours_of
 
+        if self.vectors is None and not is_english(self.language):
+            raise MissingResource(f"The word vectors of the package are English: give {HOW['vectors']}.")
         if self.vectors is None:
             return embedded_neighbours(TABLE_WIDTH)
         return neighbours_of(self.vectors, TABLE_WIDTH)
@@ -84,7 +124,11 @@ class Resources:
         """What was asked for, by content, to tell one run's resources from another's."""
         mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
         vectors = Path(self.vectors).expanduser() if self.vectors is not None else None
-        return {
+        own: dict[str, str] = {} if is_english(self.language) else {"language": self.language}
+        if self.words is not None:
+            words = Path(self.words).expanduser()
+            own["lexicon"] = checksum(words) if words.is_file() else str(words)
+        return own | {
             "vectors": checksum(vectors) if vectors is not None and vectors.is_file() else str(vectors),
             "encoder": _fingerprint(self.encoder),
             "mlm": _fingerprint(mlm) if isinstance(self.mlm, str | Path) else str(mlm),
@@ -95,7 +139,7 @@ class Resources:
         loaded = vars(self)
         names = {}
         if "lexicon" in loaded:
-            names["lexicon"] = "WordNet 3.0 synonyms and parts of speech, own list of stop words"
+            names["lexicon"] = self.lexicon.source
         if "neighbours" in loaded:
             names["word neighbours"] = self.neighbours.source
         if "similarity" in loaded:

@@ -55,6 +55,7 @@ def attack(
     """
     chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
+    resources.require(chosen)
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
     if query_budget is not None and query_budget < 1:

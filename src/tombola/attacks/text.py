@@ -5,9 +5,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s")
+from tombola.words.scripts import HAN, JOINERS, MARKS
+
+SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s|[。！？।؟]")
 CLITIC = r"(?<!\w)['’](?:s|m|d|t|re|ve|ll)\b"  # "it 's" in text that was tokenised before
-WORD = re.compile(rf"{CLITIC}|\w+(?:['’*@-]+\w+)*", re.IGNORECASE)
+_LETTER = rf"[^\W{HAN}][{MARKS}]*"
+_RUN = rf"{_LETTER}(?:[{JOINERS}]?{_LETTER})*"
+WORD = re.compile(rf"{CLITIC}|[{HAN}]|{_RUN}(?:['’*@-]+{_RUN})*", re.IGNORECASE)
 
 
 class Text:

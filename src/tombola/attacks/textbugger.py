@@ -24,6 +24,7 @@ class TextBugger(Attack):
     """
 
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["textbugger"] = "textbugger"
     neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")

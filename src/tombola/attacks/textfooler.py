@@ -22,6 +22,7 @@ class TextFooler(Attack):
     """
 
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["textfooler"] = "textfooler"
     candidates: int = Field(50, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")

@@ -35,6 +35,12 @@ def attack(
     query_budget: Annotated[int | None, typer.Option(help="Most queries for one example.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors (text, .npz) for synonyms.")] = None,
     mlm: Annotated[str | None, typer.Option(help="Masked language model, for bert_attack.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Sentence encoder, for other languages than English.")
+    ] = None,
+    lexicon: Annotated[
+        Path | None, typer.Option(help="Words with tags and synonyms (.tsv), for other languages.")
+    ] = None,
     data: Data = None,
     max_length: MaxLength = None,
     output: Annotated[
@@ -74,6 +80,8 @@ def attack(
                     query_budget=query_budget,
                     vectors=vectors,
                     mlm=mlm,
+                    encoder=encoder,
+                    lexicon=lexicon,
                     data=data,
                     max_length=max_length,
                     resume=folder / "journal.jsonl",

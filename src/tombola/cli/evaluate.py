@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tombola.cli.console import Screen
-from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.cli.options import Data, MaxLength, Model, Stride, TaskName, verb
 from tombola.foundations.checksums import write_whole
 
 
@@ -26,6 +26,7 @@ def evaluate(
     data: Data = None,
     limit: Annotated[int | None, typer.Option(help="Use a random subset of this size.")] = None,
     max_length: MaxLength = None,
+    stride: Stride = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the scores as JSON.")] = None,
 ) -> None:
     """Score a ticket or any classifier, with standard errors; of a ticket of several tasks, all of them.
@@ -46,6 +47,7 @@ def evaluate(
             data=data,
             limit=limit,
             max_length=max_length,
+            stride=stride,
             progress=progress,
         )
     screen.print(tables.score_table(model, scores))

@@ -60,6 +60,13 @@ TaskName = Annotated[
 MaxLength = Annotated[
     int | None, typer.Option(help="Tokens that texts are cut at; else as in training, or 128.")
 ]
+Stride = Annotated[
+    int | None,
+    typer.Option(
+        help="Read longer texts in windows that begin so many tokens apart; else they are cut.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost; run nothing.")]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace the result of another recipe in the output folder.")

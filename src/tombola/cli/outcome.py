@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.text import Text
 
 from tombola.cli.console import Screen
 from tombola.cli.forecast import roughly
@@ -36,7 +35,7 @@ def show_tables(screen: Screen, result: Result) -> None:
         for phases in result.phases():
             screen.print(tables.phase_table(result, phases))
         for line in tables.matching_lines(result):
-            screen.print(Text(line))
+            screen.print(tables.Sentence(line))
 
 
 def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:
@@ -44,9 +43,10 @@ def show_compression(screen: Screen, found: Compression, page: Path | None = Non
     from tombola.cli import tables
 
     for note in found.notes:
-        screen.print(Text(note))
+        screen.print(tables.Sentence(note))
     screen.print(tables.compression_table(found))
-    screen.print(Text(f"\n{found.verdict}"))
+    screen.print("")
+    screen.print(tables.Sentence(found.verdict))
     screen.wrote("model", found.model)
     if page:
         screen.wrote("report", page)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from tombola.cli.console import Screen
-from tombola.cli.options import Data, MaxLength, Model, TaskName, verb
+from tombola.cli.options import Data, MaxLength, Model, Stride, TaskName, verb
 from tombola.errors import TombolaError
 
 
@@ -40,6 +40,7 @@ def predict(
     ] = False,
     data: Data = None,
     max_length: MaxLength = None,
+    stride: Stride = None,
 ) -> None:
     """Label texts: the same rows come out with a label and probabilities, or a number.
 
@@ -58,7 +59,14 @@ def predict(
             watcher.job("predict", "predict GLUE's test sets") as progress,
         ):
             written = api.glue_submission(
-                model, output, task=task, data=data, partial=partial, max_length=max_length, progress=progress
+                model,
+                output,
+                task=task,
+                data=data,
+                partial=partial,
+                max_length=max_length,
+                stride=stride,
+                progress=progress,
             )
         for path in written:
             screen.wrote(path.stem, path)
@@ -78,7 +86,14 @@ def predict(
         watcher.job("predict", f"predict {'standard input' if file == '-' else Path(file).name}") as progress,
     ):
         text = api.predict_file(
-            model, source, output, form=form, task=task, max_length=max_length, progress=progress
+            model,
+            source,
+            output,
+            form=form,
+            task=task,
+            max_length=max_length,
+            stride=stride,
+            progress=progress,
         )
     if output is not None:
         screen.wrote("labelled", output)

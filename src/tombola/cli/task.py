@@ -32,6 +32,7 @@ def init(
             show_default="DATA.task.yaml",
         ),
     ] = None,
+    language: Annotated[str, typer.Option(help="The language of the texts, such as de.")] = "en",
     force: Annotated[bool, typer.Option("--force", help="Write over a task file that is there.")] = False,
 ) -> None:
     """Write a commented task file for a data file: columns, labels, splits, delimiter and encoding are recognised.
@@ -40,7 +41,7 @@ def init(
     """
     from tombola import api
 
-    found = api.init_task(data, output, text=tuple(text or ()), label=label, force=force)
+    found = api.init_task(data, output, text=tuple(text or ()), label=label, language=language, force=force)
     for note in found.notes:
         screen.print(note)
     screen.wrote("task", found.path)

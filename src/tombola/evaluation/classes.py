@@ -1,5 +1,6 @@
 """Evaluators of whole texts: one label each, a number each, or any number of labels each."""
 
+from collections.abc import Callable
 from math import log
 
 import numpy as np
@@ -9,10 +10,13 @@ from tombola.evaluation.labels import LabelOrder, label_order, order_doubts
 from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
-from tombola.tasks import Split
+from tombola.tasks import Split, TextWindows
 from tombola.tasks.kinds.multi_label import MultiLabelSettings
 from tombola.tasks.metrics import metrics
 from tombola.tasks.task import DEFINITIONS
+
+TINY = 1e-30  # the smallest probability whose logarithm is taken
+EPSILON = 1e-15  # the least distance of a probability from 1
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -22,18 +26,50 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return shares
 
 
-def ordered_logits(inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
-    """The logits of all examples in the task's label order, and what is known about that order."""
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """The probability of each label by itself."""
+    chances: np.ndarray = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    return chances
+
+
+Means = Callable[[TextWindows, np.ndarray], np.ndarray]
+"""The outputs for whole texts, from those for their windows."""
+
+
+def mean_classes(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
+    """The logarithms of the windows' mean probabilities, whose softmax gives these back."""
+    logarithms: np.ndarray = np.log(np.maximum(windows.mean(softmax(logits.astype(np.float64))), TINY))
+    return logarithms
+
+
+def mean_labels(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
+    """The logits of the mean probability of each label."""
+    chances = np.clip(windows.mean(sigmoid(logits)), TINY, 1 - EPSILON)
+    odds: np.ndarray = np.log(chances / (1 - chances))
+    return odds
+
+
+def ordered_logits(inputs: Inputs, means: Means = mean_classes) -> tuple[np.ndarray, LabelOrder]:
+    """The logits of all examples in the task's label order, and what is known about that order.
+
+    Args:
+        inputs: The model and the data.
+        means: What makes one row of the rows of a text's windows.
+    """
     order = label_order(inputs.model.config, inputs.split.task)
     logits = predict(
         inputs.model, inputs.data, inputs.collate, precision=inputs.precision, progress=inputs.progress
     )
+    if isinstance(inputs.data, TextWindows):
+        logits = means(inputs.data, logits).astype(np.float32)
     return order.arrange(logits), order
 
 
 @evaluators("classes")
 class Classes(Evaluator):
     """One label per text: that of the largest logit."""
+
+    joins_windows = True
 
     def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
         """A logit for every label of the task, in its order."""
@@ -64,9 +100,11 @@ class Classes(Evaluator):
 class Numbers(Evaluator):
     """A number per text."""
 
+    joins_windows = True
+
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the outputs."""
-        outputs, order = ordered_logits(inputs)
+        outputs, order = ordered_logits(inputs, TextWindows.mean)
         return Evaluation(score(inputs.split.task, outputs, inputs.split.labels), outputs, order.notes)
 
     def constant(self, split: Split) -> float | None:
@@ -75,16 +113,18 @@ class Numbers(Evaluator):
 
     def label(self, inputs: Inputs) -> list[Prediction]:
         """The number."""
-        return [Prediction(float(value)) for (value,) in ordered_logits(inputs)[0]]
+        return [Prediction(float(value)) for (value,) in ordered_logits(inputs, TextWindows.mean)[0]]
 
 
 @evaluators("label sets")
 class LabelSets(Evaluator):
     """Any number of labels per text: those whose probability exceeds the task's threshold."""
 
+    joins_windows = True
+
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the sets; the predictions that are kept are the plain logits."""
-        split, (logits, order) = inputs.split, ordered_logits(inputs)
+        split, (logits, order) = inputs.split, ordered_logits(inputs, mean_labels)
         threshold = self._threshold(split)
         shifted = logits - log(threshold / (1 - threshold))
         return Evaluation(score(split.task, shifted, split.labels), logits, order.notes)
@@ -99,7 +139,7 @@ class LabelSets(Evaluator):
         """The labels, and the probability of each."""
         names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
         found = []
-        for row in 1 / (1 + np.exp(-ordered_logits(inputs)[0].astype(np.float64))):
+        for row in sigmoid(ordered_logits(inputs, mean_labels)[0]):
             by_name = dict(zip(names, row.tolist(), strict=True))
             found.append(Prediction(tuple(name for name in names if by_name[name] > threshold), by_name))
         return found

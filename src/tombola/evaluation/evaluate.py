@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
+from tombola.evaluation.long_texts import LongTexts
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
 from tombola.tasks import Split, Task, collate_of, fitting_length, kind_of, unlabelled
@@ -23,13 +24,15 @@ def evaluate_split(
     max_length: int = 128,
     precision: Precision = "fp32",
     progress: Progress | None = None,
+    long: LongTexts | None = None,
 ) -> Evaluation:
     """Score the model on the split. Inputs are cut at `max_length` or at the model's last position.
 
-    `progress` is called after each batch with the rows done and the rows in all.
+    `progress` is called after each batch with the rows done and the rows in all. `long` counts the texts that are
+    longer, and says whether they are read in windows instead.
     """
     evaluator = evaluators[kind_of(split.task).evaluator]()
-    return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision, progress))
+    return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision, progress, long))
 
 
 def constant_score(split: Split) -> float | None:
@@ -74,10 +77,11 @@ def predict_split(
     max_length: int = 128,
     precision: Precision = "fp32",
     progress: Progress | None = None,
+    long: LongTexts | None = None,
 ) -> list[Prediction]:
     """The same for a split, whose labels are not looked at."""
     evaluator = evaluators[kind_of(split.task).evaluator]()
-    return evaluator.label(_inputs(model, tokenizer, split, max_length, precision, progress))
+    return evaluator.label(_inputs(model, tokenizer, split, max_length, precision, progress, long))
 
 
 def _inputs(
@@ -87,8 +91,12 @@ def _inputs(
     max_length: int,
     precision: Precision,
     progress: Progress | None,
+    long: LongTexts | None,
 ) -> Inputs:
-    data = kind_of(split.task).encode_scored(split, tokenizer, fitting_length(max_length, model.config))
+    limit = fitting_length(max_length, model.config)
+    data = kind_of(split.task).encode_scored(split, tokenizer, limit)
+    if long is not None:
+        data = long.take(split, tokenizer, data, limit)
     count = _counter(progress, len(data))
     return Inputs(model, split, data, collate_of(split.task, tokenizer), precision, count)
 

@@ -5,7 +5,7 @@ A kind of task names its evaluator (`TaskKind.evaluator`). A new one is a class 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -65,6 +65,9 @@ class Inputs:
 
 class Evaluator(Protocol):
     """Predicts and scores. A class that inherits from it has to define `evaluate`."""
+
+    joins_windows: ClassVar[bool] = False
+    """Whether it makes one prediction of the windows of a long text (`TextWindows`)."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the model's predictions against the split's labels."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.attacks.resources import ENCODER
+from tombola.attacks.resources import ENCODER, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
@@ -33,6 +33,7 @@ from tombola.pipeline.trainings import BY_HEAD, TrainingBuilder
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
 from tombola.tasks import kind_of
+from tombola.words.lexicon import is_english
 
 
 class StageBuilder(TrainingBuilder):
@@ -234,10 +235,17 @@ class StageBuilder(TrainingBuilder):
             raise RecipeError(
                 f"attack: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
             )
+        data = self.split(settings.on, None)
+        language = data.definition.language
+        needed = Resources(
+            settings.vectors, settings.encoder or ENCODER, words=settings.lexicon, language=language
+        )
+        needed.require(attack)
+        encoder = settings.encoder or (ENCODER if is_english(language) else None)
         return Attack(
             model=model,
             mask=mask,
-            data=self.split(settings.on, None),
+            data=data,
             trained=self.data,
             attack=attack,
             n=settings.n,
@@ -247,7 +255,9 @@ class StageBuilder(TrainingBuilder):
             query_budget=settings.query_budget,
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
-            encoder=ModelSource.find(ENCODER),
+            encoder=ModelSource.find(encoder) if encoder else None,
+            lexicon=FileSource.find(settings.lexicon, "attack.lexicon") if settings.lexicon else None,
+            language=language,
             epoch=epoch,
         )
 

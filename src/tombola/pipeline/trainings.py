@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.in_the_loop import AttackAdversary
-from tombola.attacks.resources import ENCODER
+from tombola.attacks.resources import ENCODER, Resources
 from tombola.augmentations import AugmentSettings
+from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.bias.file import BiasFile
+from tombola.defenses.spelling import Spelling
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
@@ -67,6 +69,12 @@ class TrainingBuilder:
             raise RecipeError(
                 f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
                 "must stay as they are: leave `defend` out"
+            )
+        english = any(isinstance(one, Spelling) and one.dictionary == "english" for one in self.recipe.defend)
+        if english and not task.english:
+            raise RecipeError(
+                f"defend: the dictionary of spelling is English, and {task.name} is in {task.language!r}: write "
+                "{kind: spelling, dictionary: null}, which knows the words of the training texts"
             )
         return shared(Defend, data=self.data, defend=self.recipe.defend)
 
@@ -203,6 +211,12 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
             f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
             "must stay as they are: leave `augment` out"
         )
+    changes = settings.augment.of if settings.augment is not None else ()
+    if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
+        raise RecipeError(
+            f"augment: the synonyms of the package are English, and {task.name} is in {task.language!r}: take others, "
+            "such as typos"
+        )
 
 
 def check_attacked(settings: TrainSettings, data: DataSource) -> None:
@@ -217,6 +231,8 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
         raise RecipeError(
             f"adversary: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
         )
+    if isinstance(settings.adversary, AttackAdversary):
+        Resources(language=task.language).require(settings.adversary.recipe)
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:

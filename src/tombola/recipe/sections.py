@@ -104,6 +104,13 @@ class AttackSettings(Settings):
         None, description="a file of word vectors for synonyms; else the embedded ones"
     )
     mlm: str | None = Field(None, description="masked language model, for bert_attack")
+    encoder: str | None = Field(
+        None, description="a sentence encoder; else the embedded one, for English texts alone"
+    )
+    lexicon: str | None = Field(
+        None,
+        description="a file of words, their tags and synonyms; else the embedded one, for English texts alone",
+    )
     every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
 
     def chosen(self) -> dict[str, Attack]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens
     from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
     from tombola.tasks.tagged import Tagged
+    from tombola.tasks.text_windows import TextWindows
     from tombola.tasks.windows import Windows
 
 _HOME = {
@@ -20,6 +21,7 @@ _HOME = {
     "Encoded": "encoding",
     "MaskTokens": "blocks",
     "Tagged": "tagged",
+    "TextWindows": "text_windows",
     "Windows": "windows",
     "fitting_length": "encoding",
     "position_limit": "encoding",
@@ -35,6 +37,7 @@ __all__ = [
     "Split",
     "Tagged",
     "Task",
+    "TextWindows",
     "Windows",
     "collate_of",
     "encode",

@@ -66,6 +66,7 @@ def init_task(
     path: Path | None = None,
     *,
     replace: bool = False,
+    language: str = "en",
 ) -> Inferred:
     """Make a task from a data file and write it, unless there is such a task file already.
 
@@ -75,6 +76,7 @@ def init_task(
         label: The column of the label; recognised if not given.
         path: The task file, in a folder that holds the data or is above it; by default beside the data.
         replace: Whether to write over a task file that is there.
+        language: The language of the texts, such as `de`.
 
     Raises:
         DataError: If the columns cannot be told, or the task file is there.
@@ -85,7 +87,7 @@ def init_task(
         raise DataError(f"{path}: a task file ends in .yaml.")
     if path.exists() and not replace:
         raise DataError(f"{path} is there already: edit it, give another name with -o, or add --force.")
-    return _infer(data, text, label, path)
+    return _infer(data, text, label, path, language)
 
 
 def _check_data_file(data: Path) -> None:
@@ -95,7 +97,9 @@ def _check_data_file(data: Path) -> None:
         raise DataError(f"{data}: cannot make a task from {data.suffix!r} files; use {', '.join(ENDINGS)}.")
 
 
-def _infer(data: Path, text: tuple[str, ...], label: str | None, path: Path) -> Inferred:
+def _infer(
+    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str = "en"
+) -> Inferred:
     layout = _layout_of(data)
     columns, notes = _columns(data, layout)
     texts = chosen_columns(columns, text, "--text", data) or find_texts(columns, label, data)
@@ -104,7 +108,7 @@ def _infer(data: Path, text: tuple[str, ...], label: str | None, path: Path) -> 
         or find_label(columns, texts, data)
     )[0]
     source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
-    return _written(data, path, columns, tuple(texts), answer, source, notes)
+    return _written(data, path, columns, tuple(texts), answer, source, notes, language)
 
 
 def _layout_of(data: Path) -> Layout:
@@ -155,6 +159,7 @@ def _written(
     label: str,
     source: dict[str, Any],
     unusual: list[str],
+    language: str,
 ) -> Inferred:
     if any(isinstance(value, list | dict) for value in columns[label]):
         raise DataError(
@@ -180,6 +185,7 @@ def _written(
         "name": path.name.removesuffix(path.suffix).removesuffix(".task"),
         "version": 1,
         "about": f"made from {data.name}",
+        **({} if language == "en" else {"language": language}),
         "kind": kind,
         "text": names[0] if len(names) == 1 else names,
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -17,6 +17,7 @@ from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
 from tombola.tasks.metrics import metrics, metrics_for
 from tombola.tasks.places import find_examples, open_unlabelled
 from tombola.tasks.split import Split
+from tombola.words.lexicon import is_english
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 HOLDOUT = "holdout"
@@ -29,6 +30,11 @@ class Task(Definition):
     name: str = Field(description="what the task is called in tables and folders")
     version: int = Field(description="a number to raise when the task changes")
     about: str = Field("", description="one line for lists")
+    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = Field(
+        "en",
+        description="the language of the texts, such as `de` or `zh-Hant`: word lists that come with the package are "
+        "English",
+    )
     kind: str = Field("classification", description="what a model has to find")
     text: Names = Field(description="the column of the text, or two columns of a pair")
     labels: list[str] | None = Field(
@@ -161,6 +167,11 @@ class Task(Definition):
         task = checked(cls, raw, where=f"{path}: task")
         task._directory = path.parent
         return task
+
+    @property
+    def english(self) -> bool:
+        """Whether the texts are English."""
+        return is_english(self.language)
 
     @property
     def headline(self) -> str:

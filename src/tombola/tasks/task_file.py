@@ -16,6 +16,7 @@ from tombola.tasks.task import Task
 FURTHER = """\
 # To use files of your own in place of a holdout, name them in source.files and delete their holdout:
 #   files: {train: train.csv, validation: dev.csv, test: test.csv}
+# Texts of another language than English need its code, since the package's word lists are English: language: de
 # Attacks change every text column, unless you name the ones that they may: attackable: [second]
 # All keys are in the reference, on the page "Task".
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 128
 """Where texts are cut for models that do not say."""
@@ -60,29 +63,44 @@ def open_classifier(
     """
     from tombola.shrink.onnx_model import find_onnx, open_onnx
 
+    if max_length is not None and max_length < 1:
+        raise TombolaError(f"max_length: takes 1 token or more, not {max_length}")
     folder = folder_of(source)
     file = Path(str(source)).expanduser() if is_onnx(source) else find_onnx(folder)
     if is_multi_task(folder):
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
         length = max_length or _trained_length(shared.info["recipe"])
-        return Opened(folder, shared.model(name), str(shared.info["tasks"][name]["task"]), length)
+        found = Opened(folder, shared.model(name), str(shared.info["tasks"][name]["task"]), length)
+        return _within_positions(found, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
     if task is None and recipe is not None:
         task = str(recipe["task"])
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
-    if max_length is None and recipe is not None:
-        max_length = _trained_length(recipe)
+    length = max_length or (_trained_length(recipe) if recipe is not None else MAX_LENGTH)
     if file is not None:
-        return Opened(folder, open_onnx(file), task or "", max_length or MAX_LENGTH)
+        return _within_positions(Opened(folder, open_onnx(file), task or "", length), max_length)
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
             f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take "
             "one of the tickets that come out"
         )
-    return Opened(folder, model, task or "", max_length or MAX_LENGTH)
+    return _within_positions(Opened(folder, model, task or "", length), max_length)
+
+
+def _within_positions(opened: Opened, asked: int | None) -> Opened:
+    """The same model, after a warning if more tokens were asked for than it has positions."""
+    from tombola.tasks import position_limit
+
+    limit = position_limit(opened.model.config)
+    if asked is not None and limit is not None and asked > limit:
+        logger.warning(
+            "max_length: %s tokens are more than the model's %s positions: texts are cut at %s",
+            f"{asked:,}", f"{limit:,}", f"{limit:,}",
+        )  # fmt: skip
+    return opened
 
 
 def is_onnx(source: Source) -> bool:

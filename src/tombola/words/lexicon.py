@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from tombola.errors import DataError
+
 FOLDER = Path(__file__).parent / "lexicon"
 
 TAGS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
@@ -34,10 +36,16 @@ ENDINGS = [
 RARE = 0.1  # a reading met in less than this share of a word's tagged occurrences does not count
 
 NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still touch
+OPEN = frozenset(TAGS.values())
+COLUMNS = ["word", "tags", "synonyms"]
+"""The header of a user's lexicon."""
 
 
 class Lexicon:
     """Synonyms, lemmas, parts of speech and stop words of English."""
+
+    source = "WordNet 3.0 synonyms and parts of speech, own list of stop words"
+    """Where it comes from, for reports."""
 
     def synonyms(self, word: str) -> list[str]:
         """One-word synonyms in all senses, the commonest sense of each lemma first."""
@@ -109,6 +117,77 @@ class Lexicon:
             for word in words.split():
                 tags.setdefault(word, set()).add(tag)
         return {word: frozenset(found) for word, found in tags.items()}
+
+
+class UserLexicon(Lexicon):
+    """The words of a user's file, in any language and in the forms in which they stand there.
+
+    A word without tags, or that is not in the file, may be of any open class, so it agrees with every noun, verb,
+    adjective and adverb. Words with other tags alone are stop words, besides numbers and interjections.
+
+    Args:
+        words: By word, in lower case: its parts of speech and its synonyms.
+        source: Where it comes from, for reports.
+    """
+
+    def __init__(self, words: dict[str, tuple[frozenset[str], list[str]]], source: str) -> None:
+        self.words, self.source = words, source
+
+    def synonyms(self, word: str) -> list[str]:
+        """The synonyms of exactly this form."""
+        _, synonyms = self.words.get(word.lower(), (OPEN, []))
+        return [synonym for synonym in synonyms if synonym != word.lower()]
+
+    def tags(self, word: str) -> frozenset[str]:
+        """The parts of speech in the file; all open classes where it names none."""
+        tags, _ = self.words.get(word.lower(), (OPEN, []))
+        return tags or OPEN
+
+    def is_stop_word(self, word: str) -> bool:
+        """Whether the file has the word with tags of closed classes alone."""
+        return not self.tags(word) & (OPEN | NOT_STOPPED)
+
+
+def read_lexicon(path: str | Path) -> UserLexicon:
+    """A lexicon from a file of tab-separated columns: `word`, `tags` and `synonyms`, a word a line.
+
+    Tags are those of Universal Dependencies, separated by blanks (NOUN VERB ADJ ADV, or DET, ADP, PRON … for words
+    that attacks leave alone); synonyms are separated by blanks, the commonest first. Both may be empty.
+
+    Args:
+        path: The file, in UTF-8.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise DataError(
+            f"{path}: there is no such lexicon. Give a file with the columns {', '.join(COLUMNS)}."
+        )
+    try:
+        head, *lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (UnicodeDecodeError, ValueError):
+        raise DataError(f"{path}: a lexicon is UTF-8 text with a header: {', '.join(COLUMNS)}.") from None
+    if head.split("\t") != COLUMNS:
+        raise DataError(f"{path}:1: the columns of a lexicon are {', '.join(COLUMNS)}, separated by tabs.")
+    words: dict[str, tuple[frozenset[str], list[str]]] = {}
+    for number, line in enumerate(lines, start=2):
+        if not line.strip():
+            continue
+        word, tags, synonyms, *more = (
+            [*line.split("\t"), "", ""] if line.count("\t") < 2 else line.split("\t")
+        )
+        if not word.strip() or any(more):
+            raise DataError(
+                f"{path}:{number}: a line has a word, its tags and its synonyms, separated by tabs."
+            )
+        words[word.strip().lower()] = (frozenset(tags.upper().split()), synonyms.split())
+    if not words:
+        raise DataError(f"{path}: there is not a single word in it.")
+    return UserLexicon(words, path.name)
+
+
+def is_english(language: str) -> bool:
+    """Whether a code of a language, such as `en-GB`, means English."""
+    return language.partition("-")[0] == "en"
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tombola.cli.tables.comparison import comparison_table
     from tombola.cli.tables.compression import compression_table
     from tombola.cli.tables.decisions import matching_lines, phase_table, share_table, transfer_table
+    from tombola.cli.tables.layout import Sentence
     from tombola.cli.tables.models import (
         attack_table,
         attacks_table,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tombola.cli.tables.results import result_table
 
 _HOME = {
+    "Sentence": "layout",
     "attack_table": "models",
     "attacks_table": "models",
     "catalogue_table": "models",
@@ -43,6 +45,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Sentence",
     "attack_table",
     "attacks_table",
     "catalogue_table",

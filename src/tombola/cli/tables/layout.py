@@ -141,8 +141,19 @@ def _draw(columns: Sequence[Column], sections: Sequence[int] = ()) -> Table:
     return table
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence that is broken between words when it is printed, and never inside `83.6 % ± 1.2`."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The lines that fit."""
+        yield from _lines(self.text, options.max_width, "")
+
+
 def _lines(text: str, width: int, style: str) -> list[Text]:
-    """A title or caption in the lines of a terminal."""
+    """A title, a caption or a sentence in the lines of a terminal."""
     return [
         Text(line, style=style, no_wrap=True, overflow="fold") for line in _wrapped(text, width).split("\n")
     ]
@@ -151,10 +162,12 @@ def _lines(text: str, width: int, style: str) -> list[Text]:
 def _wrapped(text: str, width: int) -> str:
     """Text in lines of that width: broken between words, and a longer word after a `/`, `_` or `=`.
 
-    A number stays with its percent sign and with what follows a ±.
+    A number stays with its percent or times sign and with what follows a ±.
     """
     lines = []
-    for line in text.replace(" %", f"{TIE}%").replace(" ± ", f"{TIE}±{TIE}").split("\n"):
+    for line in (
+        text.replace(" %", f"{TIE}%").replace(" ± ", f"{TIE}±{TIE}").replace(" × ", f"{TIE}× ").split("\n")
+    ):
         current = ""
         for word in line.split(" "):
             pieces = [word] if cell_len(word) <= width else JOINTS.split(word)

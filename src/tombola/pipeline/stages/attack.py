@@ -58,6 +58,8 @@ class Attack(Stage[Attacked]):
     mlm: ModelSource | None = None
     encoder: ModelSource | None = None
     """The sentence encoder, whose input embeddings are the word neighbours where no vectors are given."""
+    lexicon: FileSource | None = None
+    language: str = "en"
     epoch: int | None = None
 
     @property
@@ -86,6 +88,8 @@ class Attack(Stage[Attacked]):
             resources=Resources(
                 vectors=self.vectors.path if self.vectors else None,
                 mlm=self.mlm.folder if self.mlm else None,
+                words=self.lexicon.path if self.lexicon else None,
+                language=self.language,
                 **({"encoder": self.encoder.name} if self.encoder else {}),
             ),
             max_length=self.max_length,

@@ -1,0 +1,87 @@
+"""Texts that are longer than a model reads: counted over all data sets of a call, and read in windows if asked."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tombola.errors import TombolaError
+from tombola.evaluation.evaluators import evaluators
+from tombola.tasks import Encoded, Split, Task, kind_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+INSTEAD = {
+    "question-answering": "contexts are read in windows anyway: set doc_stride in the task's settings",
+    "token-classification": "words are tagged one by one: cut long sentences into shorter ones",
+}
+"""What to do for kinds whose predictions are not the mean of those for windows."""
+
+
+@dataclass
+class LongTexts:
+    """What becomes of texts that are too long.
+
+    Args:
+        stride: Tokens from the start of a window to that of the next; None cuts texts.
+    """
+
+    stride: int | None = None
+    counts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By data set: texts that are longer, texts in all, and the tokens that are read at once."""
+
+    def check(self, task: Task) -> None:
+        """Raise if the predictions of a task cannot be made in windows.
+
+        Args:
+            task: The task.
+        """
+        if self.stride is None:
+            return
+        if self.stride < 1:
+            raise TombolaError(f"stride: takes 1 token or more, not {self.stride}")
+        kind = kind_of(task)
+        if not (kind.reads_whole_texts and evaluators[kind.evaluator].joins_windows):
+            instead = INSTEAD.get(task.kind, "it has no one prediction for a text: leave the stride out")
+            raise TombolaError(
+                f"stride: is for classes, label sets and numbers, and {task.name} is a {task.kind} task; {instead}"
+            )
+
+    def take(self, split: Split, tokenizer: "PreTrainedTokenizerBase", data: Encoded, limit: int) -> Encoded:
+        """Count the texts that were cut, and put windows in their place if a stride is set.
+
+        Args:
+            split: The texts.
+            tokenizer: What they were tokenised with.
+            data: Their tokens, cut.
+            limit: The most tokens of an input.
+        """
+        from tombola.tasks.text_windows import in_windows, longer_texts
+
+        self.check(split.task)
+        if not kind_of(split.task).reads_whole_texts:
+            return data
+        limit = min(limit, tokenizer.model_max_length)
+        longer = longer_texts(split, tokenizer, data, limit)
+        if not longer:
+            return data
+        self.counts[f"{split.task.name}/{split.name}"] = (len(longer), len(split), limit)
+        if self.stride is None:
+            return data
+        return in_windows(split, tokenizer, data, longer, limit, self.stride)
+
+    def note(self) -> str | None:
+        """How many texts are longer than the model reads at once, and what was done about it."""
+        if not self.counts:
+            return None
+        ((*_, limit), *_) = self.counts.values()
+        names = {name: name.removesuffix("/unlabelled") for name in self.counts}
+        told = ", ".join(
+            f"{longer:,} of {whole:,}" + ("" if name.endswith("/unlabelled") else f" in {names[name]}")
+            for name, (longer, whole, _) in self.counts.items()
+        )
+        if self.stride is None:
+            return (
+                f"texts longer than {limit} tokens were cut: {told}; --stride {max(limit // 2, 1)} reads them whole, "
+                "in windows"
+            )
+        return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {told}"

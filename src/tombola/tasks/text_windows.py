@@ -1,0 +1,142 @@
+"""Texts that are longer than a model reads: which they are, and the windows in which it can read all of them."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tombola.errors import DataError
+from tombola.tasks.encoding import Encoded
+from tombola.tasks.frame import Frame, token_ids
+from tombola.tasks.split import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, eq=False)
+class TextWindows(Encoded):
+    """A tokenised split whose long texts are in several windows, all windows of an example one after another.
+
+    `owner` is the number of each window's example. `weight` is how many tokens of the text a window answers for: a
+    token that several windows hold counts for each of them in equal parts, so that every token counts once.
+    """
+
+    owner: np.ndarray = field(kw_only=True)
+    weight: np.ndarray = field(kw_only=True)
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """The weighted mean of each example's windows: (windows, outputs) to (examples, outputs)."""
+        count = int(self.owner[-1]) + 1
+        sums = np.zeros((count, values.shape[1]), dtype=np.float64)
+        np.add.at(sums, self.owner, values.astype(np.float64) * self.weight[:, None])
+        means: np.ndarray = sums / np.bincount(self.owner, self.weight, count)[:, None]
+        return means
+
+
+def longer_texts(
+    split: Split, tokenizer: "PreTrainedTokenizerBase", encoded: Encoded, limit: int
+) -> list[int]:
+    """The numbers of the examples that had to be cut to `limit` tokens.
+
+    Args:
+        split: The texts.
+        tokenizer: What they were tokenised with.
+        encoded: The tokens, cut.
+        limit: The most tokens of an example.
+    """
+    suspects = np.flatnonzero(encoded.lengths == limit).tolist()
+    if not suspects:
+        return []
+    columns = [list(column) for column in zip(*(split.texts[i] for i in suspects), strict=True)]
+    whole = tokenizer(*columns, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    return [i for i, ids in zip(suspects, whole, strict=True) if len(ids) > limit]
+
+
+def in_windows(
+    split: Split,
+    tokenizer: "PreTrainedTokenizerBase",
+    encoded: Encoded,
+    longer: list[int],
+    limit: int,
+    stride: int,
+) -> TextWindows:
+    """The split with windows in the place of the examples that were cut; the others stay as they are.
+
+    Every window is full: the last one is moved back until it ends with the text. Of a pair the longer text is read in
+    windows, each beside the other text, which is cut at half of the room.
+
+    Args:
+        split: The texts.
+        tokenizer: What they were tokenised with.
+        encoded: The tokens, cut.
+        longer: The examples that were cut.
+        limit: The most tokens of a window, special tokens included.
+        stride: Tokens from the start of a window to that of the next.
+    """
+    frame = Frame(tokenizer, texts=len(split.task.text))
+    free = limit - frame.size
+    if free < len(split.task.text):
+        raise DataError(f"{limit} tokens have no room for a text beside the special tokens.")
+    texts = [
+        token_ids(tokenizer, list(column)) for column in zip(*(split.texts[i] for i in longer), strict=True)
+    ]
+    cut = {
+        i: _windows(frame, parts, free, stride)
+        for i, parts in zip(longer, zip(*texts, strict=True), strict=True)
+    }
+    rows: list[dict[str, np.ndarray]] = []
+    owner: list[int] = []
+    weight: list[float] = []
+    for number in range(len(encoded)):
+        tokens = slice(encoded.offsets[number], encoded.offsets[number + 1])
+        whole = {name: values[tokens] for name, values in encoded.inputs.items()}
+        for row, share in cut.get(number, [(whole, 1.0)]):
+            rows.append(row)
+            owner.append(number)
+            weight.append(share)
+    return TextWindows(
+        {name: np.concatenate([row[name] for row in rows]) for name in encoded.inputs},
+        np.cumsum([0, *(len(row["input_ids"]) for row in rows)]),
+        encoded.labels[owner],
+        owner=np.array(owner),
+        weight=np.array(weight),
+    )
+
+
+def _windows(
+    frame: Frame, parts: tuple[np.ndarray, ...], free: int, stride: int
+) -> list[tuple[dict[str, np.ndarray], float]]:
+    """The inputs of each window of an example, and its weight."""
+    long = max(range(len(parts)), key=lambda place: len(parts[place]))
+    others = [part if place == long else part[: free // 2] for place, part in enumerate(parts)]
+    room = free - sum(len(part) for place, part in enumerate(others) if place != long)
+    if stride > room:
+        raise DataError(
+            f"A stride of {stride} tokens would leave out some of a text: its windows have room for {room}; take at "
+            "most that."
+        )
+    text = parts[long]
+    starts = window_starts(len(text), room, stride)
+    holders = np.zeros(len(text))
+    for start in starts:
+        holders[start : start + room] += 1
+    found: list[tuple[dict[str, np.ndarray], float]] = []
+    for start in starts:
+        window: Any = [
+            text[start : start + room] if place == long else part for place, part in enumerate(others)
+        ]
+        found.append((frame.around(*window), float((1 / holders[start : start + room]).sum())))
+    return found
+
+
+def window_starts(length: int, room: int, stride: int) -> list[int]:
+    """Where windows begin: every `stride` tokens, and the last one so that it ends with the text.
+
+    Args:
+        length: Tokens of the text, more than fit in a window.
+        room: Tokens of a window.
+        stride: Tokens from the start of a window to that of the next.
+    """
+    last = max(length - room, 0)
+    return [*range(0, last, stride), last]
