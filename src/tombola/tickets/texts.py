@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.models.loading import load_tokenizer
+from tombola.models.safety import read_object
 from tombola.pipeline.references import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
@@ -37,8 +37,8 @@ def recipe_of(folder: Path) -> dict[str, Any] | None:
         if (folder / name).is_file():
             return dict(read_info(folder / name, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():
-        recipe: dict[str, Any] = json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
-        return recipe
+        recipe = read_object(folder / SHRINKAGE).get("recipe")
+        return recipe if isinstance(recipe, dict) else None
     return None
 
 
