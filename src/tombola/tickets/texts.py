@@ -12,7 +12,7 @@ from tombola.models.safety import read_object
 from tombola.pipeline.references import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
-from tombola.tickets.saved import read_info
+from tombola.tickets.saved import read_info, task_of
 from tombola.tickets.ticket import TICKET
 from tombola.training.settings import TrainSettings
 
@@ -56,7 +56,7 @@ def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
         data = checked(DataSettings, recipe.get("data", {}), "data")
         evaluate = checked(EvaluateSettings, recipe.get("evaluate", {}), "evaluate")
         train = checked(TrainSettings, recipe.get("train", {}), "train")
-        split = find_texts(data, recipe["task"], evaluate.on).load()
+        split = find_texts(data, task_of(recipe, folder), evaluate.on).load()
         return TaskTexts.of(split, load_tokenizer(folder), train.max_length, config)
     except TombolaError as error:
         return RandomTokens.fitting(config, reason=f"no texts of the task: {str(error).rstrip('.')}")
