@@ -24,6 +24,10 @@ OFTEN = 12
 """Kills of one round, at most."""
 
 
+RETRIES = 2
+"""Of a stage whose worker died: a third kill of the same stage makes it fail, as the engine says."""
+
+
 def times(count):
     return max(1, round(count * SCALE))
 
@@ -116,7 +120,7 @@ def test_killed_workers_change_nothing(place, studied, engine, mark, count):
     for ledger, number, rng, missing in rounds(f"workers, {engine}", count):
         at, kills = place.folder(f"{engine}-{number}"), 0
         process = command(*calm.words, *ENGINES[engine], at=at)
-        while process.is_alive() and kills < min(missing, 3):
+        while process.is_alive() and kills < min(missing, RETRIES):
             if rng.random() < 0.7:  # while one has a stage: else it may still be loading
                 end = time.monotonic() + 120
                 while process.is_alive() and not busy(at) and time.monotonic() < end:
