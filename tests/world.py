@@ -46,13 +46,13 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
     return rows
 
 
-def make_world(folder: Path, model_type: str = "bert") -> World:
-    """Write the model and the task below `folder`."""
+def make_world(folder: Path, model_type: str = "bert", rows: tuple[int, int, int] = (192, 48, 48)) -> World:
+    """Write the model and the task, with so many rows for training, validation and other, below `folder`."""
     model = folder / "model"
     tokenizer = word_tokenizer([" ".join(GOOD + BAD + PLAIN)])
     tiny(model_type, "base", vocab_size=len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)
-    for split, count, seed in (("train", 192, 0), ("validation", 48, 1), ("other", 48, 2)):
+    for seed, (split, count) in enumerate(zip(("train", "validation", "other"), rows, strict=True)):
         lines = ["sentence\tlabel", *("\t".join(row) for row in sentences(count, seed))]
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     task = folder / "task.yaml"

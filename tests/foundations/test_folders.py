@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tombola.foundations.folders import cache_folder, store_address, with_tilde
+from tombola.foundations.folders import (
+    absolute,
+    by_name,
+    cache_folder,
+    public_name,
+    store_address,
+    with_tilde,
+)
 
 
 def test_variables_come_before_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +35,45 @@ def test_only_the_home_folder_itself_becomes_a_tilde(tmp_path: Path, monkeypatch
     assert with_tilde(text) == f"~/a, ~/b, ~: {tmp_path}/linked {tmp_path}/link-2"
     monkeypatch.setenv("HOME", "/")
     assert with_tilde("/usr/bin") == "/usr/bin"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/scratch/alice/model", "model"),
+        ("~/models/bert/", "bert"),
+        ("../../data/films.task.yaml", "films.task.yaml"),
+        ("../../data/films.task.yaml/validation+typos", "films.task.yaml/validation+typos"),
+        ("C:\\data\\model", "model"),
+        ("google-bert/bert-base-uncased", "google-bert/bert-base-uncased"),
+        ("validation+typos", "validation+typos"),
+        ("x" * 5000, "x" * 5000),
+    ],
+)
+def test_of_a_local_path_only_the_last_part_is_public(name: str, shown: str) -> None:
+    assert public_name(name) == shown
+
+
+def test_paths_anywhere_in_settings_are_shown_by_name() -> None:
+    recipe = {
+        "model": "/srv/alice/model",
+        "evaluate": {"on": ["test", "../x.yaml"]},
+        "about": "~ 3/4 of it",
+        "n": 3,
+    }
+    assert by_name(recipe) == {
+        "model": "model",
+        "evaluate": {"on": ["test", "x.yaml"]},
+        "about": "~ 3/4 of it",
+        "n": 3,
+    }
+
+
+def test_settings_mean_the_same_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a" / "model").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    here = absolute({"model": "./model", "tasks": ["sst2", "nyu-mll/glue"]})
+    monkeypatch.chdir(tmp_path / "b")
+    assert absolute({"model": "../a/model", "tasks": ["sst2", "nyu-mll/glue"]}) == here
+    assert here == {"model": str(tmp_path / "a" / "model"), "tasks": ["sst2", "nyu-mll/glue"]}

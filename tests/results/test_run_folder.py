@@ -111,3 +111,10 @@ def test_the_dense_model_is_a_folder_that_knows_its_task(world, store, tmp_path)
         tombola.inspect(folder)
     with pytest.raises(TombolaError, match=r"is not a ticket: it has no mask.safetensors"):
         tombola.api.shrink(folder, tmp_path / "small")
+
+
+def test_the_same_recipe_is_known_again_from_another_folder(world, store, tmp_path, monkeypatch):
+    for place in ("a", "a/b"):
+        (tmp_path / place).mkdir()
+        monkeypatch.chdir(tmp_path / place)
+        assert run(world, store, tmp_path / "out").cells

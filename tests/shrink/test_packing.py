@@ -1,3 +1,4 @@
+import random
 from copy import deepcopy
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.shrink.masks import half
 from tests.tiny import tiny, token_ids
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.shrink import pack, shrink, unpack
+from tombola.shrink import pack, packing, shrink, unpack
 
 BROAD = {"hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 4}
 
@@ -85,8 +86,25 @@ def test_a_damaged_file_is_refused(suffix: str, tmp_path: Path) -> None:
     name = next(name for name in tensors if name.endswith(suffix))
     tensors[name] = tensors[name][:-1].clone()
     save_file(tensors, path, metadata)
+    with pytest.raises(DamagedArtefact, match="does not agree with its own checksum"):
+        unpack(path)
+    header = packing.Header.model_validate_json(metadata["tombola"])
+    forged = header.model_copy(update={"digest": packing._digest(header, tensors)})
+    save_file(tensors, path, {**metadata, "tombola": forged.model_dump_json()})
     with pytest.raises(DamagedArtefact, match="bitmap"):
         unpack(path)
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    model, path, rng = tiny("bert"), tmp_path / "packed.safetensors", random.Random(0)
+    pack(model, magnitude(model, 0.7), path)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    whole = path.read_bytes()
+    for _ in range(60):
+        place = rng.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << rng.randrange(8)]) + whole[place + 1 :])
+        with pytest.raises(TombolaError, match=path.name):
+            unpack(path)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

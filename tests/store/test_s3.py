@@ -1,5 +1,6 @@
 """A store on a real S3 server: uploads that are cut short, writers side by side, objects that are lost or damaged."""
 
+import json
 import os
 import random
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from urllib.request import urlopen
 
 import pytest
@@ -32,6 +34,51 @@ def run(folder):
 print("ready", flush=True)
 Store(sys.argv[1]).make(Write(text=sys.argv[2]), run)
 """
+
+
+KILLED = """
+import json, os, sys
+import s3fs
+from tests.store.kinds import Write
+from tombola.store.store import Store
+
+def run(folder):
+    for number in range(int(sys.argv[1])):
+        (folder / f"part-{number}").write_bytes(bytes([number]) * 100_000)
+
+for line in sys.stdin:  # each writer is forked from here, where everything is imported and nothing connected
+    store, text, cache = json.loads(line)
+    if not (child := os.fork()):
+        os.environ["TOMBOLA_CACHE"] = cache
+        Store(store).make(Write(text=text), run)
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+class Writers:
+    """Writers that are killed, one after the other."""
+
+    def __init__(self):
+        self.home = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(FILES)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def write(self, store, text, cache, seconds=None):
+        """Let a writer upload a stage, and kill it after so many seconds; true if it came to its end."""
+        self.home.stdin.write(json.dumps([store.address, text, str(cache)]) + "\n")
+        self.home.stdin.flush()
+        process = int(self.home.stdout.readline())
+        if seconds is not None:
+            time.sleep(seconds)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(process, signal.SIGKILL)
+        return int(self.home.stdout.readline()) == 0
 
 
 @pytest.fixture(scope="module")
@@ -137,21 +184,29 @@ def test_four_writers_of_one_stage_leave_one(machines, tmp_path):
 @pytest.mark.slow
 def test_kills_during_uploads_leave_nothing_that_looks_finished(machines, tmp_path):
     rng, here = random.Random(0), machines("here")
-    cut = 0
+    writers, cut, uploads = Writers(), 0, 0
+    for name in ("first", "undisturbed"):  # the first one waits for the imports
+        start = time.monotonic()
+        assert writers.write(here, name, tmp_path / name)
+    took = time.monotonic() - start
     for number in range(int(os.environ.get("TOMBOLA_S3_KILLS", "12"))):
         one, cache = Write(text=f"killed {number}"), tmp_path / f"cache-{number}"
-        process = writer(here, one.text, cache)
-        time.sleep(rng.uniform(0.0, 0.6))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        writers.write(here, one.text, cache, rng.uniform(0, took))
         fresh = machines(f"fresh-{number}")
         if fresh.has(one):
             assert (fresh.open(one) / "part-0").read_bytes() == bytes(100_000)
         else:
             cut += 1
-            assert writer(here, one.text, cache).wait(120) == 0
+            uploads += bool(here.remote.files.glob(f"{here.remote.root}/{one.name}/*"))
+            assert writers.write(here, one.text, cache)
             assert (fresh.open(one) / f"part-{FILES - 1}").is_file()
-    assert cut > 0
+    writers.home.kill()
+    writers.home.wait()
+    print(
+        {"storm": "kills of writers on S3", "kills": number + 1, "cut": cut, "during uploads": uploads},
+        flush=True,
+    )
+    assert uploads > 0
     for upload in here.remote.orphans():
         here.remote.files.rm(upload, recursive=True)
     assert all(reason is None for _, reason in here.remote.damaged())

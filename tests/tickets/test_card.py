@@ -65,4 +65,7 @@ def test_published_files_hold_no_absolute_path(written, world):
         assert f'"{world.model}' not in text, file
         assert f" {world.model}" not in text, file
         assert f'"{world.task}' not in text, file
+    place = str(world.model.parent).strip("/")
+    assert place not in (ticket / "README.md").read_text()
+    assert "task: task.yaml" in (ticket / "README.md").read_text()
     assert tombola.evaluate(ticket), "the task is found again from the same folder"

@@ -10,7 +10,7 @@ from tests.tickets.test_shrinking import known_ticket
 from tests.world import World
 from tombola.attacks.run import attack
 from tombola.cli import app
-from tombola.errors import TombolaError
+from tombola.errors import DamagedArtefact, TombolaError
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import onnx
 from tombola.shrink.onnx_model import find_onnx, open_onnx
@@ -95,6 +95,9 @@ def test_files_that_cannot_be_opened_are_told(exported: tuple[Path, Path], tmp_p
         export_folder(ticket, ticket)
     broken = shutil.copytree(folder, tmp_path / "broken")
     (broken / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(DamagedArtefact, match=r"model\.onnx is not as it was written: it was damaged"):
+        tombola.evaluate(broken / "model.onnx")
+    (broken / "checksums.json").unlink()
     with pytest.raises(TombolaError, match=r"cannot run the model\.onnx model .*: export the model again"):
         tombola.evaluate(broken)
 

@@ -1,6 +1,7 @@
 """Opening what has learned a task: evaluate, attack and inspect on a ticket of several tasks."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tombola.cli import app
 from tombola.errors import TombolaError, UnknownName
 from tombola.tickets.multitask import MultiTaskTicket
 from tombola.tickets.opening import open_classifier, tasks_of
+from tombola.tickets.ticket import ticket_card
 
 
 def command(*arguments: object):
@@ -106,3 +108,47 @@ def test_a_ticket_of_one_task_takes_no_task_to_shrink(shared: Path, tmp_path: Pa
         tombola.api.shrink(cut.folder, tmp_path / "small", task="tiny")
     whole = tombola.api.shrink(shared, tmp_path / "small", task="tiny")
     assert whole.removed == 2
+
+
+def places(value: object, at: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Where something stands in JSON: every key, and the first entries of lists."""
+    pairs = (
+        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    )
+    return [at, *(place for key, inner in pairs for place in places(inner, (*at, key)))]
+
+
+@pytest.mark.parametrize("nonsense", [None, [], {"a": {"b": []}}, "x", -1, float("inf"), "\ud800"])
+def test_a_ticket_that_says_nonsense_gets_a_sentence(shared: Path, tmp_path: Path, nonsense: object) -> None:
+    folder = shutil.copytree(shared, tmp_path / "shared")
+    (folder / "checksums.json").unlink()  # or all would end there
+    whole, messages = json.loads((folder / "share.json").read_text()), []
+    for place in [one for one in places(whole) if one[:1] != ("provenance",)][1:]:
+        told = json.loads(json.dumps(whole))
+        inner = told
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = nonsense
+        (folder / "share.json").write_text(json.dumps(told))
+        try:
+            ticket = MultiTaskTicket.from_pretrained(folder)
+            open_classifier(folder, ticket.tasks[0], None)
+            ticket_card({**ticket.about(ticket.tasks[0]), "versions": {}})
+        except TombolaError as error:
+            messages.append(str(error))
+    assert len(messages) > 20
+    assert max(len(message.splitlines()) for message in messages) <= 20
+
+
+@pytest.mark.parametrize("recipe", [{}, {"task": 1}, {"task": "tiny", "train": "x"}, {"task": []}])
+def test_a_ticket_without_a_task_gets_a_sentence(shared: Path, tmp_path: Path, recipe: object) -> None:
+    MultiTaskTicket.from_pretrained(shared).cut("size", tmp_path / "ticket")
+    (tmp_path / "ticket" / "checksums.json").unlink()
+    info = json.loads((tmp_path / "ticket" / "ticket.json").read_text())
+    (tmp_path / "ticket" / "ticket.json").write_text(json.dumps({**info, "recipe": recipe}))
+    if recipe.get("task") == "tiny":
+        assert open_classifier(tmp_path / "ticket", None, None).max_length == 128
+    else:
+        with pytest.raises(TombolaError, match="does not say what its task is: pass --task NAME"):
+            open_classifier(tmp_path / "ticket", None, None)
+    assert open_classifier(tmp_path / "ticket", "size", None).task == "size"

@@ -1,5 +1,6 @@
 """What is written is what is read, for any optimizer; what cannot be written leaves the one before."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,27 @@ def test_the_newest_is_found_by_its_number(tmp_path: Path) -> None:
         path.rename(tmp_path / path.name)
     assert Checkpoints(tmp_path, {}).last() == tmp_path / "step-10"
     assert Checkpoints(tmp_path / "empty", {}).last() is None
+
+
+def test_what_a_kill_left_of_an_older_one_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
+    """The newest one is damaged, and the one before was being deleted when the process died."""
+    checkpoints, some = Checkpoints(tmp_path, {}), parts(torch.optim.SGD, {"lr": 0.1})
+    old = write(checkpoints, *some, step=1)
+    kept = shutil.copytree(old, tmp_path / "kept")
+    new = write(checkpoints, *some, step=2)
+    kept.rename(old)
+    for name in ("checksums.json", "state.json"):
+        (old / name).unlink()
+    (new / "model.safetensors").write_bytes(b"damaged")
+    assert checkpoints.last() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_renamed_before_it_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints, some = Checkpoints(tmp_path, {}), parts(torch.optim.SGD, {"lr": 0.1})
+    write(checkpoints, *some, step=1)
+    monkeypatch.setattr("tombola.training.checkpoints.shutil.rmtree", lambda *_, **__: None)  # killed before
+    write(checkpoints, *some, step=2)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["partial-step-1", "step-2"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
@@ -13,16 +15,22 @@ from tombola.foundations.paths import path_part
 from tombola.models.finding import find_folder
 from tombola.models.safety import read_config
 from tombola.pipeline.engines import Local, Ray
+from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import write_cell
 from tombola.results.compression import Compression, chosen_speedup, judge
-from tombola.results.result import Result
+from tombola.results.result import RESULTS, Result
+from tombola.results.run_folder import RunFolder
+from tombola.store.garbage import register_root, running
+from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
 
+ORIGINAL = "original.json"
+"""Stands for the training of the original while a compression is at work."""
 DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
 """The parts of the recipe that say how the original is trained."""
 
@@ -117,7 +125,23 @@ def carry_out(
     raw, notes = plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    raw = _finetuned(raw, store, folder, engine, watcher)
+    raw, dense = _finetuned(raw, store, folder, engine, watcher)
+    with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
+        return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
+
+
+def _compress(
+    order: Order,
+    raw: Raw,
+    chosen_on: str | None,
+    notes: tuple[str, ...],
+    dense: Sequence[Stage[Any]],
+    folder: Path,
+    store: Store,
+    engine: Local | Ray | None,
+    watcher: Watcher | None,
+) -> Compression:
+    """Draw, train and judge the ticket of a fine-tuned classifier, whose training took the stages in `dense`."""
     if order.seconds is not None:
         raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
         notes += told
@@ -135,7 +159,9 @@ def carry_out(
     result = run(
         plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False, replace=True
     )
-    _write_model(plan, result, store, folder)
+    if is_main():
+        _write_model(plan, result, store, folder)
+        register_root(store, folder / RESULTS, [*dense, *plan.stages], finished=True)
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 
 
@@ -203,14 +229,18 @@ def is_finetuned(model: str, task: Task) -> bool:
 
 def _finetuned(
     raw: Raw, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
-) -> Raw:
-    """The recipe on a fine-tuned classifier: the user's, or the pre-trained model after a training of its own."""
+) -> tuple[Raw, Sequence[Stage[Any]]]:
+    """The recipe on a fine-tuned classifier: the user's, or the pre-trained model after a training of its own.
+
+    The stages of that training come with it: the recipe names the trained model by its path, so only they tell that
+    the store must keep it.
+    """
     if is_finetuned(raw["model"], Task.named(raw["task"])):
-        return _untrained(raw)
+        return _untrained(raw), ()
     dense: Raw = {name: raw[name] for name in DENSE if name in raw}
     plan = plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
-    run_plan(plan, store, folder / "original.json", engine=engine, watcher=watcher)
-    return _untrained({**raw, "model": str(store.open(plan.cells[0].model))})
+    run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
+    return _untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages
 
 
 def _untrained(raw: Raw) -> Raw:
@@ -219,21 +249,21 @@ def _untrained(raw: Raw) -> Raw:
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:
     """The ticket as a model folder, with its ONNX files and the task beside it."""
-    import shutil
-
     from tombola.shrink.onnx_model import INT8, MODEL
 
-    target = folder / "model"
     by_runtime = {
         cell.cell.recipe.runtime: (cell, found)
         for cell, found in zip(plan.cells, result.cells, strict=True)
         if cell.cell.variant == "ticket"
     }
     cell, found = by_runtime["transformers"]
-    write_cell(cell, found, store, target)
-    for runtime, name in (("onnx", MODEL), ("onnx_int8", INT8)):
-        if runtime in by_runtime and (stage := by_runtime[runtime][0].exported) is not None:
-            shutil.copy(store.open(stage) / MODEL, target / name)
+    beside = {
+        name: store.open(stage) / MODEL
+        for runtime, name in (("onnx", MODEL), ("onnx_int8", INT8))
+        if runtime in by_runtime and (stage := by_runtime[runtime][0].exported) is not None
+    }
     task = Path(cell.cell.recipe.task)
     if task.suffix in (".yaml", ".yml"):
-        shutil.copy(task, target / "task.yaml")
+        beside["task.yaml"] = task
+    with RunFolder(folder).writing():
+        write_cell(cell, found, store, folder / "model", beside)

@@ -1,6 +1,7 @@
 """What an attack found: every example, the figures over all of them, and both as files."""
 
 import csv
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -205,11 +206,11 @@ def _write_lines(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _write_csv(path: Path, examples: list[Example]) -> None:
     """The columns of TextAttack's log, changed words in [[ ]], and three more."""
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        rows = [_csv_row(example) for example in examples]
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    rows, stream = [_csv_row(example) for example in examples], io.StringIO(newline="")
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, stream.getvalue(), errors="replace", newline="")
 
 
 def _csv_row(example: Example) -> dict[str, Any]:

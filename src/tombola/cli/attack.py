@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +71,7 @@ def attack(
     with screen.watch("loading the model") as watcher:
         watcher.planned([Job("attack", label) for label in labels.values()], ())
         for one, folder in folders.items():
-            with watcher.job("attack", labels[one]) as progress:
+            with _alone_in(folder, screen), watcher.job("attack", labels[one]) as progress:
                 reports[one] = api.attack(
                     model,
                     chosen,
@@ -87,7 +89,7 @@ def attack(
                     resume=folder / "journal.jsonl",
                     progress=progress,
                 )
-            reports[one].save(folder)
+                reports[one].save(folder)
     if len(tasks) > 1:
         screen.print(tables.attacks_table(model, {str(one): report for one, report in reports.items()}))
     for one, report in reports.items():
@@ -100,6 +102,24 @@ def attack(
             screen.wrote(f"{name}task", report.to_task(folders[one], f"{as_task}_{one}" if name else as_task))
     figures: dict[str, Any] = {str(one or model): report.summary() for one, report in reports.items()}
     screen.finish(attack=recipe, figures=figures)
+
+
+@contextmanager
+def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
+    """Inside, no other process writes to the folder; one that does is waited for, and its examples are taken over."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "attack.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        screen.complain(f"another process attacks into {folder}: waiting until it has ended")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:

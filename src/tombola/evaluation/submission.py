@@ -7,6 +7,7 @@ from typing import Literal
 
 from tombola.errors import DataError, UnknownName
 from tombola.evaluation.evaluators import Prediction
+from tombola.foundations.checksums import write_whole
 from tombola.tasks import Task
 
 
@@ -74,9 +75,8 @@ def write_submission(
             "the server takes no fewer and no more."
         )
     task, path = Task.named(file.task), Path(folder) / file.name
-    path.parent.mkdir(parents=True, exist_ok=True)
     rows = (f"{number}\t{file.value(prediction, task)}" for number, prediction in enumerate(predictions))
-    path.write_text("\n".join(["index\tprediction", *rows, ""]), encoding="utf-8")
+    write_whole(path, "\n".join(["index\tprediction", *rows, ""]))
     return path
 
 

@@ -21,9 +21,25 @@ def store_address(store: str | None = None) -> str:
 
 
 def public_name(name: str) -> str:
-    """A model, a task or a file as others may read it: of a local path only the last part, all else as it is."""
-    local = name.startswith(("/", "~", ".")) or re.match(r"[A-Za-z]:[\\/]", name) or Path(name).exists()
-    return re.split(r"[\\/]", name.rstrip("/\\"))[-1] if local else name
+    """A model, a task or a file as others may read it: of a local path only the last part, all else as it is.
+
+    A split keeps the file of its task: `task.yaml/validation`.
+    """
+    local = name.startswith(("/", "~", ".")) or re.match(r"[A-Za-z]:[\\/]", name) or os.path.exists(name)
+    if not local:
+        return name
+    parts = re.split(r"[\\/]", name.rstrip("/\\"))
+    task = next((place for place, part in enumerate(parts) if part.endswith((".yaml", ".yml"))), -1)
+    return "/".join(parts[task:])
+
+
+def by_name(content: Any) -> Any:
+    """Settings as people may read them who have other folders: of every path only the last part."""
+    if isinstance(content, dict):
+        return {by_name(key): by_name(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return type(content)(map(by_name, content))
+    return public_name(content) if isinstance(content, str) and not re.search(r"\s", content) else content
 
 
 def portable(content: Any) -> Any:
@@ -45,6 +61,18 @@ def portable(content: Any) -> Any:
     ):
         return shown
     return os.path.relpath(shown)
+
+
+def absolute(content: Any) -> Any:
+    """Settings with the full path of every file or folder that they name, so that they mean the same from anywhere."""
+    if isinstance(content, dict):
+        return {absolute(key): absolute(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return type(content)(map(absolute, content))
+    if not isinstance(content, str) or not re.search(r"^[~.]|[\\/]", content) or "\0" in content:
+        return content
+    full = os.path.abspath(os.path.expanduser(content))
+    return full if os.path.exists(full) else content
 
 
 def with_tilde(text: str) -> str:

@@ -24,7 +24,7 @@ UNREADABLE = (
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The content of a model folder's config.json."""
-    return _read_object(folder / CONFIG)
+    return read_object(folder / CONFIG)
 
 
 def check_folder(folder: Path) -> None:
@@ -39,7 +39,7 @@ def check_folder(folder: Path) -> None:
     )
     config = read_config(folder)
     if (folder / INDEX).is_file():
-        files = _read_object(folder / INDEX).get("weight_map", {})
+        files = read_object(folder / INDEX).get("weight_map", {})
         names = set(files.values()) if isinstance(files, dict) else {str(files)}
         for name in sorted(map(str, names)):
             if not name.endswith(".safetensors") or Path(name).name != name:
@@ -122,7 +122,8 @@ def _damaged(folder: Path) -> Path:
     return folder
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of a model folder."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -130,5 +131,5 @@ def _read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ModelError(f"{path} cannot be read ({error.strerror})") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} holds no JSON object: it is no config of a model")
+        raise ModelError(f"{path} holds no JSON object: copy or save it again")
     return content

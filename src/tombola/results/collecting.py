@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tombola.evaluation.scores import Score
@@ -188,8 +190,14 @@ def _about_model(plan: CellPlan, cell: CellResult) -> dict[str, Any]:
     }
 
 
-def write_cell(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> None:
-    """Write the ticket of a cell with a mask."""
+def write_cell(
+    plan: CellPlan,
+    cell: CellResult,
+    store: Store,
+    folder: Path,
+    beside: Mapping[str, Path] = MappingProxyType({}),
+) -> None:
+    """Write the ticket of a cell with a mask, and further files beside it, by their names."""
     assert plan.mask is not None
     assert cell.mask is not None
     info = {
@@ -200,7 +208,7 @@ def write_cell(plan: CellPlan, cell: CellResult, store: Store, folder: Path) -> 
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):
         info["cut"] = store.read(cut).model_dump(mode="json")
-    write_ticket(folder, store.open(plan.model), store.open(plan.mask), info)
+    write_ticket(folder, store.open(plan.model), store.open(plan.mask), info, beside)
 
 
 def _write_shared(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,10 +53,11 @@ def write_table(rows: Rows, path: Path) -> Path:
     check_table(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns(rows))
-            writer.writeheader()
-            writer.writerows(rows)
+        stream = io.StringIO(newline="")
+        writer = csv.DictWriter(stream, columns(rows))
+        writer.writeheader()
+        writer.writerows(rows)
+        write_whole(path, stream.getvalue(), newline="")
     elif path.suffix == ".json":
         write_whole(path, json.dumps(list(rows), indent=1, allow_nan=False))
     else:

@@ -17,7 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from tombola.errors import TombolaError
-from tombola.foundations.folders import portable
+from tombola.foundations.folders import absolute, portable
 from tombola.foundations.paths import inside, path_part
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
@@ -77,12 +77,12 @@ class RunFolder:
 
 
 def recipe_hash(recipe: Mapping[str, Any]) -> str:
-    """What tells a recipe from others: a hash of all that it says.
+    """What tells a recipe from others, whatever folder the command runs in: a hash of all that it says.
 
     Args:
         recipe: The recipe, overrides included.
     """
-    text = json.dumps(portable(dict(recipe)), sort_keys=True, default=str)
+    text = json.dumps(absolute(dict(recipe)), sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 

@@ -9,7 +9,6 @@ from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import torch
@@ -19,6 +18,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.evaluation.predict import evaluating
+from tombola.foundations.paths import temporary_beside
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
@@ -110,15 +110,14 @@ def export_onnx(
         model = deepcopy(model).float().cpu()
     texts = texts or RandomTokens.fitting(model.config)
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder, _reading(model, texts):
-        draft = Path(folder) / path.name
+    with _drafts(path) as folder, _reading(model, texts):
+        draft = folder / path.name
         written = write_onnx(model, draft, int8, also=[(batch, texts.length) for batch in batch_sizes])
         files = [draft, *([written.int8] if written.int8 else [])]
         speedups = _time(model, files, texts, batch_sizes, rounds)
         made = Export(
             path=path,
-            bytes=sum(file.stat().st_size for file in Path(folder).iterdir() if ".int8." not in file.name),
+            bytes=sum(file.stat().st_size for file in folder.iterdir() if ".int8." not in file.name),
             shapes=written.shapes,
             max_difference=written.max_difference,
             texts=texts.about,
@@ -128,7 +127,7 @@ def export_onnx(
             compared = compare_int8(model, written.int8, texts)
             quantised = Int8(
                 path=path.parent / written.int8.name,
-                bytes=sum(file.stat().st_size for file in Path(folder).glob(f"{written.int8.name}*")),
+                bytes=sum(file.stat().st_size for file in folder.glob(f"{written.int8.name}*")),
                 max_difference=compared.max_difference,
                 agreement=compared.agreement,
                 score=compared.score,
@@ -137,9 +136,20 @@ def export_onnx(
             made = made.model_copy(
                 update={"int8": quantised, "metric": compared.metric, "score": compared.original_score}
             )
-        for file in list(Path(folder).iterdir()):
-            shutil.move(file, path.parent / file.name)
+        for file in list(folder.iterdir()):
+            file.replace(path.parent / file.name)
     return made
+
+
+@contextmanager
+def _drafts(path: Path) -> Iterator[Path]:
+    """A folder beside a file, on the same disk, for what is not finished yet."""
+    folder = temporary_beside(path)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Written(NamedTuple):

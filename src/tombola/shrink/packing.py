@@ -4,7 +4,9 @@ At 70 % sparsity a matrix of 32-bit weights takes 0.3 · 32 + 1 bits a weight: 3
 """
 
 import json
+from hashlib import blake2b
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -14,6 +16,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact
 from tombola.foundations.headed_files import read_headed, write_headed
+from tombola.foundations.paths import temporary_beside
 from tombola.masks import Mask, bits
 from tombola.masks.layout import state_name
 from tombola.models.loading import model_class
@@ -30,6 +33,8 @@ class Header(BaseModel):
     architecture: str
     config: dict[str, Any]
     shapes: dict[str, tuple[int, ...]]
+    digest: str = ""
+    """Of the header itself and of all tensors."""
 
 
 def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
@@ -60,7 +65,13 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
     header = Header(
         architecture=type(model).__name__, config=json.loads(model.config.to_json_string()), shapes=shapes
     )
-    write_headed(path, "packed model", stored, header.model_dump_json(), {"format": "pt"}, "pt")
+    header = header.model_copy(update={"digest": _digest(header, stored)})
+    draft = temporary_beside(Path(path))
+    try:
+        write_headed(draft, "packed model", stored, header.model_dump_json(), {"format": "pt"}, "pt")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def unpack(path: str | PathLike[str]) -> PreTrainedModel:
@@ -76,10 +87,20 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
         raise DamagedArtefact(
             f"{path} has a malformed header ({error.errors()[0]['msg']}): get it again."
         ) from None
+    if _digest(header, stored) != header.digest:
+        raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged. Get it again.")
     state = {name: tensor for name, tensor in stored.items() if not _belongs(name, header)}
     for name, shape in header.shapes.items():
         state[name] = _unpacked(path, name, stored, shape)
     return _built(header, state)
+
+
+def _digest(header: Header, stored: dict[str, Tensor]) -> str:
+    digest = blake2b(header.model_dump_json(exclude={"digest"}).encode(), digest_size=16)
+    for name, tensor in sorted(stored.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _pays(tensor: Tensor, kept: Tensor) -> bool:

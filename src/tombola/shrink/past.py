@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModel
 
 from tombola.errors import ModelError
+from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.masks import Layout
 from tombola.shrink.cutting import head_count
 from tombola.shrink.folders import (
@@ -45,8 +46,9 @@ def convert_pruned_heads(old: str | Path, new: str | Path) -> ModelShape:
         (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
         for file in weights:
             shutil.copyfile(file, folder / file.name)
-        copy_companions(old, folder)
+        copy_companions(old, folder, without=(CHECKSUMS,))
         load_model(folder)
+        write_checksums(folder)
     return shape
 
 

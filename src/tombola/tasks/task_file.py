@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from tombola.errors import DataError
+from tombola.foundations.checksums import write_whole
 from tombola.tasks.definition import Source
 from tombola.tasks.task import Task
 
@@ -31,7 +32,7 @@ def write_task_file(path: Path, content: dict[str, Any], notes: Sequence[str]) -
         notes: What was inferred, a line each, for the head of the file.
     """
     try:
-        path.write_text(task_file_text(path.name, content, notes), encoding="utf-8")
+        write_whole(path, task_file_text(path.name, content, notes))
     except OSError as error:
         raise DataError(
             f"{path}: the task file cannot be written ({error.strerror}): copy the data to a folder that you can write "

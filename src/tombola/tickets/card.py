@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from tombola.foundations.folders import by_name
+
 _MARKUP = re.compile(r"[<>&`\[\]]")
 
 
@@ -34,7 +36,8 @@ def card(
     drawn = (
         f"Trained in {info['precision']}. Drawn from base model fingerprint `{info['base']['fingerprint']}`. "
     )
-    code, recipe = "\n".join(use), yaml.safe_dump(info["recipe"], sort_keys=False, allow_unicode=True).strip()
+    code = "\n".join(use)
+    recipe = yaml.safe_dump(by_name(info["recipe"]), sort_keys=False, allow_unicode=True).strip()
     lines = [
         "---",
         yaml.safe_dump(front, sort_keys=False).strip(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tombola.defenses import DEFENSE
 from tombola.errors import TombolaError
-from tombola.foundations.checksums import write_whole
+from tombola.foundations.checksums import CHECKSUMS, write_checksums, write_whole
 from tombola.models.loading import load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
@@ -38,8 +38,11 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
     if (folder / DEFENSE).is_file():
         shutil.copyfile(folder / DEFENSE, file.parent / DEFENSE)
     if whole:
+        (path / CHECKSUMS).unlink(missing_ok=True)
         model.config.save_pretrained(path)
-        load_tokenizer(folder).save_pretrained(path)
+        saved = load_tokenizer(folder).save_pretrained(path)
         if (recipe := recipe_of(folder)) is not None:
             write_whole(path / EXPORTED, json.dumps({"format": FORMAT, "recipe": recipe}, indent=1))
+        names = [file.name for file in (*map(Path, saved), *path.glob("*.onnx*"))]
+        write_checksums(path, only=(*names, "config.json", DEFENSE, EXPORTED))
     return export

@@ -12,15 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ValidationError
 
 from tombola.errors import TombolaError, UnknownName
+from tombola.evaluation.scores import Score
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
-from tombola.pipeline.stages.base import LOG
+from tombola.pipeline.stages.base import LOG, Drawn
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.saved import FORMAT, SavedTicket
@@ -33,6 +36,31 @@ if TYPE_CHECKING:
 SHARE = "share.json"
 
 
+class BaseInfo(BaseModel):
+    """The model that a ticket was drawn from."""
+
+    name: str
+    fingerprint: str
+
+
+class TaskInfo(BaseModel):
+    """What is known about one task of a ticket."""
+
+    task: str
+    mask: Drawn
+    metrics: dict[str, dict[str, Score]]
+
+
+class SharedInfo(BaseModel):
+    """What is known about a multi-task ticket."""
+
+    base: BaseInfo
+    tasks: dict[str, TaskInfo]
+    precision: str
+    recipe: dict[str, Any]
+    provenance: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class MultiTaskTicket(SavedTicket):
     """Tasks that share an encoder, in a folder."""
@@ -40,6 +68,24 @@ class MultiTaskTicket(SavedTicket):
     info_file: ClassVar[str] = SHARE
     otherwise: ClassVar[str] = "not a multi-task ticket"
     required: ClassVar[tuple[str, ...]] = ("tasks", "recipe")
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> Self:
+        """Open a ticket of several tasks.
+
+        Args:
+            source: A local folder or a hub id.
+        """
+        ticket = super().from_pretrained(source)
+        try:
+            SharedInfo.model_validate(ticket.info)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))[:200]
+            raise TombolaError(
+                f"{ticket.folder / SHARE}: {place}: {first['msg'].lower()}. Copy or make it again"
+            ) from None
+        return ticket
 
     @property
     def tasks(self) -> list[str]:
@@ -77,8 +123,20 @@ class MultiTaskTicket(SavedTicket):
         folder, model = Path(folder), self.model(task)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise TombolaError(f"{folder} exists already: choose another folder, or remove it first")
+        with TemporaryDirectory() as temporary, quiet():
+            model.save_pretrained(temporary)
+            self.tokenizer().save_pretrained(temporary)
+            shutil.copyfile(task_folder(self.folder, task) / MASK, Path(temporary) / MASK)
+            return write_ticket(folder, Path(temporary), Path(temporary), self.about(task))
+
+    def about(self, task: str) -> dict[str, Any]:
+        """What is known about one task, as an ordinary ticket says it.
+
+        Args:
+            task: The name of one of the tasks.
+        """
         own = self.info["tasks"][task]
-        info = {
+        return {
             "base": self.info["base"],
             "mask": own["mask"],
             "metrics": own["metrics"],
@@ -86,11 +144,6 @@ class MultiTaskTicket(SavedTicket):
             "recipe": {**self.info["recipe"], "task": own["task"]},
             "provenance": self.info["provenance"],
         }
-        with TemporaryDirectory() as temporary, quiet():
-            model.save_pretrained(temporary)
-            self.tokenizer().save_pretrained(temporary)
-            shutil.copyfile(task_folder(self.folder, task) / MASK, Path(temporary) / MASK)
-            return write_ticket(folder, Path(temporary), Path(temporary), info)
 
 
 def is_multi_task(folder: Path) -> bool:

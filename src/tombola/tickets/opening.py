@@ -12,6 +12,7 @@ from tombola.errors import TombolaError
 from tombola.models.finding import find_folder
 from tombola.models.loading import open_model
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
+from tombola.tickets.saved import task_of
 from tombola.tickets.texts import recipe_of
 from tombola.tickets.ticket import TICKET, Ticket
 from tombola.training.settings import TrainSettings
@@ -71,11 +72,11 @@ def open_classifier(
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
         length = max_length or _trained_length(shared.info["recipe"])
-        found = Opened(folder, shared.model(name), str(shared.info["tasks"][name]["task"]), length)
+        found = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
         return _within_positions(found, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
     if task is None and recipe is not None:
-        task = str(recipe["task"])
+        task = task_of(recipe, folder)
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
     length = max_length or (_trained_length(recipe) if recipe is not None else MAX_LENGTH)
@@ -134,5 +135,7 @@ def folder_of(source: Source) -> Path:
 
 
 def _trained_length(recipe: Mapping[str, Any]) -> int:
-    train = recipe.get("train", {})  # not checked: its loss may be that of a plugin
-    return int(train.get("max_length", TrainSettings.model_fields["max_length"].default))
+    train = recipe.get("train")  # its other settings are not checked: its loss may be that of a plugin
+    length = train.get("max_length") if isinstance(train, Mapping) else None
+    usual: int = TrainSettings.model_fields["max_length"].default
+    return length if isinstance(length, int) and length > 0 else usual

@@ -81,6 +81,19 @@ class SavedTicket:
         )
 
 
+def task_of(about: Mapping[str, Any], folder: Path) -> str:
+    """The task that a recipe, or a part of a multi-task ticket, names.
+
+    Args:
+        about: The recipe, which anybody may have written.
+        folder: The folder that it lies in, for messages.
+    """
+    task = about.get("task")
+    if not isinstance(task, str):
+        raise TombolaError(f"{folder} does not say what its task is: pass --task NAME")
+    return task
+
+
 def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",)) -> dict[str, Any]:
     """What is known about a ticket, from the file beside its weights.
 
@@ -93,6 +106,9 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:
         info: dict[str, Any] = json.loads(path.read_bytes())
+        json.dumps(
+            info, allow_nan=False, ensure_ascii=False
+        ).encode()  # no infinite number, no half character
     except (ValueError, RecursionError) as error:
         raise TombolaError(f"{path} is not valid JSON ({str(error)[:200]}): copy or make it again") from None
     found = info.get("format") if isinstance(info, dict) else None

@@ -149,7 +149,9 @@ def shrink_ticket(
             max_difference=difference,
             recipe=recipe_of(folder),
         )
-        (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        (partial / SHRINKAGE).write_text(
+            shrinkage.model_dump_json(indent=1, exclude={"folder"}), encoding="utf-8"
+        )
         write_checksums(partial, without=(CARD,))
     return shrinkage
 
@@ -195,7 +197,9 @@ def _copy_cut(
             max_difference=0.0,
             recipe=recipe_of(folder),
         )
-        (partial / SHRINKAGE).write_text(shrinkage.model_dump_json(indent=1), encoding="utf-8")
+        (partial / SHRINKAGE).write_text(
+            shrinkage.model_dump_json(indent=1, exclude={"folder"}), encoding="utf-8"
+        )
         write_checksums(partial, without=(CARD,))
     return shrinkage
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.models.loading import load_tokenizer
+from tombola.models.safety import read_object
 from tombola.pipeline.references import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
-from tombola.tickets.saved import read_info
+from tombola.tickets.saved import read_info, task_of
 from tombola.tickets.ticket import TICKET
 from tombola.training.settings import TrainSettings
 
@@ -37,8 +37,8 @@ def recipe_of(folder: Path) -> dict[str, Any] | None:
         if (folder / name).is_file():
             return dict(read_info(folder / name, str(folder))["recipe"])
     if (folder / SHRINKAGE).is_file():
-        recipe: dict[str, Any] = json.loads((folder / SHRINKAGE).read_text(encoding="utf-8"))["recipe"]
-        return recipe
+        recipe = read_object(folder / SHRINKAGE).get("recipe")
+        return recipe if isinstance(recipe, dict) else None
     return None
 
 
@@ -56,7 +56,7 @@ def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
         data = checked(DataSettings, recipe.get("data", {}), "data")
         evaluate = checked(EvaluateSettings, recipe.get("evaluate", {}), "evaluate")
         train = checked(TrainSettings, recipe.get("train", {}), "train")
-        split = find_texts(data, recipe["task"], evaluate.on).load()
+        split = find_texts(data, task_of(recipe, folder), evaluate.on).load()
         return TaskTexts.of(split, load_tokenizer(folder), train.max_length, config)
     except TombolaError as error:
         return RandomTokens.fitting(config, reason=f"no texts of the task: {str(error).rstrip('.')}")

@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import DEFENSE
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
+from tombola.foundations.folders import public_name
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.foundations.versions import versions
@@ -84,7 +86,13 @@ class Ticket(SavedTicket):
         return self.model() if self.is_cut else shrink(self.model(), self.mask)
 
 
-def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any]) -> Ticket:
+def write_ticket(
+    folder: Path,
+    model: Path,
+    mask: Path,
+    info: Mapping[str, Any],
+    beside: Mapping[str, Path] = MappingProxyType({}),
+) -> Ticket:
     """Assemble a ticket's folder from a finished training, its mask and what is known about them.
 
     Where the mask was not trained under (no retraining), it is applied to the weights here. A small model that was cut
@@ -95,10 +103,13 @@ def write_ticket(folder: Path, model: Path, mask: Path, info: Mapping[str, Any])
         model: The folder of the trained model.
         mask: The folder with the mask.
         info: What is known: base, mask, metrics, recipe, provenance.
+        beside: Further files to copy into the folder, by the names that they get.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
         _copy_model(model, new)
+        for name, file in beside.items():
+            shutil.copyfile(file, new / name)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not (model / MASK).is_file():
             _mask_weights(new)
@@ -154,12 +165,12 @@ def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
 
 def ticket_card(info: Mapping[str, Any]) -> str:
     """The model card of a ticket."""
-    recipe, mask = info["recipe"], info["mask"]
+    task, mask = public_name(str(info["recipe"]["task"])), info["mask"]
     return card(
         info,
-        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {recipe['task']}"
+        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {task}"
         if mask
-        else f"{info['base']['name']}, fine-tuned for {recipe['task']}",
+        else f"{info['base']['name']}, fine-tuned for {task}",
         about=_about_mask(mask) + _size(info)
         if mask
         else "The dense model that tickets of the same recipe are compared with: nothing is removed.",
@@ -167,7 +178,7 @@ def ticket_card(info: Mapping[str, Any]) -> str:
         table=[
             ["evaluated on", "metric", "score", "standard error", "examples"],
             *(
-                [on, metric, *figures(score)]
+                [public_name(on), metric, *figures(score)]
                 for on, scores in info["metrics"].items()
                 for metric, score in scores.items()
             ),
@@ -178,7 +189,7 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
-        after_use=_opening(info) + _about_defense(recipe.get("defend", ())),
+        after_use=_opening(info) + _about_defense(info["recipe"].get("defend", ())),
     )
 
 

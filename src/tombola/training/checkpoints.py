@@ -21,7 +21,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerState
 
 from tombola.errors import DamagedArtefact, TombolaError
-from tombola.foundations.checksums import check_checksums, write_checksums
+from tombola.foundations.checksums import CHECKSUMS, check_checksums, write_checksums
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Checkpoints:
             raise TombolaError(f"the checkpoint {final} could not be written ({error}){kept}") from error
         _flush(self.folder)
         for checkpoint in older:
-            shutil.rmtree(checkpoint)
+            _remove(checkpoint)
         return final
 
     def _complete(self) -> list[Path]:
@@ -95,12 +95,22 @@ class Checkpoints:
 
 def _is_whole(checkpoint: Path) -> bool:
     try:
+        if not (checkpoint / CHECKSUMS).is_file():
+            raise DamagedArtefact(f"{checkpoint} has no {CHECKSUMS}; the training goes on without it")
         check_checksums(checkpoint, "the training goes on without it")
     except DamagedArtefact as error:
         logger.warning("%s", error)
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        _remove(checkpoint)
         return False
     return True
+
+
+def _remove(checkpoint: Path) -> None:
+    """Remove a checkpoint by renaming it first: what a kill leaves of it is not taken for one."""
+    gone = checkpoint.with_name(f"partial-{checkpoint.name}")
+    shutil.rmtree(gone, ignore_errors=True)
+    checkpoint.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def step_of(checkpoint: Path) -> int:

@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_written_does_not_matter(
     ):  # the superuser may write in spite of the mode, so that the write itself fails too
         folder.mkdir(mode=0o500)
         monkeypatch.setattr(
-            verdicts, "mkstemp", lambda **_: (_ for _ in ()).throw(PermissionError(13, "denied"))
+            verdicts, "write_whole", lambda *_: (_ for _ in ()).throw(PermissionError(13, "denied"))
         )
     monkeypatch.setenv("TOMBOLA_CACHE", str(folder))
     for _ in range(2):

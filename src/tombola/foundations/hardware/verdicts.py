@@ -5,16 +5,16 @@ import logging
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from importlib.metadata import version
-from tempfile import mkstemp
 from typing import Any, Literal
 
 from filelock import FileLock
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from tombola.foundations.checksums import is_intact, sealed, write_whole
 from tombola.foundations.folders import cache_folder, with_tilde
 from tombola.foundations.hardware.machine import device_name, processor
 
@@ -81,8 +81,9 @@ class VerdictFile:
     def read(self) -> Verdict | None:
         """The verdict, or None if there is no file or its content is not what was written."""
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-            if content["identity"] != self.identity:
+            text = self.path.read_bytes()
+            content = json.loads(text)
+            if content["identity"] != self.identity or not is_intact(text, required=True):
                 return None
             return TypeAdapter(Verdict).validate_json(json.dumps(content["verdict"]))
         except (OSError, ValueError, KeyError, TypeError, ValidationError):
@@ -90,18 +91,8 @@ class VerdictFile:
 
     def write(self, verdict: Verdict) -> None:
         """Put the whole file in place at once. A folder that cannot be written costs a trial in each process."""
-        content = json.dumps({"identity": self.identity, "verdict": asdict(verdict)}, indent=1)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, draft = mkstemp(dir=self.path.parent, prefix=f".{self.path.stem}-")
-            try:
-                with open(handle, "w", encoding="utf-8") as file:
-                    file.write(content)
-                os.replace(draft, self.path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(draft)
-                raise
+            write_whole(self.path, sealed({"identity": self.identity, "verdict": asdict(verdict)}))
         except OSError as error:
             folder = with_tilde(str(self.path.parent))
             logger.info("the verdict on precision cannot be kept in %s: %s", folder, error.strerror)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
+from tombola.foundations.checksums import CHECKSUMS, check_checksums, write_checksums
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
@@ -313,7 +314,8 @@ def _keep_epochs(space: Workspace) -> Evaluation:
 
     def keep(step: int, model: PreTrainedModel) -> None:
         with quiet():
-            model.save_pretrained(space.scratch / EPOCHS / str(step))
+            model.save_pretrained(folder := space.scratch / EPOCHS / str(step))
+        write_checksums(folder)
 
     return Evaluation(keep)
 
@@ -323,6 +325,10 @@ def _number_epochs(space: Workspace) -> None:
     kept = sorted((space.scratch / EPOCHS).glob("*"), key=lambda folder: int(folder.name))
     (space.folder / EPOCHS).mkdir()
     for epoch, folder in enumerate(kept, start=1):
+        check_checksums(
+            folder, f"delete {space.folder} and run the same command again, which trains from the start"
+        )
+        (folder / CHECKSUMS).unlink(missing_ok=True)
         folder.rename(space.folder / EPOCHS / str(epoch))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import (
@@ -18,7 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from tombola.errors import UnknownName
+from tombola.errors import ModelError, UnknownName
 from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
@@ -103,7 +104,11 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
         model = open_pretrained(
             AutoModelForSequenceClassification, folder, config=config, dtype=torch.float32
         )
-    model.load_state_dict(load_file(place / HEAD), strict=False)
+    try:
+        model.load_state_dict(load_file(place / HEAD), strict=False)
+    except (SafetensorError, OSError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0][:200]
+        raise ModelError(f"{place / HEAD} is damaged ({reason}): copy or make it again") from None
     if (place / MASK).is_file():
         Mask.load(place / MASK).apply(model)
     return model
