@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import weakref
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,26 @@ def test_one_layer_has_values_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(Skeleton, "fill_layer", fill)
     prune_folder(tmp_path / "model", tmp_path / "pruned", order(Wanda()))
     assert filled == [{"outside", "0"}, {"0"}, {"1"}, {"2"}]
+
+
+def test_the_weights_of_a_layer_are_let_go_before_the_next_are_read(tmp_path, monkeypatch):
+    saved(tmp_path / "model", num_hidden_layers=3)
+    layers, alive = [], []
+    plain, fill = one_shot._Layer.__init__, Skeleton.fill_layer
+
+    def begin(self, *arguments):
+        plain(self, *arguments)
+        layers.append(weakref.ref(self))
+
+    def look(self, index):
+        alive.append(sum(layer() is not None for layer in layers))
+        fill(self, index)
+
+    monkeypatch.setattr(one_shot._Layer, "__init__", begin)
+    monkeypatch.setattr(Skeleton, "fill_layer", look)
+    prune_folder(tmp_path / "model", tmp_path / "pruned", order(Wanda()))
+    assert len(layers) == 3
+    assert alive == [0, 0, 0, 0]
 
 
 def test_the_folder_says_how_it_was_pruned_and_takes_its_companions_along(tmp_path):

@@ -137,6 +137,7 @@ def _prune_layers(
         pruned.write()
         skeleton.empty_layer(index)
         journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])
+        del pruned  # it holds the layer's weights, and the next layer's are read before it is replaced
     progress(count, count)
 
 

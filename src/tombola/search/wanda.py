@@ -21,7 +21,7 @@ class Wanda(ScoredSettings):
 
     def score(self, weight: Tensor, squares: Tensor) -> Tensor:
         """|w| · ‖x‖₂, with the norm of the weight's input over all real tokens of the calibration data."""
-        return weight.abs().float() * squares.sqrt().float()
+        return weight.abs().float().mul_(squares.sqrt().float())
 
 
 @scorer(Wanda)
