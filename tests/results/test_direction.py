@@ -3,6 +3,9 @@
 from tests.results.builder import cell, result
 from tombola.cli.tables import matching_lines
 from tombola.evaluation.scores import Score
+from tombola.report.frontier import frontier as page_frontier
+from tombola.report.headline import headline
+from tombola.report.parts import Estimate, Table
 from tombola.results.conclusion import conclude
 from tombola.results.formatting import write_metric, write_value
 from tombola.results.frontier import frontier
@@ -70,3 +73,18 @@ def test_numbers_are_no_percentages_and_large_ones_are_short():
     assert write_value(1.5e7, "perplexity") == "1.5e+07"
     assert write_metric("perplexity") == "perplexity (lower is better)"
     assert write_metric("accuracy") == "accuracy"
+
+
+def test_the_page_joins_the_models_that_none_beats():
+    section = page_frontier(result(*CELLS))
+    (chart,) = section.parts
+    assert sorted(spot.y for spot in chart.spots if spot.front) == [20.5, 21.9, 40.0]
+    assert section.note.startswith("Where a score is better when lower, down or left is better.")
+
+
+def test_the_page_marks_the_lowest():
+    dense = [perplexity("dense", value, seed=seed) for seed, value in enumerate((20.0, 20.1, 20.2))]
+    worse = [perplexity("magnitude", value, 0.5, seed) for seed, value in enumerate((90.0, 90.1, 90.2))]
+    (table,) = [part for part in headline(result(*dense, *worse)).parts if isinstance(part, Table)]
+    scores = [value for row in table.rows for value in row.values if isinstance(value, Estimate)]
+    assert [round(score.value, 1) for score in scores if score.best] == [20.1]

@@ -10,6 +10,7 @@ from tombola.results.formatting import write_share
 from tombola.results.frontier import front
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline
+from tombola.tasks.metrics import lower_is_better
 
 
 def frontier(result: Result) -> Section | None:
@@ -27,16 +28,20 @@ def frontier(result: Result) -> Section | None:
                 if result.condition(on) != "clean" and all(on in row.scores for row in rows)
             ]
             charts += [_chart(rows, clean, on) for on in aims or [None]]
-    note = (
-        "Up and to the right is better. The dotted line joins the models that none beats in both; point at one to "
-        "read it."
+    lower = any(lower_is_better(row.metrics[on]) for row in result.summaries() for on in row.scores)
+    better = (
+        "Where a score is better when lower, down or left is better"
+        if lower
+        else "Up and to the right is better"
     )
+    note = f"{better}. The dotted line joins the models that none beats in both; point at one to read it."
     return Section("Trade-offs", note, charts) if charts else None
 
 
 def _chart(rows: Sequence[Summary], clean: str, on: str | None) -> Frontier:
     """Against robustness on `on`, or against sparsity where that is None."""
     aims = [(row.sparsity if on is None else row.scores[on].mean, row.scores[clean].mean) for row in rows]
+    merits = [(row.sparsity if on is None else row.merit(on), row.merit(clean)) for row in rows]
     spots = [
         Spot(
             line(row),
@@ -45,7 +50,7 @@ def _chart(rows: Sequence[Summary], clean: str, on: str | None) -> Frontier:
             details={"sparsity": write_share(row.sparsity), "seeds": str(row.seeds)},
             facets=facets(row),
         )
-        for row, aim, kept in zip(rows, aims, front(aims), strict=True)
+        for row, aim, kept in zip(rows, aims, front(merits), strict=True)
     ]
     x = "weights removed" if on is None else on
     axes = words(rows[0].baseline_key)

@@ -70,7 +70,7 @@ def matching(result: Result) -> Section | None:
         *(Column(short_axis(axis)) for axis in axes),
         *([Column("compared with")] if several else []),
         Column(f"sparsity within one {spread}", "percent"),
-        Column("sparsity not below the mean", "percent"),
+        Column("sparsity not worse than the mean", "percent"),
         *(Column(f"its speed-up, batch {batch}", "ratio") for batch in batches),
         *([Column("note", "prose")] if noted else []),
     ]
@@ -91,8 +91,8 @@ def matching(result: Result) -> Section | None:
         for on, one in found
     ]
     note = (
-        f"The sparsest ticket of each variant that matches the dense model: its score is at most one {spread} of the "
-        "dense model's below it, or not below it at all. In percent of the prunable weights removed; a dash: none does."
+        f"The sparsest ticket of each variant that matches the dense model: its score is worse by at most one {spread} "
+        "of the dense model's, or not worse at all. In percent of the prunable weights removed; a dash: none does."
     )
     return Section("Matching tickets", note, [Table("matching", columns, rows)])
 
@@ -124,12 +124,13 @@ def _estimate(row: Summary, on: str, best: Container[tuple[int, str] | None]) ->
 
 
 def _best(rows: list[Summary], on: str) -> tuple[int, str] | None:
-    """The highest score among rows with one baseline, if its interval is above those of all others."""
-    scored = sorted((row for row in rows if on in row.scores), key=lambda row: row.scores[on].mean)
+    """The best score among rows with one baseline, if its interval is apart from those of all others."""
+    scored = sorted((row for row in rows if on in row.scores), key=lambda row: row.merit(on))
     if len(scored) < 2:
         return None
     *rivals, best = scored
-    alone = all(best.scores[on].low > rival.scores[on].high for rival in rivals)
+    ours, theirs = best.scores[on], [rival.scores[on] for rival in rivals]
+    alone = all(ours.low > other.high or ours.high < other.low for other in theirs)
     return (id(best), on) if alone else None
 
 

@@ -21,7 +21,7 @@ AxisFormat = Literal["percent", "correlation", "count", "number"]
 class Estimate:
     """A mean with its 95 % interval, written as `format`, or else as its column is.
 
-    `best` marks the highest of those it is compared with, if its interval overlaps with none of theirs.
+    `best` marks the best of those it is compared with, if its interval overlaps with none of theirs.
     """
 
     value: float
@@ -141,7 +141,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Models between two aims, both better when higher, and the line of those that none beats."""
+    """Models between two aims, and the line of those that none beats."""
 
     kind: ClassVar[str] = "frontier"
     name: str
