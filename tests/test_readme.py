@@ -74,8 +74,10 @@ def smaller(folder, layers=4, examples=32, grids=True):
         for part in (raw.get("train"), raw.get("retrain"), (raw.get("search") or {}).get("train")):
             if part and "epochs" in part:
                 part["epochs"] = 1
+        if (raw.get("search") or {}).get("batches"):
+            raw["search"]["batches"] = 2
         if raw.get("attack"):
-            raw["attack"]["n"] = 8
+            raw["attack"]["n"] = 4
         copy = folder / "recipes" / path.relative_to(RECIPES)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(yaml.safe_dump(raw, sort_keys=False))
