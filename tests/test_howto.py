@@ -24,6 +24,7 @@ from tests.commands import run, shell
 from tests.test_readme import smaller
 from tests.tiny import tiny, token_ids
 from tests.world import BAD, GOOD
+from tombola.tasks import Task
 
 PAGES = {path.stem: path for path in (Path(__file__).parent.parent / "docs" / "howto").glob("*.md")}
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -33,6 +34,7 @@ FILES = {
     "pairs": ["nli.task.yaml"],
     "method": ["sensitivity.yaml"],
     "cluster": ["study.yaml"],
+    "decoders": ["manuals.yaml", "smaller.yaml", "quiz.yaml", "films.yaml"],
 }
 """What the YAML blocks of a page are called."""
 SMALL = "data: {train: 48, evaluation: 24}\nprecision: fp32\n"
@@ -47,6 +49,13 @@ def test_every_yaml_block_has_a_name():
     assert {page: count for page, count in found.items() if count} == {
         page: len(names) for page, names in FILES.items()
     }
+
+
+def test_the_files_of_the_page_on_decoders_are_valid(tmp_path):
+    write_files("decoders", tmp_path)
+    kinds = {name: Task.named(str(tmp_path / f"{name}.yaml")).kind for name in ("manuals", "quiz", "films")}
+    assert kinds == {"manuals": "causal-lm", "quiz": "multiple-choice", "films": "classification"}
+    assert "a valid recipe, 1 cell" in tombola.validate(tmp_path / "smaller.yaml")
 
 
 def table(path, header, rows):

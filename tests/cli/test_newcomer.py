@@ -124,7 +124,10 @@ MISTAKES = [
         "'last_round' or 'searched', not 'scratch'",
     ),
     # models and data
-    ("run {}/good.yaml model=bert-base-uncased", "not an embedded model (minilm), not a local folder"),
+    (
+        "run {}/good.yaml model=bert-base-uncased",
+        "not an embedded model (minilm, tiny-decoder), not a local folder",
+    ),
     ("run bert_tickets/sst2 model=minilm", "neither a folder nor TOMBOLA_DATA was given"),
     ("run bert_tickets/sst2 model=minilm data.folder=/nowhere", "The data folder /nowhere does not exist"),
     ("run {}/good.yaml task={}/column.yaml", "no column 'sentense'; the columns are 'sentence', 'label'"),

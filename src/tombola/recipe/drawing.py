@@ -30,10 +30,18 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
+def _or_null(schema: dict[str, Any]) -> None:
+    """A value, or null, which takes back the value of a recipe that this is laid over."""
+    value = {key: schema.pop(key) for key in list(schema) if key not in ("description", "default", "title")}
+    schema["anyOf"] = [value, {"type": "null"}]
+
+
 class DrawSettings(Settings):
     """How many units go, and how they are ranked against each other."""
 
-    sparsity: float = Field(0.5, ge=0, lt=1, description="share of the units removed, exactly")
+    sparsity: float = Field(
+        0.5, ge=0, lt=1, description="share of the units removed, exactly", json_schema_extra=_or_null
+    )
     scope: Scope | None = Field(
         None,
         description="what is ranked together: all units (global), those of a matrix or layer (local), or the weights "
@@ -67,10 +75,14 @@ class DrawSettings(Settings):
     multiple: int = Field(
         8, gt=0, description="with a layout or a target: neurons are kept in multiples of this"
     )
-    batch_size: Annotated[tuple[PositiveInt, ...], BeforeValidator(_several)] = Field(
+    batch_size: Annotated[
+        tuple[PositiveInt, ...],
+        BeforeValidator(_several, json_schema_input_type=PositiveInt | tuple[PositiveInt, ...]),
+    ] = Field(
         (32,),
         min_length=1,
-        description="speedup, latency: texts in a forward pass; of several sizes the slowest has to meet the target",
+        description="speedup, latency: texts in a forward pass, one number or a list; of several sizes the slowest has to "
+        "meet the target",
     )
     length: int | None = Field(
         None, gt=0, description="speedup, latency: tokens of a text; by default the task's own texts"

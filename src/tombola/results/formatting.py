@@ -7,7 +7,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tombola.tasks.metrics import is_share as is_share
-from tombola.tasks.metrics import lower_is_better
 
 if TYPE_CHECKING:
     from tombola.results.record import Estimate
@@ -28,6 +27,8 @@ def write_value(value: float, metric: str, sign: str = "") -> str:
 
 def write_metric(metric: str) -> str:
     """A metric's name, with the direction where it is not the usual one: `perplexity (lower is better)`."""
+    from tombola.tasks.metrics import lower_is_better
+
     return f"{metric} (lower is better)" if lower_is_better(metric) else metric
 
 

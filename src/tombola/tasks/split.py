@@ -8,14 +8,17 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tombola.errors import DataError
+from tombola.foundations.lazy import lazy_module
 from tombola.foundations.plugins import plugins_of
 from tombola.tasks.kinds import task_kinds
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tombola.tasks.task import Task
+else:
+    np = lazy_module("numpy")
 
 _WORDS = re.compile(r"\w+")
 
@@ -84,7 +87,7 @@ class Split:
             order = self._by_turns(order)
         return self.select(sorted(order[:n].tolist()))
 
-    def _by_turns(self, order: np.ndarray) -> np.ndarray:
+    def _by_turns(self, order: "np.ndarray") -> "np.ndarray":
         """`order` rearranged so that the classes take turns, one example each, until they run out."""
         if not self.task.single_label:
             raise DataError(
