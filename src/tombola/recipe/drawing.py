@@ -81,8 +81,8 @@ class DrawSettings(Settings):
     ] = Field(
         (32,),
         min_length=1,
-        description="speedup, latency: texts in a forward pass, one number or a list; of several sizes the slowest has to "
-        "meet the target",
+        description="speedup, latency: texts in a forward pass, one number or a list; of several sizes the slowest "
+        "has to meet the target",
     )
     length: int | None = Field(
         None, gt=0, description="speedup, latency: tokens of a text; by default the task's own texts"
