@@ -219,6 +219,14 @@ def test_a_ticket_of_heads_is_shrunk_and_one_of_weights_is_packed(ran, world, tm
     assert "whole file" in tombola("shrink", weights, "--pack", "-o", tmp_path / "packed.safetensors").stdout
 
 
+def test_an_attack_that_cannot_begin_leaves_no_folder(ran, tmp_path):
+    folder, _ = ran
+    ticket = sorted((folder / "out" / "tickets").iterdir())[0]
+    with pytest.raises(TombolaError, match="tset"):
+        tombola("attack", ticket, "--split", "tset", "-o", tmp_path / "new" / "attacked")
+    assert not (tmp_path / "new").exists()
+
+
 def test_attack_prints_its_figures_keeps_every_example_and_writes_a_task(ran, tmp_path):
     folder, _ = ran
     ticket = sorted((folder / "out" / "tickets").iterdir())[0]

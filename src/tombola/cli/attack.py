@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,11 +106,16 @@ def attack(
 
 @contextmanager
 def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
-    """Inside, no other process writes to the folder; one that does is waited for, and its examples are taken over."""
+    """Inside, no other process writes to the folder; one that does is waited for, and its examples are taken over.
+
+    Folders that were made for an attack that could not begin are removed.
+    """
     from filelock import FileLock, Timeout
 
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "attack.lock")
+    file = folder / "attack.lock"
+    lock = FileLock(file)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -120,6 +125,11 @@ def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
         yield
     finally:
         lock.release()
+        if made and set(folder.iterdir()) <= {file}:
+            file.unlink(missing_ok=True)
+            with suppress(OSError):  # others write there too
+                for one in made:
+                    one.rmdir()
 
 
 def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
