@@ -10,23 +10,23 @@ from tombola.families import register_family
 
 register_family(
     {
-        "name": "albert",
-        "model_types": ["albert"],
+        "name": "ernie",
+        "model_types": ["ernie"],
         "norm": "post",
         "heads": "num_attention_heads",
-        "layers": "encoder.albert_layer_groups.0.albert_layers",
+        "layers": "encoder.layer",
         "attention": {
-            **{name: f"attention.{name}" for name in ("query", "key", "value")},
-            "output": "attention.dense",
+            **{name: f"attention.self.{name}" for name in ("query", "key", "value")},
+            "output": "attention.output.dense",
         },
-        "ffn": {"up": "ffn", "down": "ffn_output"},
+        "ffn": {"up": "intermediate.dense", "down": "output.dense"},
         "pooler": "pooler",
     }
 )
 
 if __name__ == "__main__":
-    sizes = {"hidden_size": 64, "embedding_size": 32, "num_attention_heads": 4, "intermediate_size": 128}
-    config = AutoConfig.for_model("albert", **sizes, num_hidden_layers=1, vocab_size=1000)
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+    config = AutoConfig.for_model("ernie", **sizes, num_hidden_layers=2, vocab_size=1000)
     model = AutoModelForSequenceClassification.from_config(config)
     for granularity in ("head", "neuron", "weight"):
         units = tombola.Units.of(model, granularity)

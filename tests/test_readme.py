@@ -1,6 +1,6 @@
 """The code of the README runs as it is written, in its order.
 
-Smaller copies stand in for the built-in recipes (fewer examples, one epoch) and for the embedded model (four layers),
+Smaller copies stand in for the built-in recipes (fewer examples, one epoch) and for the embedded model (five layers),
 by the environment alone: the commands and the Python code are those of the README, letter by letter.
 """
 
@@ -59,7 +59,7 @@ def test_the_readme_runs_as_it_is_written(tmp_path):
         assert (tmp_path / written).is_file(), written
 
 
-def smaller(folder, layers=4, examples=32, grids=True):
+def smaller(folder, layers=5, examples=32, grids=True):
     """An environment in which built-in recipes take seconds, and the embedded model has fewer layers.
 
     Without `grids`, only the first sparsity of each is tried.
