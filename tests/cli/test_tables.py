@@ -175,7 +175,7 @@ def test_sharing_has_both_trainings_and_the_difference():
 
 
 def test_a_mask_and_the_overlap_of_masks():
-    masks = {f"/work/runs/some-long-name/tickets/{name}/mask.safetensors": Mask.full(Units.of(tiny("bert"), "weight"))
+    masks = {f"/data/runs/some-long-name/tickets/{name}/mask.safetensors": Mask.full(Units.of(tiny("bert"), "weight"))
              for name in ("imp_sparsity-0.5_seed-1", "imp_sparsity-0.5_seed-2")}  # fmt: skip
     lines = printed(tables.overlap_table(Comparison(masks)))
     assert holds(lines, "imp_sparsity-0.5_seed-1/mask.safetensors", "100 %")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ class Behind:
     """What a tokenizer behind a defense does otherwise than its own class."""
 
     defense: FittedDefense
+    _correct: Callable[[str], str]
 
     def __call__(self, text: Any = None, text_pair: Any = None, **options: Any) -> Any:
         """Tokenise the corrected text or texts."""
@@ -41,9 +43,6 @@ class Behind:
         if texts is None:
             return None
         return self._correct(texts) if isinstance(texts, str) else [self._correct(text) for text in texts]
-
-    def _correct(self, text: str) -> str:
-        raise NotImplementedError
 
 
 def defended(tokenizer: T, defense: FittedDefense) -> T:

@@ -85,7 +85,7 @@ class Budget(Choice):
     kind: str
 
     def count_at(self, share: float, target: float) -> float | None:
-        """The sparsity held exactly when a share of the search is done; None where no count is held."""
+        """The exact sparsity once a share of the search is done; None without an exact count."""
         return None
 
     def resets_after(self, step: int) -> bool:

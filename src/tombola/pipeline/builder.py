@@ -262,7 +262,7 @@ class StageBuilder(TrainingBuilder):
         )
 
     def export(self, model: ModelStage[Any], mask: MaskStage | None) -> Export | None:
-        """The model as ONNX, where that is what is judged."""
+        """The exported ONNX model, where that is evaluated."""
         if self.recipe.runtime == "transformers":
             return None
         kept = None if cut_of(model) is not None else mask

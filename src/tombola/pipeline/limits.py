@@ -1,4 +1,4 @@
-"""What a recipe asks for beyond what there is: said, or refused, before any work is done."""
+"""Requests of a recipe that exceed the data or the model: warned of, or refused, before any work is done."""
 
 from __future__ import annotations
 

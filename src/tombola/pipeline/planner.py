@@ -45,7 +45,7 @@ class CellPlan:
     """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
     measured: Measure | None = None
     exported: Export | None = None
-    """The model as ONNX, where that is what is judged."""
+    """The exported ONNX model, where that is evaluated."""
 
     def stages(self) -> list[Stage[Any]]:
         """Every stage of the cell, each once, in an order in which they can run."""
@@ -83,7 +83,7 @@ def plan_cell(cell: Cell) -> CellPlan:
     mask = found.mask if found else None
     unapplied = mask if recipe.retrain is None else None
     exported = builder.export(model, mask)
-    judged: ModelStage[Any] = exported or model
+    evaluated: ModelStage[Any] = exported or model
     if exported is not None:
         unapplied = None
     besides = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
@@ -95,10 +95,10 @@ def plan_cell(cell: Cell) -> CellPlan:
         model,
         mask,
         evaluations={
-            on: builder.evaluate(on, judged, unapplied, besides)
+            on: builder.evaluate(on, evaluated, unapplied, besides)
             for on in all_targets(recipe.evaluate.on, recipe.task)
         },
-        attacks={name: builder.attack(attack, judged, unapplied) for name, attack in attacks.items()},
+        attacks={name: builder.attack(attack, evaluated, unapplied) for name, attack in attacks.items()},
         curves={
             name: [builder.attack(attack, model, unapplied, epoch) for epoch in epochs]
             for name, attack in attacks.items()

@@ -20,9 +20,9 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
     if isinstance(recipe, Mapping):
         return recipe
     path = Path(recipe).expanduser()
-    shipped = RECIPES / f"{recipe}.yaml"
-    if not path.is_file() and not shipped.is_file() and path.suffix not in (".yaml", ".yml"):
+    builtin = RECIPES / f"{recipe}.yaml"
+    if not path.is_file() and not builtin.is_file() and path.suffix not in (".yaml", ".yml"):
         near = get_close_matches(str(recipe), recipe_names(), n=1)
         offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
         raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
-    return shipped if not path.is_file() and shipped.is_file() else path
+    return builtin if not path.is_file() and builtin.is_file() else path

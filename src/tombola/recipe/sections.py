@@ -1,4 +1,4 @@
-"""The parts of a recipe: what a user may say about data, drawing, retraining, judging and measuring."""
+"""The parts of a recipe: settings of the data, the draw, retraining, evaluation and measurements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DataSettings(Settings):
 
 
 class RetrainSettings(TrainSettings):
-    """The training of the drawn ticket. What is not said here is as in `train`."""
+    """The training of the drawn ticket. Unset keys are as in `train`."""
 
     start: Literal["rewind", "pretrained", "finetuned", "last_round", "searched"] = Field(
         "rewind",

@@ -22,7 +22,7 @@ KINDS = ("classification", "regression")
 
 
 class OneTask(Settings):
-    """What is said of one task alone, laid over what is said of all."""
+    """Settings of one task, laid over those of all tasks."""
 
     sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
     heads: int | None = Field(None, ge=0, description="heads that its ticket loses, in place of a sparsity")

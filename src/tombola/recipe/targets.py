@@ -1,4 +1,4 @@
-"""Whether what a recipe names as tasks and splits exists, said when the recipe is read."""
+"""Checks that the tasks and splits that a recipe names exist, when the recipe is read."""
 
 from __future__ import annotations
 

@@ -77,12 +77,12 @@ def _tasks(result: Result, on: str) -> list[_Task]:
     found = []
     for name in dict.fromkeys(cell.axes.get("task") for cell in cells):
         own = [cell for cell in cells if cell.axes.get("task") == name]
-        said = _said_of(result, own[0])
-        wanted = [one for one in _data_sets(result, said, on) if all(one in cell.scores for cell in own)]
+        settings = _settings_of(result, own[0])
+        wanted = [one for one in _data_sets(result, settings, on) if all(one in cell.scores for cell in own)]
         lines = [
             _Line(one, metric, both)
             for one in wanted
-            for metric in said.get("metrics") or [next(iter(own[0].scores[one]))]
+            for metric in settings.get("metrics") or [next(iter(own[0].scores[one]))]
             if (both := _pairs(own, one, metric))
         ]
         kept = [
@@ -93,15 +93,15 @@ def _tasks(result: Result, on: str) -> list[_Task]:
     return found
 
 
-def _said_of(result: Result, cell: CellResult) -> dict[str, Any]:
-    """What the recipe says of a cell's task alone."""
-    said = (result.record.recipe.get("per_task") or {}).get(cell.recipe.get("task")) or {}
-    return dict(said)
+def _settings_of(result: Result, cell: CellResult) -> dict[str, Any]:
+    """The recipe's settings of a cell's task alone."""
+    settings = (result.record.recipe.get("per_task") or {}).get(cell.recipe.get("task")) or {}
+    return dict(settings)
 
 
-def _data_sets(result: Result, said: dict[str, Any], on: str) -> list[str]:
+def _data_sets(result: Result, settings: dict[str, Any], on: str) -> list[str]:
     """The data sets of a task that stand in the table of `on`: all of its own in the first table, else `on`."""
-    own = (said.get("evaluate") or {}).get("on")
+    own = (settings.get("evaluate") or {}).get("on")
     if own is None:
         return [on]
     first = (result.record.recipe.get("evaluate") or {}).get("on") or ["validation"]

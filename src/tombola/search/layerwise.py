@@ -7,6 +7,7 @@ Scores of the dense model cost one pass, and serve draws at every sparsity.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -49,6 +50,7 @@ class LayerwiseSettings(ScorerSettings):
             raise ValueError(f"biases: {self.method} prunes weights by their inputs, and biases have none")
         return self
 
+    @abstractmethod
     def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
         """Zero what goes of a matrix, in place, and say what stays.
 
@@ -57,7 +59,6 @@ class LayerwiseSettings(ScorerSettings):
             statistic: What was summed up over its inputs.
             selection: How much goes, and how it is ranked.
         """
-        raise NotImplementedError
 
 
 class ScoredSettings(LayerwiseSettings):
@@ -80,6 +81,7 @@ class ScoredSettings(LayerwiseSettings):
         """One pass over the data for draws at every sparsity."""
         return self
 
+    @abstractmethod
     def score(self, weight: Tensor, squares: Tensor) -> Tensor:
         """A score for each weight of a matrix of outputs by inputs; the lowest go.
 
@@ -87,7 +89,6 @@ class ScoredSettings(LayerwiseSettings):
             weight: The matrix.
             squares: The sum of squares of each input.
         """
-        raise NotImplementedError
 
     def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
         """Zero the weights with the lowest scores."""

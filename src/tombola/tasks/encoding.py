@@ -111,7 +111,7 @@ def tokenize_texts(
 
 
 class Collate:
-    """Examples to a batch of tensors, padded to the longest of them on the tokenizer's side unless another is said.
+    """Examples to a batch of tensors, padded to the longest of them on the tokenizer's side by default.
 
     Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
     """

@@ -21,7 +21,7 @@ from tombola.tasks.task_file import write_task_file
 FEW_NUMBERS = 12  # whole numbers of at most so many values are classes, others are what a regression predicts
 FEW_EXAMPLES = 20  # of a label: so that every split is likely to have some
 VALIDATION, TEST = 0.1, 0.2
-LARGEST = 10_000  # examples of a split that is only judged on
+LARGEST = 10_000  # examples of a split that is only evaluated on
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Plain text, a passage a line: what a language model is trained and judged on."""
+"""Plain text, a passage a line: what a language model is trained and evaluated on."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

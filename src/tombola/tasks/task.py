@@ -25,7 +25,7 @@ HOLDOUT = "holdout"
 
 
 class Task(Definition):
-    """What a model is trained and judged on. `text` names one column or a pair; the first metric is the headline."""
+    """What a model is trained and evaluated on. `text` names one column or a pair; the first metric is the headline."""
 
     name: str = Field(description="what the task is called in tables and folders")
     version: int = Field(description="a number to raise when the task changes")

@@ -211,7 +211,7 @@ def train_gates(
     """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
 
     The model is left bit for bit as it was, unless its weights are trained too. Equal arguments give bit-equal scores
-    and weights on one machine, whether the search was killed in between or not. What is not said here is as in
+    and weights on one machine, whether the search was killed in between or not. The other arguments are as in
     `run_loop`.
 
     Args:

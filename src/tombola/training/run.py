@@ -48,8 +48,8 @@ def train(
 
     Equal arguments give bit-equal weights and curves on one machine, whether the run was killed in between or
     not. `stop_at` ends after so many optimizer steps of the full run's schedule (late rewinding), or after a
-    share of them if below 1. `teacher` is what `settings.distill` learns from. What is not said here
-    is as in `run_loop`.
+    share of them if below 1. `teacher` is what `settings.distill` learns from. The other
+    arguments are as in `run_loop`.
     """
     lesson = taught(model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id)
     with lesson as (usual, ask_teacher):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def matching_lines(result: Result) -> list[str]:
     """The sparsest ticket of each variant that is as good as the dense model, in a sentence each.
 
-    Where several models are dense, those of which the same can be said share a sentence.
+    Where several models are dense, those with the same outcome share a sentence.
     """
     on = result.targets[0]
     found = result.matching(on)

@@ -65,13 +65,13 @@ def _wait_for(stage: Stage[Any], store: Store) -> bool:
     return False
 
 
-def _shared(said: str | None) -> str | None:
-    """What rank 0 says, on all ranks."""
+def _shared(message: str | None) -> str | None:
+    """The message of rank 0, on all ranks."""
     import torch
     from accelerate import PartialState
     from accelerate.utils import broadcast_object_list
 
     PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
-    heard: str | None
-    (heard,) = broadcast_object_list([said])
-    return heard
+    received: str | None
+    (received,) = broadcast_object_list([message])
+    return received

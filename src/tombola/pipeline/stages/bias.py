@@ -90,7 +90,7 @@ def describe_bias(folder: Path) -> dict[str, Any]:
 
 
 def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
-    """Accuracy on the task's other data, for information: data that is missing is said to be."""
+    """Accuracy on the task's other data, for information; data that is missing is named."""
     task = data.definition
     forms = ["", *(f"+{form}" for form in FORMS)] if data.synthetic_bias else [""]
     held_out = [f"validation{form}" for form in forms if "validation" in task.split_names()]

@@ -45,7 +45,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
     defend: Defend | None = None
     """What corrects the texts first."""
     sparsity: float | None = None
-    """What the budget is held to, where it knows the sparsity."""
+    """The effective budget, where it depends on the sparsity."""
     scope: Scope | None = None
     pattern: str | None = None
     """What the open gates follow, where the budget knows the sparsity."""
