@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tombola.foundations.garbage import no_garbage_collection
+from tombola.foundations.garbage import MANY, no_garbage_collection
 
 
 class Node:
@@ -53,12 +53,13 @@ def thawed() -> Iterator[None]:
     gc.freeze()
 
 
-def test_what_was_made_inside_is_old_and_still_freed_once_nobody_has_it(thawed):
+def test_much_that_was_made_inside_is_old_and_still_freed_once_nobody_has_it(thawed):
     with no_garbage_collection():
         node = Node()
+        kept = [[] for _ in range(MANY + 1)]
     assert any(one is node for one in gc.get_objects(generation=2))
     gone = weakref.ref(node)
-    del node
+    del node, kept
     gc.collect()
     assert gone() is None
 
@@ -67,5 +68,6 @@ def test_what_the_caller_has_frozen_stays_frozen(thawed):
     gc.freeze()
     frozen = gc.get_freeze_count()
     with no_garbage_collection():
-        pass
+        kept = [[] for _ in range(MANY + 1)]
     assert gc.get_freeze_count() >= frozen
+    assert len(kept) > MANY

@@ -42,7 +42,7 @@ INFLECTIONS = (
 )
 ENDINGS = "sdryn"  # a word with one of these behind it is another form of it, and no typo
 KNOWN = 1.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
-TWO_EDITS_FROM = 6  # letters of a word that may have two errors
+TWO_EDITS_FROM = 6  # letters of a string that may have two errors, unless it is a word of the dictionary itself
 MOST = 8  # candidates that are weighed in their context
 MOST_CONTEXT = 12.0  # what context may add to a candidate at most
 CACHE = 100_000  # strings whose candidates are remembered
@@ -214,7 +214,7 @@ class FittedSpelling(FittedDefense):
         found = self._cache.get(key)
         if found is None:
             found = self._weighed(self._one_edit.near(key), key, 1)
-            if not found and len(key) >= TWO_EDITS_FROM:
+            if not found and len(key) >= TWO_EDITS_FROM and key not in self.language.dictionary:
                 found = self._weighed(self._two_edits.near(key), key, 2)
             if len(self._cache) >= CACHE:
                 self._cache.clear()

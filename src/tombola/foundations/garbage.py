@@ -4,6 +4,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MANY = 50_000
+"""Objects made inside that are worth the trouble."""
+
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
@@ -17,7 +20,8 @@ def no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():  # else the caller's own frozen objects would thaw
+            young, *_ = gc.get_count()
+            if young > MANY and not gc.get_freeze_count():  # else the caller's own frozen objects would thaw
                 gc.freeze()  # moves all objects out of the young generations, and the next line into the oldest one
                 gc.unfreeze()
             gc.enable()

@@ -20,7 +20,7 @@ class Defend(Stage[Chain]):
     """A fitted defense, as it is stored in a model's folder."""
 
     kind: ClassVar = "defend"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     data: DataSource
     defend: tuple[Defense, ...]
