@@ -7,17 +7,18 @@ unless the string is likelier to be meant as it stands: as a word of the diction
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tombola.defenses.base import FittedDefense
 from tombola.defenses.candidates import DeletionIndex
 from tombola.defenses.channel import IMPOSSIBLE, log_likelihood
-from tombola.defenses.language import Language, Letters, Pairs
+from tombola.defenses.language import Language, Letters, Pairs, triples_of
 from tombola.words.english import Dictionary
 from tombola.words.scanning import ADDRESS, DISGUISED, PROTECTED, WORD
 
@@ -107,7 +108,10 @@ class FittedSpelling(FittedDefense):
             + [*map(key_of, settings.keep)]
         )
         self._all = self._known.union(words, counts)
-        self._letters = Letters(self._vocabulary)
+        entries = _entries(dictionary) if dictionary else Entries([], Counter())
+        added = [word for word in words if word not in counts and _has_only_letters(word)]
+        self._vocabulary = [*added, *entries.words]
+        self._letters = Letters(entries.triples + triples_of(added))
         self._cache: dict[str, list[Scored]] = {}
 
     def parts(self) -> list[dict[str, Any]]:
@@ -236,14 +240,27 @@ class FittedSpelling(FittedDefense):
         return DeletionIndex(self._vocabulary, 1)
 
     @cached_property
-    def _vocabulary(self) -> list[str]:
-        words = dict.fromkeys([*self.language.words, *self.language.dictionary])
-        return [word for word in words if word.replace("'", "").isalpha()]
-
-    @cached_property
     def _two_edits(self) -> DeletionIndex:
         """Two errors are forgiven in longer words of the training texts alone: the index is large."""
         return DeletionIndex([w for w in self.language.words if len(w) >= TWO_EDITS_FROM - 1], 2)
+
+
+class Entries(NamedTuple):
+    """Words of a dictionary that can be meant, and what letters they consist of."""
+
+    words: list[str]
+    triples: Counter[str]
+
+
+@lru_cache(maxsize=2)
+def _entries(dictionary: Dictionary) -> Entries:
+    """Counted once for all correctors of a process."""
+    words = [word for word in dictionary.counts if _has_only_letters(word)]
+    return Entries(words, triples_of(words))
+
+
+def _has_only_letters(word: str) -> bool:
+    return word.replace("'", "").isalpha()
 
 
 def in_case_of(typed: str, word: str, form: str | None = None) -> str:

@@ -55,14 +55,10 @@ class Letters:
     """How much a string looks like a word of the language: a model of each letter after the two before it.
 
     Args:
-        words: The words of the language, each once.
+        triples: How often letters follow each other in words of the language, as `triples_of` counts them.
     """
 
-    def __init__(self, words: Iterable[str]) -> None:
-        triples: Counter[str] = Counter()
-        for word in words:
-            padded = f"  {word} "
-            triples.update([padded[i : i + 3] for i in range(len(word) + 1)])
+    def __init__(self, triples: Mapping[str, int]) -> None:
         contexts: Counter[str] = Counter()
         for triple, count in triples.items():
             contexts[triple[:2]] += count
@@ -81,3 +77,9 @@ class Letters:
             score = self._scores.get(triple)
             total += self._unseen + self._floor.get(triple[:2], -log(LETTERS)) if score is None else score
         return total
+
+
+def triples_of(words: Iterable[str]) -> Counter[str]:
+    """How often three letters follow each other in words, with blanks before and behind each word."""
+    padded = [f"  {word} " for word in words]
+    return Counter(word[i : i + 3] for word in padded for i in range(len(word) - 2))

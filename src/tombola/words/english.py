@@ -16,7 +16,7 @@ PACKAGE = "symspellpy"
 FILE = "frequency_dictionary_en_82_765.txt"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dictionary:
     """Words of a language with how often they occur, and a hash of both."""
 
