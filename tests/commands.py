@@ -66,15 +66,15 @@ def _answer(line: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        os._exit(_run(name, arguments))
+        os._exit(run_program(name, arguments))
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     line.sendall((code if code >= 0 else 128 - code).to_bytes(4, "big"))
     os._exit(0)
 
 
-def _run(name: str, arguments: list[str]) -> int:
-    """What `tombola ARGUMENTS`, `python -c CODE` or `python FILE` does; the exit code."""
+def run_program(name: str, arguments: list[str]) -> int:
+    """What `tombola ARGUMENTS`, `python -c CODE`, `python -m MODULE` or `python FILE` does; the exit code."""
     import runpy
     import traceback
 
@@ -87,6 +87,9 @@ def _run(name: str, arguments: list[str]) -> int:
         elif arguments[0] == "-c":
             sys.argv = ["-c", *arguments[2:]]
             exec(compile(arguments[1], "<docs>", "exec"), {"__name__": "__main__"})
+        elif arguments[0] == "-m":
+            sys.argv = arguments[1:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         else:
             sys.argv = arguments
             sys.path.insert(0, str(Path(arguments[0]).parent))

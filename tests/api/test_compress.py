@@ -1,14 +1,13 @@
 """`compress`: from a model and a data file to a smaller model with its proof."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tombola
+from tests.children import run_python
 from tests.shrink.test_latency import shares_of_flops
 from tests.world import World, sentences
 from tombola.api import choosing
@@ -94,8 +93,7 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
         "assert 'tombola' not in sys.modules\n"
         "print(model.num_parameters())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) == compressed.cell("ticket").measured.ticket.parameters
+    assert int(run_python("-c", code)) == compressed.cell("ticket").measured.ticket.parameters
 
 
 def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.Compression) -> None:

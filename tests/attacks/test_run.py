@@ -12,6 +12,7 @@ import pytest
 
 from tests.attacks.test_identity import CONTENT, PLAIN, texts
 from tests.attacks.toys import resources
+from tests.children import start_python
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.attacks import DeepWordBug, Resources, attack
@@ -37,15 +38,11 @@ def untimed(report):
 
 def kill_after(path: Path, count: int) -> None:
     """Run the attack in another process, and kill that process when it has finished `count` examples."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"from tests.attacks.test_run import run_and_die; run_and_die({str(path)!r}, {count})",
-        ],
-        cwd=Path(__file__).parents[2],
+    child = start_python(
+        "-c", f"from tests.attacks.test_run import run_and_die; run_and_die({str(path)!r}, {count})"
     )
-    assert process.wait(timeout=120) == -signal.SIGKILL
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
 
 
 def run_and_die(path: str, count: int) -> None:

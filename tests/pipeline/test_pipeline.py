@@ -2,10 +2,6 @@
 
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import tombola
+from tests.children import run_python, start_python
 from tests.pipeline.running import execute, plans, stages, workspace
 from tombola.api import plan_run
 from tombola.errors import MaskMismatch, RecipeError
@@ -279,28 +276,25 @@ def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(world, 
     recipe = world.recipe(search=IMP, draw={"sparsity": 0.5}, train=train)
     (tmp_path / "recipe.yaml").write_text(json.dumps(recipe))
     reference = tombola.run(recipe, output=tmp_path / "ref", store=tmp_path / "reference")
-    command = [sys.executable, "-m", "tombola", "run", str(tmp_path / "recipe.yaml"), "--no-report"]
-    command += ["--store", str(tmp_path / "killed"), "-o", str(tmp_path / "out")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = ["-m", "tombola", "run", tmp_path / "recipe.yaml", "--no-report"]
+    command += ["--store", tmp_path / "killed", "-o", tmp_path / "out"]
     finished_before: set[Path] = set()
     for finished_stages in (0, 2):
-        process = subprocess.Popen(
-            command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
+        child = start_python(*command)
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None:
+        while time.monotonic() < deadline and child.is_alive():
             manifests = list((tmp_path / "killed").glob("*/*/manifest.json"))
             busy = list((tmp_path / "killed").glob("*/*.partial/work/checkpoints/step-*"))
             if len(manifests) >= finished_stages and busy:
                 break
             time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        child.kill()
+        child.join()
         now = {path.parent for path in (tmp_path / "killed").glob("*/*/manifest.json")}
         assert finished_before <= now
         finished_before = now
     stamps = {path: (path / "manifest.json").stat().st_mtime_ns for path in finished_before}
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    run_python(*command)
     assert all((path / "manifest.json").stat().st_mtime_ns == stamp for path, stamp in stamps.items())
     assert contents(tmp_path / "killed") == contents(tmp_path / "reference")
     result = tombola.Result.load(tmp_path / "out")

@@ -39,7 +39,7 @@ def greedy(model: PreTrainedModel) -> Tensor:
 
 @torch.no_grad()
 def says(model: PreTrainedModel, text: Tensor) -> bool:
-    """Whether this is the model's own greedy text: each token is its choice after all tokens before, without a cache."""
+    """Whether this is the model's own greedy text: each token is its choice after all before, without a cache."""
     logits = model(input_ids=text[:, :-1], use_cache=False).logits[:, PROMPT - 1 :]
     if model.generation_config.eos_token_id is not None:  # as long as the text is not over
         logits[..., model.generation_config.eos_token_id] = -torch.inf

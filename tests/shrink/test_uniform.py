@@ -1,8 +1,6 @@
 """Uniform masks as ordinary models: what they compute, and that plain transformers opens them."""
 
 import json
-import subprocess
-import sys
 from copy import deepcopy
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
+from tests.children import run_python
 from tests.shrink.test_shrinking import outputs
 from tests.tiny import GROUPED_TYPES, MODEL_TYPES, tiny, token_ids
 from tombola.errors import TombolaError
@@ -98,15 +97,8 @@ for name in ("bert", "llama", "modernbert"):
 assert not any(name.split(".")[0] == "tombola" for name in sys.modules)
 print(json.dumps(found))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), json.dumps(ids.tolist())],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    torch.testing.assert_close(
-        torch.tensor(json.loads(done.stdout)), torch.stack(expected), atol=1e-5, rtol=0
-    )
+    found = torch.tensor(json.loads(run_python("-c", code, tmp_path, json.dumps(ids.tolist()))))
+    torch.testing.assert_close(found, torch.stack(expected), atol=1e-5, rtol=0)
 
 
 def test_heads_that_a_config_can_say() -> None:

@@ -1,16 +1,13 @@
 """Killed runs: what they leave behind, and that going on from it changes nothing."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.children import start_python
 from tests.tiny import tiny
 from tests.training.killable import run
 from tests.training.toy import same_weights, toy_data, toy_train
@@ -37,16 +34,14 @@ def killed_at(step: int):
 
 def test_a_run_killed_by_sigkill_ends_bit_identical(tmp_path: Path) -> None:
     whole, log = run(tmp_path / "whole")
-    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    command = [sys.executable, "-m", "tests.training.killable", str(tmp_path / "killed"), "0.3"]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, env=environment) as child:
-        deadline = time.monotonic() + 100
-        while not (tmp_path / "killed" / "checkpoints" / "step-4").is_dir():
-            assert child.poll() is None, "the run ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        child.send_signal(signal.SIGKILL)
+    child = start_python("-m", "tests.training.killable", tmp_path / "killed", "0.3")
+    deadline = time.monotonic() + 100
+    while not (tmp_path / "killed" / "checkpoints" / "step-4").is_dir():
+        assert child.is_alive(), "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    child.kill()
+    child.join()
     resumed, rest = run(tmp_path / "killed")
     assert rest.resumed_from in (4, 5)
     assert same_weights(whole, resumed)

@@ -1,8 +1,6 @@
 """Small models cut out of larger ones: trained, evaluated, attacked, measured, written as tickets."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from transformers import AutoModelForSequenceClassification
 
 import tombola
 import tombola.api
+from tests.children import run_python
 from tests.pipeline.running import execute, plans, workspace
 from tests.world import World, make_world
 from tombola.errors import RecipeError
@@ -133,10 +132,7 @@ def test_the_ticket_is_the_small_model(tmp_path: Path, layout: str) -> None:
             "import sys\nfrom transformers import AutoModelForSequenceClassification as A\n"
             "print(A.from_pretrained(sys.argv[1]).num_parameters(), 'tombola' in sys.modules)"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.split() == [str(ticket.model().num_parameters()), "False"]
+        assert run_python("-c", code, folder).split() == [str(ticket.model().num_parameters()), "False"]
     assert (
         json.loads((folder / "config.json").read_text()).get("quantization_config") is None
         or layout == "free"
