@@ -10,6 +10,7 @@ from tombola.defenses.base import (
     fit_defenses,
     load_defense,
 )
+from tombola.defenses.rare_words import RareWords
 from tombola.defenses.spelling import Spelling
 from tombola.defenses.unicode import Unicode
 
@@ -19,6 +20,7 @@ __all__ = [
     "Defense",
     "DefenseList",
     "FittedDefense",
+    "RareWords",
     "Spelling",
     "Unicode",
     "defenses",

@@ -43,7 +43,7 @@ INFLECTIONS = (
 )
 ENDINGS = "sdryn"  # a word with one of these behind it is another form of it, and no typo
 KNOWN = 1.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
-TWO_EDITS_FROM = 6  # letters of a string that may have two errors, unless it is a word of the dictionary itself
+TWO_EDITS_FROM = 6  # letters of a string that may have two errors, unless the dictionary has it
 MOST = 8  # candidates that are weighed in their context
 MOST_CONTEXT = 12.0  # what context may add to a candidate at most
 CACHE = 100_000  # strings whose candidates are remembered
