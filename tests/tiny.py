@@ -47,7 +47,7 @@ OWN: dict[str, dict[str, Any]] = {
     "eurobert": {**GROUPED, "mask_token_id": 4},
     "smollm3": {**GROUPED, "no_rope_layer_interval": 2},
     "gemma3_text": {**GROUPED, "head_dim": 4, "query_pre_attn_scalar": 4, "sliding_window_pattern": 2},
-    "phi3": {"num_key_value_heads": 4},
+    "phi3": GROUPED,
     "nomic_bert": {"type_vocab_size": 2},
     "modernbert-decoder": {"cls_token_id": 1, "sep_token_id": 2, "global_attn_every_n_layers": 2},
     "albert": {"embedding_size": 16, "inner_group_num": 2},
@@ -78,13 +78,14 @@ MODEL_TYPES = [
     "smollm3",
     "gemma3_text",
     "phi3",
+    "gpt_neox",
     "modernbert-decoder",
 ]
 LOOPED = {"albert"}
 """Types that pass the same layers several times."""
 CONVERTED = {"nomic_bert"}
 """Types whose files store the layers in another form than the model has in memory."""
-GROUPED_TYPES = {"llama", "mistral", "qwen2", "qwen3", "eurobert", "smollm3", "gemma3_text"}
+GROUPED_TYPES = {"llama", "mistral", "qwen2", "qwen3", "eurobert", "smollm3", "gemma3_text", "phi3"}
 """The model types whose tiny models have 4 heads in 2 groups with a key and a value each."""
 DECODERS = [
     "gpt2",
@@ -95,6 +96,7 @@ DECODERS = [
     "smollm3",
     "gemma3_text",
     "phi3",
+    "gpt_neox",
     "modernbert-decoder",
 ]
 """The model types that are causal language models."""

@@ -20,6 +20,7 @@ ATTENTION_OUTPUT = {
     "smollm3": "self_attn.o_proj",
     "gemma3_text": "self_attn.o_proj",
     "phi3": "self_attn.o_proj",
+    "gpt_neox": "attention.dense",
     "modernbert-decoder": "attn.Wo",
     "albert": "attention.dense",
 }
@@ -36,6 +37,7 @@ DOWN = {
     "smollm3": "mlp.down_proj",
     "gemma3_text": "mlp.down_proj",
     "phi3": "mlp.down_proj",
+    "gpt_neox": "mlp.dense_4h_to_h",
     "modernbert-decoder": "mlp.Wo",
     "albert": "ffn_output",
 }
@@ -178,7 +180,8 @@ def test_a_head_is_as_wide_as_its_share_of_the_context(model_type):
     group = Units.of(tiny(model_type), "head").groups[0]
     width = CONTEXT_OF_A_UNIT.get(model_type, 4)
     assert group.count == (2 if model_type in CONTEXT_OF_A_UNIT else 4)
-    assert group.parts[-1].width == group.parts[0].width == width
+    together = 3 if model_type == "gpt_neox" else 1  # query, key and value of a head are one part
+    assert (group.parts[0].width, group.parts[-1].width) == (together * width, width)
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)

@@ -117,12 +117,22 @@ EXPECTED = {  # model type: path of the layers, matrices of a layer, weights of 
     "phi3": (
         "layers",
         {
-            "self_attn.qkv_proj": (48, 16),
+            "self_attn.qkv_proj": (32, 16),  # four heads of queries, two of keys and of values
             "self_attn.o_proj": (16, 16),
             "mlp.gate_up_proj": (48, 16),
             "mlp.down_proj": (16, 24),
         },
-        2 * 2176,
+        2 * 1920,
+    ),
+    "gpt_neox": (
+        "layers",
+        {
+            "attention.query_key_value": (48, 16),
+            "attention.dense": (16, 16),
+            "mlp.dense_h_to_4h": (24, 16),
+            "mlp.dense_4h_to_h": (16, 24),
+        },
+        2 * 1792,
     ),
     "modernbert-decoder": (
         "layers",

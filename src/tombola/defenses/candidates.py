@@ -47,7 +47,7 @@ class DeletionIndex:
         joined = np.concatenate(keys)
         order = np.argsort(joined)
         # Python's own bisection of a few hashes is several times faster than NumPy's.
-        self._keys, self._owners = memoryview(joined[order]), memoryview(np.concatenate(owners)[order])
+        self._keys, self._owners = joined[order].data, np.concatenate(owners)[order].data
 
     def near(self, typed: str) -> set[str]:
         """The words within the number of edits of `typed`, and at times some that are further away."""

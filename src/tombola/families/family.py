@@ -24,11 +24,15 @@ class _Data(BaseModel):
 
 
 class Location(_Data):
-    """Where a matrix is below its layer: a module, or block `block` of `of` of a fused module's outputs."""
+    """Where a matrix is below its layer: a module, or one of the parts that a fused module's outputs consist of.
+
+    Args:
+        module: The module's path.
+        parts: The names of the matrices in a fused module, in their order.
+    """
 
     module: str
-    block: int = 0
-    of: int = 1
+    parts: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -39,22 +43,32 @@ class Location(_Data):
 class Attention(_Data):
     """The attention's matrices; a model may lack the position matrices (DeBERTa with `share_att_key`).
 
-    Then what else depends on the number of heads: attributes of the attention module that hold it, or the
-    heads' total width, keys that its forward reads in the config, and the positional argument of its forward that
-    carries one bias per head. Last, the norm inside the attention module, where that adds the residual itself.
+    Where `together` says so, the query's module also holds key and value, and the three of each head lie together.
+    Then what else depends on the number of heads: attributes of the attention module that hold it, or that of the
+    key/value heads, or the heads' total width, keys that its forward reads in the config, and the positional argument
+    of its forward that carries one bias per head. Last, the norm inside the attention module, where that adds the
+    residual itself.
     """
 
     query: Location
-    key: Location
-    value: Location
+    key: Location | None = None
+    value: Location | None = None
     output: Location
+    together: bool = False
     position_key: Location | None = None
     position_query: Location | None = None
     head_counts: tuple[str, ...] = ()
+    kv_counts: tuple[str, ...] = ()
     widths: tuple[str, ...] = ()
     config_counts: tuple[str, ...] = ()
     head_bias: int | None = None
     norm: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Attention:
+        if self.together != (self.key is None) or self.together != (self.value is None):
+            raise ValueError("attention: name key and value, or say that they are together with the query")
+        return self
 
 
 class FeedForward(_Data):
@@ -138,10 +152,29 @@ class Family(_Data):
         own = getattr(config, self.head_dim, None) if self.head_dim else None
         return int(own or config.hidden_size // self.heads_in(config))
 
+    def part_of(self, config: PretrainedConfig, location: Location, name: str, outputs: int) -> range:
+        """Which of a module's outputs a matrix has: all of them, or a part whose size goes by its heads.
+
+        Args:
+            config: The model's config.
+            location: Where the matrix is.
+            name: The matrix's name in the family.
+            outputs: The number of the module's outputs.
+        """
+        if not location.parts:
+            return range(outputs)
+        heads = {
+            "query": self.heads_in(config),
+            "key": self.kv_heads_in(config),
+            "value": self.kv_heads_in(config),
+        }
+        sizes = [heads.get(part, 1) for part in location.parts]
+        place = location.parts.index(name)
+        start, end = (outputs * sum(sizes[:number]) // sum(sizes) for number in (place, place + 1))
+        return range(start, end)
+
 
 REFUSED = {
-    "gpt_neox": "its query, key and value are one matrix in which those of each head lie together, and only matrices "
-    "whose heads lie one after another can be taken apart",
     "t5": "its first layer computes one position bias per head for all layers, so that no layer can lose heads by "
     "itself, and its decoder attends to its encoder",
     "bart": "it is two stacks of layers, of which the decoder attends to the encoder, and a family describes one",

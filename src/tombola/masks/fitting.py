@@ -87,7 +87,7 @@ class Ranking:
             sums[group.layer, group.kind] = np.concatenate([[0.0], values.cumsum(0).numpy()])
         found = []
         for index, roles in units.layout.layers().items():
-            whole = Kept(roles["key"].outputs // units.layout.head_dim, roles["up"].outputs)
+            whole = Kept(units.layout.heads(index), roles["up"].outputs)
             of = {kind: sums.get((index, kind)) for kind in ("head", "neuron", "ffn", "layer")}
             found.append(LayerRanking(whole, of, self))
         return found

@@ -85,7 +85,7 @@ def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
         ffn = [roles[role] for role in FFN if role in roles]
         match granularity:
             case "head":
-                yield _sliced("heads", "head", layer, attention, roles["key"].outputs // layout.head_dim)
+                yield _sliced("heads", "head", layer, attention, layout.heads(layer))
             case "neuron":
                 yield _sliced("neurons", "neuron", layer, ffn, roles["up"].outputs)
             case "ffn":
@@ -140,7 +140,7 @@ def _whole(name: str, kind: str, layer: int, matrices: list[Matrix]) -> Group:
 
 
 def _slab(matrix: Matrix, dim: int) -> tuple[int, int, int] | None:
-    return (dim, matrix.block * matrix.outputs, matrix.outputs) if matrix.of > 1 else None
+    return (dim, matrix.start, matrix.outputs) if matrix.whole else None
 
 
 def _all_of(matrix: Matrix) -> Part:
@@ -152,11 +152,11 @@ def _all_of_bias(matrix: Matrix) -> tuple[Part, ...]:
 
 
 def _rows(matrix: Matrix, width: int) -> Part:
-    return Part(matrix.tensor, matrix.out_dim, matrix.block * matrix.outputs, width)
+    return Part(matrix.tensor, matrix.out_dim, matrix.start, width)
 
 
 def _bias_rows(matrix: Matrix, width: int) -> tuple[Part, ...]:
-    return (Part(matrix.bias, 0, matrix.block * matrix.outputs, width),) if matrix.bias else ()
+    return (Part(matrix.bias, 0, matrix.start, width),) if matrix.bias else ()
 
 
 def _columns(matrix: Matrix, width: int) -> Part:

@@ -10,7 +10,7 @@ from tombola.families import Family, Location, family_of
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
 Role = Literal[
     "query",
@@ -36,7 +36,7 @@ OPTIONAL: frozenset[Role] = frozenset({"position_key", "position_query", "pooler
 
 
 class Matrix(BaseModel):
-    """One prunable matrix: a stored tensor, or its share `block` of `of` along the output features."""
+    """One prunable matrix: a stored tensor, or some of its output features from `start` on, of `whole` in all."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,8 +46,8 @@ class Matrix(BaseModel):
     tensor: str
     bias: str | None = None
     shape: tuple[PositiveInt, PositiveInt]
-    block: NonNegativeInt = 0
-    of: PositiveInt = 1
+    start: NonNegativeInt = 0
+    whole: PositiveInt | None = None
     transposed: bool = False
 
     @property
@@ -74,7 +74,7 @@ class Matrix(BaseModel):
     def stored_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of the stored tensor, and of its bias if it has one."""
         stored = list(self.shape)
-        stored[self.out_dim] *= self.of
+        stored[self.out_dim] = self.whole or self.outputs
         shapes: dict[str, tuple[int, ...]] = {self.tensor: tuple(stored)}
         if self.bias is not None:
             shapes[self.bias] = (stored[self.out_dim],)
@@ -82,7 +82,7 @@ class Matrix(BaseModel):
 
 
 class Layout(BaseModel):
-    """The prunable matrices of one model in forward order, the width of its heads, and its total size.
+    """The prunable matrices of one model in forward order, the rows of a head in each, and its total size.
 
     With `biases` the matrices' biases are prunable too.
     """
@@ -121,7 +121,7 @@ class Layout(BaseModel):
             if (location := _in_layer(family, layer, role)) is not None
         ]
         pooler = [(None, POOLER, Location(module=family.pooler))] if family.pooler else []
-        matrices = [_matrix(family, *place, shapes) for place in (*places, *pooler)]
+        matrices = [_matrix(family, model.config, *place, shapes) for place in (*places, *pooler)]
         heads = _head_matrices(model) if classifier else []
         found = [matrix for matrix in (*matrices, *heads) if matrix is not None]
         if layers is not None:
@@ -131,7 +131,7 @@ class Layout(BaseModel):
         return cls(
             family=family.name,
             matrices=tuple(found),
-            head_dim=family.head_dim_in(model.config),
+            head_dim=family.head_dim_in(model.config) * (3 if family.attention.together else 1),
             parameters=sum(parameter.numel() for parameter in counted.parameters()),
             biases=biases,
         )
@@ -146,6 +146,11 @@ class Layout(BaseModel):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The stored tensors that pruning may touch, biases included, with their shapes."""
         return {name: shape for matrix in self.matrices for name, shape in matrix.stored_shapes.items()}
+
+    def heads(self, layer: int) -> int:
+        """The number of heads that a layer has (whole KV groups where key and value are shared)."""
+        roles = self.layers()[layer]
+        return roles.get("key", roles["query"]).outputs // self.head_dim
 
     def layers(self) -> dict[int, dict[Role, Matrix]]:
         """The matrices of each layer by role."""
@@ -212,7 +217,12 @@ def _in_layer(family: Family, layer: int, role: Role) -> Location | None:
 
 
 def _matrix(
-    family: Family, layer: int | None, role: Role, location: Location, shapes: Mapping[str, "torch.Size"]
+    family: Family,
+    config: "PretrainedConfig",
+    layer: int | None,
+    role: Role,
+    location: Location,
+    shapes: Mapping[str, "torch.Size"],
 ) -> Matrix | None:
     path = location.module
     tensor, bias = f"{path}.weight", f"{path}.bias"
@@ -223,16 +233,17 @@ def _matrix(
             f"this model has no tensor {tensor!r}, where the family {family.name!r} keeps its {role} matrix: "
             f"load it without adapters or parametrisations."
         )
-    shape = list(shapes[tensor])
-    shape[int(family.transposed)] //= location.of
+    shape, out_dim = list(shapes[tensor]), int(family.transposed)
+    part = family.part_of(config, location, role, shape[out_dim])
+    whole, shape[out_dim] = shape[out_dim], len(part)
     return Matrix(
-        name=path if location.of == 1 else f"{path}.{role}",
+        name=f"{path}.{role}" if location.parts else path,
         layer=layer,
         kind=role,
         tensor=tensor,
         bias=bias if bias in shapes else None,
         shape=(shape[0], shape[1]),
-        block=location.block,
-        of=location.of,
+        start=part.start,
+        whole=whole if location.parts else None,
         transposed=family.transposed,
     )

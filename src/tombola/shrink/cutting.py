@@ -26,11 +26,6 @@ class Cut:
     ffn_bias: bool = True
 
 
-def head_count(layout: Layout, layer: int) -> int:
-    """The number of heads that a layer has (whole KV groups where key and value are shared)."""
-    return layout.layers()[layer]["key"].outputs // layout.head_dim
-
-
 def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
     """The cuts that give a whole, still empty model the shape; which neurons go does not matter yet."""
     layout = Layout.of(model)
@@ -40,7 +35,7 @@ def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
             f"the shrunk model has {len(shape.layers)} layers, but its config says {len(layers)}: get it again."
         )
     for index, layer in enumerate(shape.layers):
-        heads, neurons = head_count(layout, index), layers[index]["up"].outputs
+        heads, neurons = layout.heads(index), layers[index]["up"].outputs
         if any(head >= heads for head in layer.heads or ()) or (layer.neurons or 0) > neurons:
             raise ModelError(
                 f"layer {index} of the shrunk model keeps heads or neurons that its config, with {heads} heads "
@@ -63,7 +58,7 @@ def cut(model: PreTrainedModel, cuts: Sequence[Cut]) -> None:
     family, layout = family_of(model), Layout.of(model)
     for index, (layer, kept) in enumerate(zip(family.layers_of(model), cuts, strict=True)):
         roles = layout.layers()[index]
-        heads, neurons = head_count(layout, index), roles["up"].outputs
+        heads, neurons = layout.heads(index), roles["up"].outputs
         if len(kept.neurons) < neurons:
             _cut_units(model.base_model, _present(roles, FFN), kept.neurons, neurons, kept.ffn_bias)
         if len(kept.heads) < heads:
@@ -80,9 +75,9 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
     """Keep those of `count` units: rows of the matrices that lead in, columns of the one that leads out."""
     *inward, outward = matrices
     rows: dict[str, list[Tensor]] = {}
-    for matrix in sorted(inward, key=lambda matrix: matrix.block):
+    for matrix in sorted(inward, key=lambda matrix: matrix.start):
         within = _indices(kept, matrix.outputs, count)
-        rows.setdefault(_path(matrix), []).append(within + matrix.block * matrix.outputs)
+        rows.setdefault(_path(matrix), []).append(within + matrix.start)
     for path, indices in rows.items():
         inlet = base.get_submodule(path)
         _select(inlet, "weight", inward[0].out_dim, torch.cat(indices))
@@ -108,6 +103,8 @@ def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, 
         return
     for name in names.head_counts:
         setattr(attention, name, query_heads)
+    for name in names.kv_counts:
+        setattr(attention, name, len(kept))
     if names.config_counts:  # the layers share the model's config
         attention.config = copy(attention.config)
         for name in names.config_counts:

@@ -22,7 +22,7 @@ from tombola.families import family_of
 from tombola.foundations.hardware.threads import using_threads
 from tombola.masks import Layout
 from tombola.masks.fitting import Cost, Kept
-from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.cutting import Cut, cut
 from tombola.shrink.measuring import forward_pass, time_models
 from tombola.shrink.texts import Texts
 from tombola.shrink.timing import Stopwatch
@@ -94,7 +94,7 @@ def measure_latency(
         progress: Called with the geometries done, and all of them.
     """
     layout = Layout.of(model)
-    count, whole = len(layout.layers()), Kept(head_count(layout, 0), layout.layers()[0]["up"].outputs)
+    count, whole = len(layout.layers()), Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
     some_heads = _spread(whole.heads, 1, 2) if fewer_heads else []
     some_neurons = _spread(whole.neurons, multiple, 4) if fewer_neurons else []
     shapes: list[Kept | int] = [
@@ -190,7 +190,7 @@ def _of_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
     layout = Layout.of(model)
     if isinstance(shape, Kept):
         return of_geometry(model, [shape] * len(layout.layers()))
-    whole = Kept(head_count(layout, 0), layout.layers()[0]["up"].outputs)
+    whole = Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
     return of_geometry(model, [whole] * shape)
 
 

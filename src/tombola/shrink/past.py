@@ -15,7 +15,6 @@ from transformers import AutoModel
 from tombola.errors import ModelError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.masks import Layout
-from tombola.shrink.cutting import head_count
 from tombola.shrink.folders import (
     config_from,
     copy_companions,
@@ -56,7 +55,7 @@ def _shape(config: dict[str, Any], pruned: dict[str, list[int]], folder: Path) -
     with torch.device("meta"):
         layout = Layout.of(AutoModel.from_config(config_from(config)))
     gone = {int(layer): set(heads) for layer, heads in pruned.items()}
-    present = {index: set(range(head_count(layout, index))) for index in layout.layers()}
+    present = {index: set(range(layout.heads(index))) for index in layout.layers()}
     for layer, heads in gone.items():
         if not heads <= present.get(layer, set()):
             raise ModelError(

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.masks import Layout, Mask
-from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.cutting import Cut, cut
 from tombola.shrink.quantizer import ShrunkConfig
 from tombola.shrink.shape import METHOD, STRUCTURED, LayerShape, ModelShape
 
@@ -76,7 +76,7 @@ def shape_of(model: PreTrainedModel) -> ModelShape:
     layout = Layout.of(model)
     return ModelShape(
         layers=tuple(
-            LayerShape(heads=tuple(range(head_count(layout, index))), neurons=roles["up"].outputs)
+            LayerShape(heads=tuple(range(layout.heads(index))), neurons=roles["up"].outputs)
             for index, roles in layout.layers().items()
         )
     )
@@ -89,7 +89,7 @@ def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
     for index, roles in layout.layers().items():
         layer_stays = bool(kept.get((index, "layer"), torch.ones(1)).all())
         ffn_stays = layer_stays and bool(kept.get((index, "ffn"), torch.ones(1)).all())
-        heads = _indices(kept.get((index, "head")), head_count(layout, index), layer_stays)
+        heads = _indices(kept.get((index, "head")), layout.heads(index), layer_stays)
         neurons = _indices(kept.get((index, "neuron")), roles["up"].outputs, ffn_stays, multiple)
         cuts.append(Cut(heads, neurons, attention_bias=layer_stays, ffn_bias=ffn_stays))
     return cuts

@@ -16,7 +16,7 @@ from tombola.errors import ModelError, TombolaError
 from tombola.families import ConfigKeys, Family, family_of
 from tombola.foundations.quiet import quiet
 from tombola.masks import Layout, Mask
-from tombola.shrink.cutting import Cut, cut, head_count
+from tombola.shrink.cutting import Cut, cut
 from tombola.shrink.shrinking import MULTIPLE, cuts_of, require_structure
 
 
@@ -139,7 +139,7 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
         raise TombolaError(f"the mask leaves layers without any {gone}, which no plain config describes")
     if shape.heads not in head_options(model.config, family):
         raise TombolaError(
-            f"{shape.heads} of {head_count(layout, 0)} heads a layer are left, which the config of a "
+            f"{shape.heads} of {layout.heads(0)} heads a layer are left, which the config of a "
             f"{model.config.model_type} model cannot say: remove whole layers and neurons alone"
         )
     if config_keys(family).keeps_first and 0 not in shape.layers:

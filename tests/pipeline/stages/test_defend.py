@@ -106,7 +106,9 @@ def test_tasks_whose_labels_point_into_the_text_are_refused(world: World, tmp_pa
 
 
 def rare_words(world: World, folder: Path, **settings: Any) -> dict[str, str]:
-    (stage,) = (s for s in stages(world, defend=[{"kind": "rare_words", **settings}]) if isinstance(s, Defend))
+    (stage,) = (
+        s for s in stages(world, defend=[{"kind": "rare_words", **settings}]) if isinstance(s, Defend)
+    )
     store = Store(folder)
     execute([stage], store)
     return dict(store.read(stage).links[0].instead)
