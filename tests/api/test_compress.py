@@ -174,7 +174,7 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
     assert raw["search"]["inputs"] == "clean"
     raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
     assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
-    assert raw["defend"] == ["unicode", "spelling", "rare_words"]
+    assert raw["defend"] == ["unicode", "spelling"]
 
 
 FAST = (*QUICK[:-2], "runtime=transformers", "attack=null", "search.batches=2", "draw.multiple=1")

@@ -20,7 +20,7 @@ from tombola.tasks.lines import ending_of
 
 AGAINST = {
     "typos": {"augment": "typos", "defend": ["unicode", "spelling"]},
-    "synonyms": {"augment": "synonyms", "defend": ["rare_words"]},
+    "synonyms": {"augment": "synonyms", "defend": []},
 }
 """What a ticket can be made to withstand: what it is trained on, and what corrects its inputs."""
 
@@ -134,14 +134,10 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
     """Leave out what knows English words alone, where the texts are of another language; what was left out."""
     if task.english:
         return ()
-    notes = [f"language: {task.language}; the spelling corrector knows the words of the training texts alone"]
-    if "rare_words" in raw["defend"]:
-        notes.append("rare_words: left out, since the package has word vectors for English alone")
     raw["defend"] = [
-        {"kind": "spelling", "dictionary": None} if one == "spelling" else one
-        for one in raw["defend"]
-        if one != "rare_words"
+        {"kind": "spelling", "dictionary": None} if one == "spelling" else one for one in raw["defend"]
     ]
+    notes = [f"language: {task.language}; the spelling corrector knows the words of the training texts alone"]
     if raw.get("attack"):
         known = checked(AttackSettings, raw["attack"], "attack")
         resources = Resources(

@@ -10,7 +10,6 @@ from tombola.defenses.base import (
     fit_defenses,
     load_defense,
 )
-from tombola.defenses.rare_words import RareWords
 from tombola.defenses.spelling import Spelling
 from tombola.defenses.unicode import Unicode
 
@@ -20,7 +19,6 @@ __all__ = [
     "Defense",
     "DefenseList",
     "FittedDefense",
-    "RareWords",
     "Spelling",
     "Unicode",
     "defenses",

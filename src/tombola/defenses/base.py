@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
@@ -21,15 +21,6 @@ FORMAT = 1
 
 State = Mapping[str, Any]
 """What a defense learned, as JSON."""
-
-
-class Near(Protocol):
-    """Which words lie next to a word."""
-
-    words: list[str]
-
-    def of(self, word: str, k: int, at_least: float = -1.0) -> list[str]:
-        """The `k` nearest words whose cosine is `at_least` this."""
 
 
 class FittedDefense(ABC):
@@ -59,7 +50,7 @@ class FittedDefense(ABC):
 
 
 defenses: Choices[type[Defense]] = Choices(
-    "defense", [f"tombola.defenses.{name}" for name in ("rare_words", "spelling", "unicode")]
+    "defense", [f"tombola.defenses.{name}" for name in ("spelling", "unicode")]
 )
 """Defenses by `kind`."""
 
@@ -69,8 +60,6 @@ class Defense(Choice, ABC):
 
     choices: ClassVar = defenses
     by_name: ClassVar[bool] = True
-    needs_neighbours: ClassVar[bool] = False
-    """Whether it is fitted with a table of words that lie next to each other, by a file that its `vectors` may name."""
 
     @property
     def material(self) -> str | None:
@@ -78,13 +67,8 @@ class Defense(Choice, ABC):
         return None
 
     @abstractmethod
-    def fit(self, texts: Iterable[str], near: Near | None = None) -> FittedDefense:
-        """Learn from the training texts.
-
-        Args:
-            texts: The training texts.
-            near: The table of neighbouring words, for a defense that needs it.
-        """
+    def fit(self, texts: Iterable[str]) -> FittedDefense:
+        """Learn from the training texts."""
 
     @abstractmethod
     def restore(self, state: State) -> FittedDefense:
@@ -117,20 +101,12 @@ class Chain(FittedDefense):
         return [part for link in self.links for part in link.parts()]
 
 
-def fit_defenses(
-    settings: Sequence[Defense], texts: Iterable[str], near: Callable[[Defense], Near] | None = None
-) -> Chain:
-    """Fit defenses to the training texts, each to what those before it make of them.
-
-    Args:
-        settings: The defenses, in the order in which they are applied.
-        texts: The training texts.
-        near: Gives the table of neighbouring words to a defense that needs one.
-    """
+def fit_defenses(settings: Sequence[Defense], texts: Iterable[str]) -> Chain:
+    """Fit defenses to the training texts, each to what those before it make of them."""
     seen = list(texts)
     links: list[FittedDefense] = []
     for one in settings:
-        links.append(one.fit(seen, near(one) if near and one.needs_neighbours else None))
+        links.append(one.fit(seen))
         if one is not settings[-1]:
             seen = [links[-1].correct(text) for text in seen]
     return Chain(links)

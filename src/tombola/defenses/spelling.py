@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tombola.defenses.base import Defense, Near, State, defenses
+from tombola.defenses.base import Defense, State, defenses
 from tombola.defenses.corrector import FittedSpelling, tokens
 from tombola.defenses.language import Pairs
 from tombola.errors import TombolaError
@@ -42,7 +42,7 @@ class Spelling(Defense):
         """Fingerprint of the dictionary."""
         return english().fingerprint if self.dictionary else None
 
-    def fit(self, texts: Iterable[str], near: Near | None = None) -> FittedSpelling:
+    def fit(self, texts: Iterable[str]) -> FittedSpelling:
         """Count words and pairs of words."""
         surfaces: Counter[str] = Counter()
         pairs: Counter[tuple[str, str]] = Counter()

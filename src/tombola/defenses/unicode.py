@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tombola.defenses.base import Defense, FittedDefense, Near, State, defenses
+from tombola.defenses.base import Defense, FittedDefense, State, defenses
 from tombola.words.homoglyphs import TO_LATIN, ZERO_WIDTH
 
 _LATIN = re.compile(r"[A-Za-zÀ-ÖØ-öø-ɏ]")
@@ -39,7 +39,7 @@ class Unicode(Defense):
         True, description="write full-width, mathematical and circled letters plainly"
     )
 
-    def fit(self, texts: Iterable[str], near: Near | None = None) -> "FittedUnicode":
+    def fit(self, texts: Iterable[str]) -> "FittedUnicode":
         """Nothing is learned."""
         return FittedUnicode(self)
 

@@ -10,7 +10,7 @@ from tombola.attacks.resources import ENCODER, Resources
 from tombola.augmentations import AugmentSettings
 from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.bias.file import BiasFile
-from tombola.defenses import RareWords, Spelling
+from tombola.defenses.spelling import Spelling
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
@@ -75,14 +75,6 @@ class TrainingBuilder:
             raise RecipeError(
                 f"defend: the dictionary of spelling is English, and {task.name} is in {task.language!r}: write "
                 "{kind: spelling, dictionary: null}, which knows the words of the training texts"
-            )
-        if (
-            any(isinstance(one, RareWords) and not one.vectors for one in self.recipe.defend)
-            and not task.english
-        ):
-            raise RecipeError(
-                f"defend: the word vectors of rare_words are English, and {task.name} is in {task.language!r}: name a "
-                "file of word vectors, {kind: rare_words, vectors: FILE}, or leave it out"
             )
         return shared(Defend, data=self.data, defend=self.recipe.defend)
 

@@ -103,34 +103,3 @@ def test_it_is_counted_when_speed_is_measured(world: World, tmp_path: Path) -> N
 def test_tasks_whose_labels_point_into_the_text_are_refused(world: World, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="defend: tags is a token-classification task"):
         plans(World(world.model, tagged_task(tmp_path)), defend="unicode", evaluate={"on": []})
-
-
-def rare_words(world: World, folder: Path, **settings: Any) -> dict[str, str]:
-    (stage,) = (
-        s for s in stages(world, defend=[{"kind": "rare_words", **settings}]) if isinstance(s, Defend)
-    )
-    store = Store(folder)
-    execute([stage], store)
-    return dict(store.read(stage).links[0].instead)
-
-
-def test_rare_words_are_read_as_common_ones_by_the_word_vectors_of_the_package(
-    world: World, tmp_path: Path
-) -> None:
-    found = rare_words(world, tmp_path)
-    assert found["movie"] == "film"
-    assert found["terrible"] == "awful"
-    assert not {"film", "awful", "the"} & found.keys()
-
-
-def test_or_by_those_of_a_file(world: World, tmp_path: Path) -> None:
-    vectors = tmp_path / "vectors.txt"
-    vectors.write_text("lovely 1 0\nfrightful 0 1\nawful 0.1 1\n")
-    assert rare_words(world, tmp_path, vectors=str(vectors)) == {"frightful": "awful"}
-
-
-def test_rare_words_of_another_language_need_word_vectors(world: World) -> None:
-    task = world.task.with_name("german.yaml")
-    task.write_text(world.task.read_text().replace("name: tiny", "name: tiny\nlanguage: de"))
-    with pytest.raises(RecipeError, match=r"the word vectors of rare_words are English, and tiny is in 'de'"):
-        plans(World(world.model, task), defend="rare_words")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import Defense, fit_defenses, load_defense
-from tombola.defenses.base import Chain, Near
+from tombola.defenses.base import Chain
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.store.stage import Stage, Workspace
 
@@ -39,18 +39,11 @@ class Defend(Stage[Chain]):
     def run(self, space: Workspace) -> None:
         """Fit, and keep what was learned."""
         texts = [text for example in self.data.load().texts for text in example]
-        fit_defenses(self.defend, texts, _neighbours).save(space.folder)
+        fit_defenses(self.defend, texts).save(space.folder)
 
     def read(self, folder: Path) -> Chain:
         """The fitted defense."""
         return load_defense(folder)
-
-
-def _neighbours(defense: Defense) -> Near:
-    """The table of neighbouring words: of the file that the settings name, or the one of the package."""
-    from tombola.attacks.resources import Resources
-
-    return Resources(vectors=getattr(defense, "vectors", None)).neighbours
 
 
 def tokenizer_of(model: ModelSource, defend: Defend | None, space: Workspace) -> PreTrainedTokenizerBase:
