@@ -29,12 +29,24 @@ def test_the_stepwise_schedule_has_equal_stairs_and_trains_on_each():
 def test_the_weight_of_l0_is_counted_in_steps():
     # Regression: the released schedule compares with the number of entries of a dictionary, not of steps.
     budget = L0(weight=0.5)
-    weights = [budget.weight_at(step / 1000) for step in (0, 99, 100, 250, 399, 400, 1000)]
+    steps = (0, 99, 100, 250, 399, 400, 1000)
+    weights = [budget.pressure(step / 1000, 0.7, never, never, multipliers()) for step in steps]
     assert weights == pytest.approx([0, 0, 0, 0.25, 0.5 * 299 / 300, 0.5, 0.5])
     at_once = L0(weight=0.2, begin=0, full=0)
-    assert at_once.weight_at(0) == 0.2
+    assert at_once.pressure(0, 0.7, never, never, multipliers()) == 0.2
     with pytest.raises(ValidationError, match="comes after"):
         L0(begin=0.5, full=0.4)
+
+
+def test_a_relative_weight_follows_the_mean_square_of_the_losss_derivatives():
+    budget, kept = L0(relative=2.0, begin=0.0, full=0.5), multipliers()
+    found = [budget.pressure(1.0, 0.7, never, lambda size=size: size, kept) for size in (3.0, 4.0, 5.0)]
+    squares = torch.tensor([9.0, 16.0, 25.0])
+    assert found == pytest.approx([2 * float(squares[: n + 1].mean().sqrt()) for n in range(3)])
+    for _ in range(200):
+        last = budget.pressure(1.0, 0.7, never, lambda: 7.0, kept)
+    assert last == pytest.approx(14.0, rel=1e-3)
+    assert budget.pressure(0.25, 0.7, never, lambda: 7.0, kept) == pytest.approx(7.0, rel=1e-3)
 
 
 def test_l0_needs_no_sparsity_and_the_others_do():
@@ -43,24 +55,28 @@ def test_l0_needs_no_sparsity_and_the_others_do():
     assert Lagrangian().knows_sparsity
 
 
+def never() -> float:
+    raise AssertionError("the budget does not need this")
+
+
 def multipliers(*values):
     return torch.tensor(values or (0.0, 0.0, 0.0), dtype=torch.float64)
 
 
 def test_lagrangian_multipliers_ascend_and_press_gates_shut_while_too_many_are_open():
     budget, kept = Lagrangian(rate=0.5, warmup=0.0), multipliers()
-    first = budget.pressure(0.0, 0.7, lambda: 1.0, kept)
+    first = budget.pressure(0.0, 0.7, lambda: 1.0, never, kept)
     assert kept.tolist() == pytest.approx([0.5 * -0.7, 0.5 * 0.49, -0.7])
     assert first == pytest.approx(0.35 + 2 * 0.245 * 0.7)
-    assert budget.pressure(0.5, 0.7, lambda: 1.0, kept) > first > 0
-    assert budget.pressure(0.5, 0.7, lambda: 0.3, multipliers()) == pytest.approx(0)
-    assert budget.pressure(0.5, 0.7, lambda: 0.0, multipliers()) < 0
+    assert budget.pressure(0.5, 0.7, lambda: 1.0, never, kept) > first > 0
+    assert budget.pressure(0.5, 0.7, lambda: 0.3, never, multipliers()) == pytest.approx(0)
+    assert budget.pressure(0.5, 0.7, lambda: 0.0, never, multipliers()) < 0
 
 
 def test_lagrangian_pressure_eases_before_the_target_is_reached():
     near = multipliers(0.0, 0.0, -0.10)
     assert (
-        Lagrangian(warmup=0.0).pressure(0.5, 0.7, lambda: 0.35, near) < 0
+        Lagrangian(warmup=0.0).pressure(0.5, 0.7, lambda: 0.35, never, near) < 0
     )  # the gap closes by half in a step
 
 

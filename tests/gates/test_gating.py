@@ -133,6 +133,29 @@ def test_the_l0_term_is_a_mean_over_units_and_not_over_matrices():
     assert torch.allclose(ours, flat.grad, rtol=1e-4, atol=1e-12)
 
 
+@pytest.mark.parametrize("granularity", ["head", "weight"])
+@pytest.mark.parametrize("scale", [1.0, 64.0])
+def test_a_relative_l0_term_is_a_share_of_the_losss_derivatives_however_many_units_there_are(
+    granularity, scale
+):
+    model = tiny("bert")
+    plain, priced = (
+        gating_of(model, granularity, budget=budget) for budget in (FREE, L0(relative=0.5, begin=0, full=0))
+    )
+    found = []
+    for gating in (plain, priced):
+        gating.hold(model)
+        gating.sample(0)
+        (scale * loss_of(model)).backward()
+        gating.collect(1.0, scale)
+        found.append(torch.cat([score.grad.flatten() for score in gating.scores]) / scale)
+        gating.release()
+        model.zero_grad()
+    loss, both = found
+    slopes = torch.cat([priced.gate.openness_slope(score.detach()).flatten() for score in priced.scores])
+    torch.testing.assert_close(both - loss, 0.5 * loss.square().mean().sqrt() * slopes, rtol=1e-3, atol=1e-9)
+
+
 def test_l0_at_the_start_has_the_published_value():
     model = tiny("bert", num_labels=2)
     assert Gating(Units.of(model, "head"), model, HardConcrete(), FREE, seed=0).openness() == pytest.approx(

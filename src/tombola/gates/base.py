@@ -93,11 +93,21 @@ class Budget(Choice):
         return False
 
     def pressure(
-        self, share: float, target: float, openness: Callable[[], float], multipliers: Tensor
+        self,
+        share: float,
+        target: float,
+        openness: Callable[[], float],
+        gradient: Callable[[], float],
+        multipliers: Tensor,
     ) -> float:
         """The derivative of the budget's term by the mean openness of all units.
 
-        `openness` computes that mean when it is needed. `multipliers` are three numbers that are kept
-        for the budget from step to step, and may be changed.
+        Args:
+            share: How much of the search is done, from 0 to 1.
+            target: The sparsity that is asked for.
+            openness: Computes the mean openness, when it is needed.
+            gradient: Computes the root mean square of the loss's derivatives by the scores, times their number: what
+                the derivative by the mean is where each unit has that one.
+            multipliers: Three numbers that are kept for the budget from step to step, and may be changed.
         """
         return 0.0

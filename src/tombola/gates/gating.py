@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import repeat
+from math import sqrt
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -114,13 +115,20 @@ class Gating(nn.Module):
         assert self._weights is not None
         self.gather()
         self._weights.rest()
-        pressure = self.budget.pressure(share, self.sparsity, self.openness, self.multipliers)
+        pressure = self.budget.pressure(
+            share, self.sparsity, self.openness, lambda: self._gradient() / scale, self.multipliers
+        )
         if not pressure:
             return
         for score, margin in zip(self.scores, self._margins(), strict=True):
             cast(Tensor, score.grad).add_(
                 self.gate.openness_slope(margin), alpha=scale * pressure / self.units.count
             )
+
+    def _gradient(self) -> float:
+        """The root mean square of the scores' gradients, times their number."""
+        norms = [torch.linalg.vector_norm(cast(Tensor, score.grad)) for score in self.scores]
+        return float(torch.linalg.vector_norm(torch.stack(norms))) * sqrt(self.units.count)
 
     def gathered(self) -> list[Tensor]:
         """The gradients that `gather` has added up: of the scores, and of gated weights that train."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,19 +13,32 @@ from tombola.gates.base import Budget, budgets
 if TYPE_CHECKING:
     from torch import Tensor
 
+MEMORY = 0.95
+"""How much of the mean square of the loss's derivatives is left after a step."""
+
 
 @budgets.register
 class L0(Budget):
     """λ·R, with R the mean openness over all units; any sparsity can be drawn from the scores afterwards.
 
-    The released code takes the mean over matrices of their means, and counts the entries of a dictionary
-    where the schedule of λ counts steps.
+    A λ that is right for one number of units, model and loss is wrong for others by orders of magnitude: too small,
+    and the scores end in a random order; too large, and all fall alike. So it is set in proportion to the loss's own
+    derivatives by the scores, unless `weight` says it. The released code takes the mean over matrices of their means,
+    and counts the entries of a dictionary where the schedule of λ counts steps.
     """
 
     knows_sparsity: ClassVar[bool] = False
 
     kind: Literal["l0"] = "l0"
-    weight: float = Field(0.5, ge=0, description="λ once it is fully there")
+    relative: float = Field(
+        1.0,
+        ge=0,
+        description="λ once it is fully there, for each unit, as a share of the root mean square of the loss's "
+        "derivatives by the scores",
+    )
+    weight: float | None = Field(
+        None, ge=0, description="λ itself, as papers give it, in place of `relative`; published: 0.5 and 0.1"
+    )
     begin: float = Field(0.1, ge=0, le=1, description="share of the steps before which λ is 0")
     full: float = Field(
         0.4, ge=0, le=1, description="share of the steps from which λ is whole; linear between"
@@ -36,14 +50,25 @@ class L0(Budget):
             raise ValueError(f"begin: {self.begin} comes after full: {self.full}")
         return self
 
-    def weight_at(self, share: float) -> float:
-        """λ when a share of the search is done."""
+    def ramp(self, share: float) -> float:
+        """How much of λ is there when a share of the search is done."""
         if share >= self.full:
-            return self.weight
-        return self.weight * max(0.0, share - self.begin) / (self.full - self.begin)
+            return 1.0
+        return max(0.0, share - self.begin) / (self.full - self.begin)
 
     def pressure(
-        self, share: float, target: float, openness: Callable[[], float], multipliers: Tensor
+        self,
+        share: float,
+        target: float,
+        openness: Callable[[], float],
+        gradient: Callable[[], float],
+        multipliers: Tensor,
     ) -> float:
         """λ."""
-        return self.weight_at(share)
+        if self.weight is not None:
+            return self.weight * self.ramp(share)
+        last, steps = float(multipliers[0]), float(multipliers[1])
+        memory = min(MEMORY, steps / (steps + 1))  # a plain mean of the first steps
+        square = memory * last + (1 - memory) * gradient() ** 2
+        multipliers[:2] = multipliers.new_tensor([square, steps + 1])
+        return self.relative * self.ramp(share) * sqrt(square)

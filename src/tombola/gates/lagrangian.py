@@ -34,7 +34,12 @@ class Lagrangian(Budget):
         return target * (1.0 - left**2)
 
     def pressure(
-        self, share: float, target: float, openness: Callable[[], float], multipliers: Tensor
+        self,
+        share: float,
+        target: float,
+        openness: Callable[[], float],
+        gradient: Callable[[], float],
+        multipliers: Tensor,
     ) -> float:
         """Ascend, then −(λ1 + 2·λ2·g): gates are pressed to shut where the expected sparsity falls short."""
         first: float

@@ -28,7 +28,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
     """One search by gradient descent on gates. With `search.weights` it leaves a model folder beside the scores."""
 
     kind: ClassVar = "search"
-    version: ClassVar = 1
+    version: ClassVar = 2
     distributed: ClassVar = True
 
     model: ModelSource
