@@ -13,7 +13,7 @@ FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation f
 
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples browser check clean
+.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples evidence browser check clean
 
 quickstart: $(INSTALLED)
 	@echo 'Compressing a first classifier: about 5 minutes on two cores.'
@@ -44,6 +44,10 @@ test-lowest: $(LOWEST)/.installed
 
 examples: $(INSTALLED)
 	$(PYTEST) -m examples -n 2
+
+# The studies behind docs/evidence, from where they stopped; `make evidence DRY=--dry-run` says how long they will take.
+evidence: $(INSTALLED)
+	$(BIN)/python tools/run_evidence.py $(DRY)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

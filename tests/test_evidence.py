@@ -1,0 +1,31 @@
+"""What `make evidence` runs: every recipe beside the evidence, each as the program takes it."""
+
+import shlex
+
+import pytest
+
+from tombola.recipe.catalogue import check_file
+from tools.run_evidence import COMMANDS, ROOT, commands, name_of
+
+STUDIES = commands(COMMANDS.read_text(encoding="utf-8"))
+
+
+def test_comments_and_blank_lines_are_no_commands() -> None:
+    assert commands("# one\n\nstudy a.yaml seed=[1,2]  # two\n") == [["study", "a.yaml", "seed=[1,2]"]]
+
+
+def test_every_recipe_of_the_evidence_is_run() -> None:
+    recipes = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/evidence/recipes").rglob("*.yaml")}
+    assert {words[1] for words in STUDIES} == recipes
+
+
+def test_no_two_studies_share_a_folder() -> None:
+    names = [name_of(words) for words in STUDIES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("words", STUDIES, ids=shlex.join)
+def test_settings_are_valid(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert words[0] in ("study", "share")
+    check_file(words[1], words[2:])
