@@ -3,9 +3,9 @@
 import shlex
 
 import pytest
+from tools.run_evidence import COMMANDS, ROOT, commands, name_of
 
 from tombola.recipe.catalogue import check_file
-from tools.run_evidence import COMMANDS, ROOT, commands, name_of
 
 STUDIES = commands(COMMANDS.read_text(encoding="utf-8"))
 
