@@ -18,7 +18,7 @@ from tombola.masks.in_matrices import Selection
 from tombola.masks.patterns import parse_pattern
 from tombola.models.shards import Shards
 from tombola.models.skeleton import Skeleton
-from tombola.search import Evidence, one_shot
+from tombola.search import Evidence, one_shot, pruning_journal
 from tombola.search.grasp import Grasp
 from tombola.search.layerwise import dense_scores, prune_in_order
 from tombola.search.magnitude import Magnitude
@@ -118,11 +118,11 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, monkeypatch,
     prune_folder(tmp_path / "model", tmp_path / "whole", order(settings))
     moments = [
         (Shards, "overwrite"),
-        (one_shot._Journal, "_write"),
-        (one_shot._Journal, "note"),
-        (one_shot._Journal, "finish"),
-        (one_shot.shutil, "rmtree"),
-        (one_shot.shutil, "copyfile"),
+        (pruning_journal.Journal, "_write"),
+        (pruning_journal.Journal, "note"),
+        (pruning_journal.Journal, "finish"),
+        (pruning_journal.shutil, "rmtree"),
+        (pruning_journal.shutil, "copyfile"),
     ]
     for home, name in moments:
         plain = getattr(home, name)

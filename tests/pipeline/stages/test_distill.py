@@ -76,7 +76,7 @@ def test_a_teacher_without_a_head_or_with_other_tokens_is_refused(world: World, 
     names = {"id2label": {0: "negative", 1: "positive"}, "label2id": {"negative": 0, "positive": 1}}
     tiny("bert", vocab_size=len(tokenizer), **names).save_pretrained(other)
     tokenizer.save_pretrained(other)
-    from tombola.pipeline.stages.train import distilling_teacher
+    from tombola.pipeline.stages.learning import distilling_teacher
 
     with pytest.raises(RecipeError, match="another vocabulary"):
         distilling_teacher(retrained(world, teacher=str(other)), workspace(store))

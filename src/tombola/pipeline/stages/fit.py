@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.errors import RecipeError
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.fitting_costs import ROUNDS, Costs
 from tombola.pipeline.stages.latency import Latency
 from tombola.recipe.drawing import Layout, Quantity
 from tombola.search import SearchSettings, searches
@@ -33,8 +33,6 @@ TOLERANCE = 0.05
 """How far it may be in the end, before a faster choice is preferred to a slower one."""
 CORRECTIONS = 3
 """Times that the choice is corrected at most."""
-ROUNDS = 15
-"""Rounds that a choice is timed in."""
 
 
 class Fitted(StageResult):
@@ -105,7 +103,7 @@ class Fit(MaskStage):
         within = self.within.load(space) if self.within else None
         choice = _Choice(self, origin, scores)
         texts = self._texts(space, origin)
-        costs = _Costs(self, origin, space, texts)
+        costs = Costs(self, origin, space, texts)
         kept = choice.make(costs.within_target())
         reached = costs.reached(kept)
         if texts is not None:
@@ -132,7 +130,7 @@ class Fit(MaskStage):
         return self.latency.texts(origin.config, tokenizer_of(self.latency.model, self.defend, space))
 
     def _corrected(
-        self, space: Workspace, choice: _Choice, costs: _Costs, kept: list[Kept | None], texts: Texts
+        self, space: Workspace, choice: _Choice, costs: Costs, kept: list[Kept | None], texts: Texts
     ) -> tuple[list[Kept | None], float]:
         """Measure the chosen model, and correct the table by what came out, until it is near the target."""
         from tombola.shrink.latency import time_shares
@@ -213,102 +211,3 @@ class _Choice:
         from tombola.shrink.latency import of_geometry
 
         return of_geometry(self.origin, kept)
-
-
-class _Costs:
-    """What models cost, and the target that they have to meet."""
-
-    def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace, texts: Texts | None) -> None:
-        from tombola.shrink.measuring import correction_seconds
-
-        self.stage = stage
-        self.table = space.read(stage.latency) if stage.latency else None
-        if self.table is None or texts is None:
-            self.plain = {0: _counted(stage.quantity, origin)}
-            return
-        before = {size: correction_seconds(texts.batches(origin, size, ROUNDS)) for size in self.table.sizes}
-        self.plain = {
-            size: one.cost.after(before[size] / one.dense) for size, one in self.table.sizes.items()
-        }
-
-    @property
-    def target(self) -> float:
-        """The target of this step: all of the way, or a part of it in equal ratios."""
-        way, value = self.stage.progress, self.stage.value
-        if self.stage.quantity == "sparsity":
-            return float(1 - (1 - value) ** way)
-        if self.stage.quantity == "latency":
-            dense = 1000 * max(one.dense for one in self.table.sizes.values()) if self.table else value
-            if dense <= value:
-                raise RecipeError(
-                    f"draw.latency: the dense model takes {dense:.3g} ms already, less than {value:g} ms"
-                )
-            return float(dense ** (1 - way) * value**way)
-        return float(value**way)
-
-    def allowed(self, size: int, dense: float | None = None) -> float:
-        """The share of the dense model's cost that may be left."""
-        match self.stage.quantity:
-            case "sparsity":
-                return 1 - self.target
-            case "speedup":
-                return 1 / self.target
-            case "parameters":
-                return self.target
-            case "latency":
-                assert self.table is not None
-                return self.target / 1000 / (dense or self.table.sizes[size].dense)
-
-    def within_target(self) -> list[Cost]:
-        """The costs as shares of what is allowed."""
-        return [cost.scaled(1 / self.allowed(size)) for size, cost in self.plain.items()]
-
-    def corrected(self, kept: Sequence[Kept | None], measured: dict[int, tuple[float, float]]) -> list[Cost]:
-        """The same, with the table corrected so that it gives what was measured."""
-        factors = {size: share / self.plain[size].of(kept) for size, (_, share) in measured.items()}
-        self.plain = {size: cost.scaled(factors[size]) for size, cost in self.plain.items()}
-        return self.within_target()
-
-    def excess(self, measured: dict[int, tuple[float, float]]) -> float:
-        """By how much of the target the slowest size misses it; negative where it is faster than asked."""
-        return max(share / self.allowed(size, dense) for size, (dense, share) in measured.items()) - 1
-
-    def measured(self, measured: dict[int, tuple[float, float]]) -> float:
-        """The quantity that was measured, of the slowest size."""
-        if self.stage.quantity == "latency":
-            return 1000 * max(dense * share for dense, share in measured.values())
-        return min(1 / share for _, share in measured.values())
-
-    def reached(self, kept: Sequence[Kept | None]) -> float:
-        """The quantity that the costs give."""
-        share = max(cost.of(kept) for cost in self.plain.values())
-        return {"sparsity": 1 - share, "parameters": share, "speedup": 1 / share}.get(
-            self.stage.quantity, share
-        )
-
-
-def _counted(quantity: Quantity, model: PreTrainedModel) -> Cost:
-    """The share of the layers' weights, or of all parameters, that a model has."""
-    from tombola.families import family_of
-    from tombola.masks import Layout, Units
-    from tombola.masks.fitting import Cost
-
-    layout = Layout.of(model)
-    units = {kind: Units.of(model, kind).groups[0] for kind in ("head", "neuron")}
-    head, neuron = units["head"], units["neuron"]
-    if quantity == "sparsity":
-        whole = sum(matrix.size for matrix in layout.matrices if matrix.layer is not None)
-        return Cost(
-            0.0,
-            lambda heads, neurons: (heads * head.unit_weights + neurons * neuron.unit_weights) / whole,
-        )
-    biased = {
-        kind: sum(part.width for part in group.biases) + group.unit_weights for kind, group in units.items()
-    }
-    layers = [sum(one.numel() for one in layer.parameters()) for layer in family_of(model).layers_of(model)]
-    total = model.num_parameters()
-    rest = layers[0] - head.count * biased["head"] - neuron.count * biased["neuron"]
-    return Cost(
-        (total - sum(layers)) / total,
-        lambda heads, neurons: (rest + heads * biased["head"] + neurons * biased["neuron"]) / total,
-    )

@@ -66,7 +66,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
 
     def training_steps(self) -> int:
         """Optimizer steps of this search."""
-        from tombola.pipeline.stages.train import planned_steps
+        from tombola.pipeline.stages.learning import planned_steps
 
         return planned_steps(self.train, self.data, self.search.stops_at)
 
@@ -75,7 +75,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
-        from tombola.pipeline.stages.train import distilling_teacher, training_data
+        from tombola.pipeline.stages.learning import distilling_teacher, training_data
         from tombola.tasks import collate_of
         from tombola.training.gated import train_gates
 
