@@ -54,12 +54,12 @@ def stages() -> dict[str, Stage[Any]]:
 
 GOLDEN = {
     "dense": "d1d51ea7bb66d0e84d1ca0d2",
-    "search": "4adf576fc7050fa9b4fa472a",
-    "mask": "b5c51500e45a4e37edabbef2",
-    "ticket": "5132ae9a5b1360044a7b0c0a",
-    "evaluate": "4518ecf214748f5ee0b23105",
-    "attack": "78dcd1d98f808f42b197ee7c",
-    "measure": "78a6edd4f2e4641a52770ee8",
+    "search": "05d78811ffffa9bc02a06820",
+    "mask": "ad7f78236731b56a13414785",
+    "ticket": "7a08c36d661d2e4952514fd5",
+    "evaluate": "217a8497f5f7663c00798c9e",
+    "attack": "c28d73493e56fb88879cb378",
+    "measure": "c01dfe5351567f2e9fbf6f90",
 }
 
 
