@@ -136,7 +136,7 @@ def test_verbs_say_once_how_many_texts_are_longer(ticket, caplog):
     texts = ["the film was lovely", "a plot " * 20]
     tombola.predict(ticket, texts)
     assert [one.message for one in caplog.records] == [
-        "texts longer than 16 tokens were cut: 1 of 2; --stride 8 reads them whole, in windows"
+        "texts longer than 16 tokens are cut: 1 of 2; --stride 8 reads them whole, in windows"
     ]
     caplog.clear()
     tombola.evaluate(ticket, on=["validation", "other"], max_length=6, stride=2)
@@ -146,6 +146,30 @@ def test_verbs_say_once_how_many_texts_are_longer(ticket, caplog):
     assert told.endswith(" in tiny/other")
     caplog.clear()
     tombola.evaluate(ticket, max_length=64)
+    assert caplog.records == []
+
+
+def test_an_attack_says_first_how_many_of_its_texts_are_cut(ticket, caplog):
+    examples = [("the film was lovely", 1), ("a plot " * 20, 0), ("a scene " * 40, 1)]
+    told: list[str] = []
+
+    def progress(done, whole, figures):
+        told.extend(one.message for one in caplog.records)
+        caplog.clear()
+
+    tombola.attack(ticket, "deepwordbug", examples=examples, progress=progress)
+    assert told == [
+        "texts longer than 16 tokens are cut: 2 of 3; what an attack changes behind that is not read; "
+        "--max-length 64 reads more"
+    ]
+    report = tombola.attack(ticket, "deepwordbug", examples=examples, max_length=1000)
+    assert len(report.examples) == 3
+    assert [one.message for one in caplog.records] == [
+        "max_length: 1,000 tokens are more than the model's 64 positions: texts are cut at 64",
+        "texts longer than 64 tokens are cut: 1 of 3; what an attack changes behind that is not read",
+    ]
+    caplog.clear()
+    tombola.attack(ticket, "deepwordbug", n=4, max_length=32)
     assert caplog.records == []
 
 

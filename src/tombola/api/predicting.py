@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from tombola.tickets.opening import Opened
     from tombola.tickets.predicting import Form
     from tombola.tickets.ticket import Ticket
-
-logger = logging.getLogger(__name__)
 
 
 def predict(
@@ -56,7 +53,7 @@ def predict(
     known = Task.named(opened.task)
     long.check(known)
     found = _predicted(opened, unlabelled(known, rows), long, progress)
-    warn_of(long)
+    long.warn()
     return found
 
 
@@ -101,7 +98,7 @@ def predict_file(
         TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
     )
     found = _predicted(opened, file.split, long, progress)
-    warn_of(long)
+    long.warn()
     text = file.with_predictions(found, written_as or ("jsonl" if file.form == "txt" else file.form))
     if output is not None:
         write_whole(Path(output), text, newline="\n")
@@ -152,18 +149,8 @@ def glue_submission(
     for opened, known, file, path in work:
         found = _predicted(opened, unlabelled(known, path, file.test), long, progress)
         written.append(write_submission(output, file, found, partial=partial))
-    warn_of(long)
+    long.warn()
     return written
-
-
-def warn_of(long: LongTexts) -> None:
-    """Say once how many texts were longer than the model reads at once.
-
-    Args:
-        long: What was counted.
-    """
-    if note := long.note():
-        logger.warning("%s", note)
 
 
 def _submitted(

@@ -53,7 +53,6 @@ def evaluate(
         Scores by data set and metric. Where all tasks of a multi-task ticket are scored, the name of a data set
         begins with that of the task: `rte: validation`.
     """
-    from tombola.api.predicting import warn_of
     from tombola.evaluation.evaluate import evaluate_split
     from tombola.evaluation.long_texts import LongTexts
     from tombola.models.loading import load_tokenizer
@@ -92,7 +91,7 @@ def evaluate(
         scores[label] = found.scores
         done += len(split)
         report(1, 1, {name: score.value for name, score in list(found.scores.items())[:1]}, done, 0)
-    warn_of(long)
+    long.warn()
     return scores
 
 
@@ -147,6 +146,7 @@ def attack(
     from tombola.attacks import Resources
     from tombola.attacks.resources import ENCODER
     from tombola.attacks.run import attack as attack_model
+    from tombola.evaluation.long_texts import LongTexts
     from tombola.models.loading import load_tokenizer
     from tombola.tasks import Split, Task
     from tombola.tickets.multitask import MultiTaskTicket
@@ -187,6 +187,7 @@ def attack(
         max_length=max_length or 128,
         resume=resume,
         progress=progress,
+        long=LongTexts(),
     )
 
 

@@ -17,13 +17,13 @@ from tombola.attacks.scorer import Scorer
 from tombola.attacks.trial import attack_examples, oracles_of
 from tombola.defenses.tokenizing import defense_of
 from tombola.errors import TombolaError
+from tombola.evaluation.long_texts import LongTexts
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
+from tombola.tasks import Split, position_limit
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from tombola.tasks import Split
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
 def attack(
@@ -43,6 +43,7 @@ def attack(
     lanes: int = 128,
     resume: str | Path | None = None,
     progress: Progress | None = None,
+    long: LongTexts | None = None,
 ) -> AttackReport:
     """Attack any transformers classifier on a class-balanced random sample of `n` examples (all by default).
 
@@ -51,7 +52,7 @@ def attack(
     task says. `lanes`: examples attacked at once. `resume`: a JSON-lines file to which finished examples go; the
     same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
     accuracy under attack so far. A tokenizer behind a defense corrects what it is asked: the attack edits raw texts,
-    and finds what gets past the defense.
+    and finds what gets past the defense. `long` counts the texts of the sample that are cut, and says so first.
     """
     chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
@@ -61,6 +62,10 @@ def attack(
     if query_budget is not None and query_budget < 1:
         raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
     scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision)
+    if long is not None:
+        name = f"{examples.task.name}/{examples.name}" if isinstance(examples, Split) else "examples/unlabelled"
+        long.count(name, [material.texts[i] for i in indices], tokenizer, scorer.max_length)
+        long.warn(_reading_more(scorer.max_length, model.config))
     tools = Tools(
         resources,
         Random(),
@@ -124,6 +129,13 @@ def attack(
         similarity_rows=sum(example.similarity_rows for example in found),
         resumed=resumed,
     )
+
+
+def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
+    """What texts that are cut mean for an attack, and what to do."""
+    limit = position_limit(config)
+    more = f"; --max-length {limit} reads more" if limit is not None and limit > max_length else ""
+    return f"what an attack changes behind that is not read{more}"
 
 
 @contextmanager

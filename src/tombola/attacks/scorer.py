@@ -16,7 +16,7 @@ import torch
 from tombola.errors import ModelError
 from tombola.evaluation.predict import batches
 from tombola.foundations.hardware import Precision, autocast
-from tombola.tasks.encoding import Collate
+from tombola.tasks.encoding import Collate, fitting_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -41,7 +41,8 @@ class Scorer:
         batch_tokens: int = 2048,
     ) -> None:
         self.model, self.tokenizer, self.collate = model, tokenizer, Collate(tokenizer)
-        self.max_length, self.precision, self.batch_tokens = max_length, precision, batch_tokens
+        self.max_length = fitting_length(max_length, model.config)
+        self.precision, self.batch_tokens = precision, batch_tokens
         self.rows = 0
 
     def __call__(self, texts: Sequence[Columns]) -> np.ndarray:

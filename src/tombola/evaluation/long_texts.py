@@ -1,5 +1,7 @@
 """Texts that are longer than a model reads: counted over all data sets of a call, and read in windows if asked."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,8 @@ from tombola.tasks import Encoded, Split, Task, kind_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
 
 INSTEAD = {
     "question-answering": "contexts are read in windows anyway: set doc_stride in the task's settings",
@@ -69,8 +73,42 @@ class LongTexts:
             return data
         return in_windows(split, tokenizer, data, longer, limit, self.stride)
 
-    def note(self) -> str | None:
-        """How many texts are longer than the model reads at once, and what was done about it."""
+    def count(
+        self,
+        name: str,
+        texts: Sequence[tuple[str, ...]],
+        tokenizer: "PreTrainedTokenizerBase",
+        limit: int,
+    ) -> None:
+        """Count the texts that are too long, without reading them.
+
+        Args:
+            name: The data set.
+            texts: Its texts.
+            tokenizer: What they are tokenised with.
+            limit: The most tokens of an input.
+        """
+        from tombola.tasks.text_windows import are_longer
+
+        limit = min(limit, tokenizer.model_max_length)
+        if longer := sum(are_longer(texts, tokenizer, limit)):
+            self.counts[name] = (longer, len(texts), limit)
+
+    def warn(self, remedy: str | None = None) -> None:
+        """Say once how many texts are longer than the model reads at once.
+
+        Args:
+            remedy: What can be done about it, where that is not a stride.
+        """
+        if note := self.note(remedy):
+            logger.warning("%s", note)
+
+    def note(self, remedy: str | None = None) -> str | None:
+        """How many texts are longer than the model reads at once, and what was done about it.
+
+        Args:
+            remedy: What can be done about it, where that is not a stride.
+        """
         if not self.counts:
             return None
         ((*_, limit), *_) = self.counts.values()
@@ -80,8 +118,6 @@ class LongTexts:
             for name, (longer, whole, _) in self.counts.items()
         )
         if self.stride is None:
-            return (
-                f"texts longer than {limit} tokens were cut: {told}; --stride {max(limit // 2, 1)} reads them whole, "
-                "in windows"
-            )
+            remedy = remedy or f"--stride {max(limit // 2, 1)} reads them whole, in windows"
+            return f"texts longer than {limit} tokens are cut: {told}; {remedy}"
         return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {told}"

@@ -1,5 +1,6 @@
 """Texts that are longer than a model reads: which they are, and the windows in which it can read all of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,25 @@ def longer_texts(
         limit: The most tokens of an example.
     """
     suspects = np.flatnonzero(encoded.lengths == limit).tolist()
-    if not suspects:
+    longer = are_longer([split.texts[i] for i in suspects], tokenizer, limit)
+    return [i for i, is_longer in zip(suspects, longer, strict=True) if is_longer]
+
+
+def are_longer(
+    texts: Sequence[tuple[str, ...]], tokenizer: "PreTrainedTokenizerBase", limit: int
+) -> list[bool]:
+    """Whether each text, or pair of texts, has more than `limit` tokens.
+
+    Args:
+        texts: The texts, by column.
+        tokenizer: What they are tokenised with.
+        limit: The most tokens of an example.
+    """
+    if not texts:
         return []
-    columns = [list(column) for column in zip(*(split.texts[i] for i in suspects), strict=True)]
+    columns = [list(column) for column in zip(*texts, strict=True)]
     whole = tokenizer(*columns, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
-    return [i for i, ids in zip(suspects, whole, strict=True) if len(ids) > limit]
+    return [len(ids) > limit for ids in whole]
 
 
 def in_windows(
