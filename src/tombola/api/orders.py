@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tombola.attacks.resources import ENCODER, Resources
+from tombola.augmentations import Typos
+from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.errors import TombolaError
 from tombola.foundations.hardware.machine import check_device
 from tombola.foundations.settings import checked
@@ -14,9 +17,11 @@ from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.recipe.sections import AttackSettings
-from tombola.tasks import Task
+from tombola.tasks import Task, kind_of
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
+
+logger = logging.getLogger(__name__)
 
 AGAINST = {
     "typos": {"augment": "typos", "defend": ["unicode", "spelling"]},
@@ -61,10 +66,11 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     _aim(raw, order)
     if order.device != "cpu":
         notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
-    _withstand(raw, order.against)
+    against = _possible(order.against, raw)
+    _withstand(raw, against)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
-        _judged_on(raw, Task.named(task))
+        _judged_on(raw, Task.named(task), typos=against == order.against)
     return raw, notes
 
 
@@ -114,6 +120,20 @@ def _aim(raw: Raw, order: Order) -> None:
         raw["runtime"] = "transformers"
 
 
+def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
+    """What a ticket can be made to withstand on its data: typos are not known for every script."""
+    task = Task.named(raw["task"])
+    if "typos" not in against or not kind_of(task).reads_whole_texts:
+        return against
+    folder = (raw.get("data") or {}).get("folder")
+    split = task.load("train", folder=Path(folder).expanduser() if folder else None)
+    unchanged = unchanged_by([Typos()], split)
+    if not unchanged:
+        return against
+    logger.warning("left out: %s", why_unchanged(unchanged, split))
+    return tuple(name for name in against if name not in unchanged)
+
+
 def _withstand(raw: Raw, against: Sequence[str]) -> None:
     """What the ticket is trained on and corrected by."""
     unknown = [name for name in against if name not in AGAINST]
@@ -153,11 +173,11 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _judged_on(raw: Raw, task: Task) -> None:
+def _judged_on(raw: Raw, task: Task, *, typos: bool) -> None:
     """The split of published scores, the same with typos, and the companions that the task has."""
     split = task.default_split
     on = [split]
-    if task.single_label or task.kind == "regression":
+    if typos and (task.single_label or task.kind == "regression"):
         on.append(f"{split}+typos")
     companions = [name for name in ("ood", "adversarial") if getattr(task.companions, name)]
     raw["evaluate"] = {**raw.get("evaluate", {}), "on": [*on, *companions]}

@@ -54,6 +54,8 @@ class Augmentation(Choice, ABC):
 
     choices: ClassVar = augmentations
     by_name: ClassVar[bool] = True
+    by_words: ClassVar[bool] = False
+    """Whether it changes words of Latin, Greek and Cyrillic letters alone."""
 
     @abstractmethod
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:

@@ -1,12 +1,16 @@
 """A split with all of its texts changed: to score units on, and to evaluate models on."""
 
+import logging
 from dataclasses import replace
 
 from tombola.augmentations.augmenter import Augmenter, AugmentSettings
 from tombola.augmentations.base import Augmentation, Resources, augmentations
+from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.errors import RecipeError, UnknownName
 from tombola.tasks import Split, kind_of
 from tombola.words.lexicon import bundled
+
+logger = logging.getLogger(__name__)
 
 SEED = 20
 """Of the changes that models are evaluated on: `validation+typos` is the same data in every run."""
@@ -42,5 +46,8 @@ def changed_split(split: Split, change: str) -> Split:
     if change not in augmentations:
         raise UnknownName(f"change of {split.name}", change, augmentations)
     settings = AugmentSettings(of=(Augmentation.choose(change),))
-    changed = augmented_copy(split, settings, SEED, f"evaluate.on: {split.name}+{change}")
+    where = f"evaluate.on: {split.name}+{change}"
+    changed = augmented_copy(split, settings, SEED, where)
+    if unchanged := unchanged_by(settings.of, split):
+        logger.warning("%s: %s", where, why_unchanged(unchanged, split))
     return replace(changed, name=f"{split.name}+{change}")

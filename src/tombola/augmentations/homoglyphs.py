@@ -1,7 +1,7 @@
 """Letters replaced by others that look like them, and characters that nobody sees."""
 
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ ZERO_WIDTH_SPACE = "\u200b"
 class Homoglyphs(Augmentation):
     """Look-alikes of letters: Cyrillic, Greek, signs such as 0 for o, or a zero-width space between two letters."""
 
+    by_words: ClassVar[bool] = True
     kind: Literal["homoglyphs"] = "homoglyphs"
     looks: tuple[Literal["cyrillic", "greek", "signs", "zero_width"], ...] = Field(
         ("cyrillic", "greek", "signs", "zero_width"), min_length=1, description="where look-alikes come from"

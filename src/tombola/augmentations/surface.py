@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ _BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:!?])")
 class Casing(Augmentation):
     """Other capitals: one of several ways, drawn for each text."""
 
+    by_words: ClassVar[bool] = True
     kind: Literal["casing"] = "casing"
     forms: tuple[Literal["lower", "upper", "title"], ...] = Field(
         ("lower", "upper", "title"), min_length=1, description="the ways to choose from"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from math import log
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -38,6 +38,7 @@ _BOUNDS = tuple(accumulate(WEIGHTS.values()))
 class Typos(Augmentation):
     """Slips on a QWERTY keyboard, most of them a key beside the right one."""
 
+    by_words: ClassVar[bool] = True
     kind: Literal["typos"] = "typos"
     share: float = Field(0.3, ge=0, le=1, description="of the words that are mistyped")
     max_edits: int = Field(2, ge=1, description="errors in one word at most; second ones are rare")

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from tombola.augmentations import Augmentation
+from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
 from tombola.models.safety import read_config
@@ -21,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
     """Say what is cut short: texts at the model's last position, a subset at the size of the data.
+
+    And which augmentations leave the texts as they are, since they do not know the script.
 
     Args:
         recipe: The recipe of one cell.
@@ -42,6 +46,11 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
         if settings.max_length not in told:
             told.add(settings.max_length)
             _compare_length(place, settings.max_length, model)
+    augmented = {place: settings.augment for place, settings in trainings.items() if settings is not None}
+    for place, augment in {"search": getattr(recipe.search, "augment", None), **augmented}.items():
+        if augment is not None and augment.of not in told:
+            told.add(augment.of)
+            _compare_letters(place, augment.of, data)
     if recipe.data.train is not None and data.predicted_in is None:
         _compare_size(recipe.data.train, data.unmixed())
 
@@ -67,6 +76,13 @@ def _positions(model: ModelSource) -> int | None:
         pad_token_id=raw.get("pad_token_id", 1),
     )
     return position_limit(cast("PreTrainedConfig", config))
+
+
+@cached_in_run
+def _compare_letters(place: str, of: tuple[Augmentation, ...], data: DataSource) -> None:
+    split = data.load()
+    if unchanged := unchanged_by(of, split):
+        logger.warning("%s.augment: %s", place, why_unchanged(unchanged, split))
 
 
 @cached_in_run
