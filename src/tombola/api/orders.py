@@ -130,7 +130,7 @@ def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
     unchanged = unchanged_by([Typos()], split)
     if not unchanged:
         return against
-    logger.warning("left out: %s", why_unchanged(unchanged, split))
+    logger.warning("--against typos is left out: %s", why_unchanged(unchanged, split))
     return tuple(name for name in against if name not in unchanged)
 
 

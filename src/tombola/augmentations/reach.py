@@ -29,9 +29,10 @@ def why_unchanged(kinds: Iterable[str], split: Split) -> str:
         kinds: Their names.
         split: The texts.
     """
+    names = list(kinds)
     return (
-        f"{', '.join(kinds)}: known for Latin, Greek and Cyrillic letters, and {_out_of_reach(split):.0%} of the letters "
-        f"in {split.task.name}/{split.name} are others, which stay as they are; an attack in training, "
+        f"{', '.join(names)} change{'s' if len(names) == 1 else ''} Latin, Greek and Cyrillic letters alone, and "
+        f"{_out_of_reach(split):.0%} of the letters in {split.task.name}/{split.name} are others; an attack in training, "
         "`adversary: {kind: attack, recipe: deepwordbug}`, misspells words of any script"
     )
 
