@@ -97,7 +97,7 @@ def _compare_size(wanted: int, data: DataSource) -> None:
 
 @cached_in_run
 def _require_trackers(place: str, names: tuple[str, ...]) -> None:
-    from tombola.training.loop import check_trackers
+    from tombola.training.trackers import check_trackers
 
     try:
         check_trackers(names)

@@ -159,7 +159,7 @@ def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
     """What is wrong with the trackers that trainings report to."""
     found = []
     for settings in reporting:
-        from tombola.training.loop import check_trackers
+        from tombola.training.trackers import check_trackers
 
         try:
             check_trackers(settings.report_to)

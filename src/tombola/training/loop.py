@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, TrainerCallback, TrainingArguments
-from transformers.integrations import get_available_reporting_integrations
-from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from transformers.trainer_callback import PrinterCallback
 
 from tombola.augmentations.live import LiveTexts
-from tombola.errors import TombolaError, UnknownName
+from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
@@ -25,6 +23,7 @@ from tombola.training.dropout import dropout_of
 from tombola.training.log import TrainLog, logging_interval
 from tombola.training.schedule import check_schedule, last_step, total_steps
 from tombola.training.settings import TrainSettings
+from tombola.training.trackers import check_trackers, reporting, run_name
 from tombola.training.trainer import ObjectiveTrainer
 
 if TYPE_CHECKING:
@@ -111,7 +110,8 @@ def run_loop(
             callbacks=[*callbacks, course],
         )
         training.remove_callback(PrinterCallback)
-        training.train(resume_from_checkpoint=str(resumed) if resumed else None)
+        with reporting(training, settings.report_to):
+            training.train(resume_from_checkpoint=str(resumed) if resumed else None)
     return log.of(
         training.state.log_history,
         steps=training.state.global_step,
@@ -120,26 +120,6 @@ def run_loop(
         seconds=training.seconds,
         examples_per_second=training.examples / (training.seconds - training.seconds_before),
         resumed_from=step_of(resumed) if resumed else None,
-    )
-
-
-def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that are not installed.
-
-    Args:
-        names: The trackers that a training reports to, as in `report_to`.
-    """
-    trackers = get_available_reporting_integrations()
-    missing = [name for name in names if name not in trackers]
-    if not missing:
-        return
-    if missing[0] not in INTEGRATION_TO_CALLBACK:
-        near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
-        raise TombolaError(f"report_to: {missing[0]!r} is not installed, and not known: {near}")
-    here = ", ".join(trackers) or "none"
-    raise TombolaError(
-        f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; trackers that are: "
-        f"{here}"
     )
 
 
@@ -163,6 +143,7 @@ def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folde
         save_strategy="no",
         disable_tqdm=True,
         report_to=list(settings.report_to),
+        run_name=run_name(folder),
     )
 
 

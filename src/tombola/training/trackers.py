@@ -1,0 +1,80 @@
+"""Trackers that a training reports to: those of transformers, by name."""
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from transformers import Trainer
+from transformers.integrations import get_available_reporting_integrations
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+from tombola.errors import TombolaError, UnknownName
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that are not installed.
+
+    Args:
+        names: The trackers that a training reports to, as in `report_to`.
+    """
+    trackers = get_available_reporting_integrations()
+    missing = [name for name in names if name not in trackers]
+    if not missing:
+        return
+    if missing[0] not in INTEGRATION_TO_CALLBACK:
+        near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed, and not known: {near}")
+    here = ", ".join(trackers) or "none"
+    raise TombolaError(
+        f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; trackers that are: "
+        f"{here}"
+    )
+
+
+def run_name(folder: Path) -> str:
+    """What a training is called in trackers: the name of its stage, as `tombola store ls` shows it.
+
+    Args:
+        folder: The folder in which the stage works: KIND/KEY.partial/work.
+    """
+    return f"{folder.parent.parent.name}/{folder.parent.name.partition('.')[0][:12]}"
+
+
+@contextmanager
+def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
+    """Inside, the Trainer reports to trackers; one that cannot begin, such as for a missing login, says so in a sentence.
+
+    The next training of the process is a run of its own: of all trackers, wandb alone has to be told.
+
+    Args:
+        trainer: The Trainer with the trackers' callbacks.
+        names: The trackers, as in `report_to`.
+    """
+    wandb = importlib.import_module("wandb") if "wandb" in names else None
+    own = wandb is not None and wandb.run is None
+    kinds = {INTEGRATION_TO_CALLBACK[name]: name for name in names}
+    for callback in trainer.callback_handler.callbacks:
+        if name := kinds.get(type(callback)):
+            callback.on_train_begin = _guarded(name, callback.on_train_begin)
+    try:
+        yield
+    finally:
+        if wandb is not None and own and wandb.run is not None:
+            wandb.finish()
+
+
+def _guarded(name: str, begin: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(begin)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return begin(*args, **kwargs)
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise TombolaError(
+                f"report_to: {name} could not begin: {reason}. Set it up as its documentation says, or leave it out"
+            ) from error
+
+    return guarded
