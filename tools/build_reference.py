@@ -198,7 +198,9 @@ def _default(field: Schema) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    """The text of a table's cell: settings in braces become code, since at its end they would be read as attributes."""
+    coded = re.sub(r"(`[^`]*`)|(\{[^{}]*\})", lambda found: found[1] or f"`{found[2]}`", text)
+    return coded.replace("|", "\\|").replace("\n", " ")
 
 
 FILES = {
