@@ -14,6 +14,7 @@ from tombola.errors import DamagedArtefact, TombolaError
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import onnx
 from tombola.shrink.onnx_model import find_onnx, open_onnx
+from tombola.shrink.onnx_seal import check_onnx, seal_onnx
 from tombola.tickets.exporting import export_folder
 from tombola.tickets.opening import open_classifier
 
@@ -100,6 +101,44 @@ def test_files_that_cannot_be_opened_are_told(exported: tuple[Path, Path], tmp_p
     (broken / "checksums.json").unlink()
     with pytest.raises(TombolaError, match=r"cannot run the model\.onnx model .*: export the model again"):
         tombola.evaluate(broken)
+
+
+def test_a_single_file_that_was_damaged_is_named(exported: tuple[Path, Path], tmp_path: Path) -> None:
+    _, folder = exported
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("checksums.json"))
+    for name in ("model.onnx", "model.int8.onnx"):
+        file = bare / name
+        whole = file.read_bytes()
+        check_onnx(file)
+        for place in (9, len(whole) // 2, len(whole) - 100, len(whole) - 34, len(whole) - 1):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with pytest.raises(DamagedArtefact, match=f"{name} is not as it was written.*export the model again"):
+                tombola.predict(file, ["a very fine film"])
+        file.write_bytes(whole)
+    assert tombola.predict(bare / "model.onnx", ["a fine film"]) == tombola.predict(folder, ["a fine film"])
+
+
+def test_weights_beside_a_graph_are_checked_and_the_checksum_is_its_metadata(tmp_path: Path) -> None:
+    onnx_package = pytest.importorskip("onnx")
+    graph, weights = tmp_path / "large.onnx", tmp_path / "large.onnx.data"
+    made = onnx_package.ModelProto(ir_version=8, producer_name="somebody")
+    graph.write_bytes(made.SerializeToString())
+    check_onnx(graph)  # another program's
+    weights.write_bytes(b"\1" * 3_000_000)
+    seal_onnx(graph)
+    check_onnx(graph)
+    read = onnx_package.load_model(graph, load_external_data=False)
+    assert (read.ir_version, read.producer_name) == (8, "somebody")
+    (entry,) = read.metadata_props
+    assert entry.key == "tombola.checksum"
+    assert entry.value.partition(" ")[2].startswith("large.onnx.data=")
+    weights.write_bytes(b"\1" * 2_999_999 + b"\2")
+    with pytest.raises(DamagedArtefact, match=r"large\.onnx is not as it was written"):
+        check_onnx(graph)
+    weights.unlink()
+    with pytest.raises(DamagedArtefact, match=r"large\.onnx is not as it was written"):
+        check_onnx(graph)
 
 
 def test_a_shrunk_model_knows_its_task(world: World, tmp_path: Path) -> None:

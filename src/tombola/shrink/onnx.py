@@ -23,6 +23,7 @@ from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
 from tombola.shrink.measuring import forward_pass, time_models
+from tombola.shrink.onnx_seal import seal_onnx
 from tombola.shrink.runtime import open_session, run_session, session_pass, try_session
 from tombola.shrink.sizes import Speedup
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
@@ -115,6 +116,8 @@ def export_onnx(
         written = write_onnx(model, draft, int8, also=[(batch, texts.length) for batch in batch_sizes])
         files = [draft, *([written.int8] if written.int8 else [])]
         speedups = _time(model, files, texts, batch_sizes, rounds)
+        for file in list(folder.glob("*.onnx")):
+            seal_onnx(file)
         made = Export(
             path=path,
             bytes=sum(file.stat().st_size for file in folder.iterdir() if ".int8." not in file.name),

@@ -15,6 +15,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.checksums import checksum
 from tombola.models.safety import open_config
 from tombola.shrink.inputs import longest_input
+from tombola.shrink.onnx_seal import check_onnx
 from tombola.shrink.runtime import open_session, run_session, try_session
 
 MODEL = "model.onnx"
@@ -68,6 +69,7 @@ def open_onnx(file: Path) -> OnnxModel:
     """
     if find_spec("onnxruntime") is None:
         raise TombolaError(f"{file} needs onnxruntime: pip install 'tombola[onnx]'.")
+    check_onnx(file)
     longest = longest_input(open_config(file.parent))
     shapes = [(1, min(8, longest)), (8, min(32, longest))]
     try_session(file, shapes, file.name, "export the model again on this machine", outcome="")
