@@ -1,6 +1,7 @@
 """The command as a person at a terminal meets it."""
 
 import errno
+import importlib
 import json
 import os
 import signal
@@ -13,7 +14,8 @@ import yaml
 from typer.testing import CliRunner
 
 from tests.cli.failing import fails
-from tombola.cli import VERBS, app, main
+from tombola import api
+from tombola.cli import VERBS, app, interrupts, main
 from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.recipe.catalogue import catalogue, check_file
@@ -441,7 +443,47 @@ def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
 
 def test_ctrl_c_is_a_sentence_and_exit_code_130(monkeypatch, capsys):
     code, said = ended_by(monkeypatch, capsys, KeyboardInterrupt())
-    assert (code, said) == (130, "tombola: interrupted; the same command goes on where it stopped\n")
+    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+
+
+@pytest.mark.parametrize("error", [TypeError("expected a message argument"), TombolaError("cannot be imported")])
+def test_ctrl_c_that_a_library_turned_into_an_error_is_the_same_sentence(monkeypatch, capsys, error):
+    assert interrupts.interrupted(error) is False
+    monkeypatch.setattr(interrupts, "_came", [])
+    with pytest.raises(KeyboardInterrupt):
+        interrupts._note(signal.SIGINT, None)
+    code, said = ended_by(monkeypatch, capsys, error)
+    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+
+
+LONG_VERBS = {
+    "run": ("api.running.plan_run", "goes on where it stopped"),
+    "study": ("pipeline.study.read_study", "goes on where it stopped"),
+    "share": ("api.running.plan_share", "goes on where it stopped"),
+    "compress": ("api.compressing.carry_out", "goes on where it stopped"),
+    "attack": ("tickets.opening.folder_of", "goes on where it stopped"),
+    "prune": ("api.pruning.prune", "begins anew"),
+    "evaluate": ("api.tickets.evaluate", "begins anew"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_VERBS)
+def test_ctrl_c_promises_to_go_on_where_that_is_so(name, tmp_path, monkeypatch, capsys):
+    function, promised = LONG_VERBS[name]
+
+    def press(*_, **__):
+        raise KeyboardInterrupt
+
+    module, _, attribute = f"tombola.{function}".rpartition(".")
+    for place in (api, importlib.import_module(module)):
+        monkeypatch.setattr(place, attribute, press, raising=False)
+    arguments = {"compress": ["model", "data"], "prune": ["model", "task", "-o", "out"]}.get(name, ["model"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["tombola", name, *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert (stopped.value.code, said) == (130, f"tombola: interrupted; the same command {promised}")
 
 
 def test_a_reader_that_goes_away_gets_no_traceback():

@@ -6,7 +6,8 @@ import sys
 from importlib import import_module
 
 from tombola.cli.console import stop
-from tombola.cli.options import INTERRUPTED, app
+from tombola.cli.interrupts import ANEW, interrupted, listen
+from tombola.cli.options import app
 from tombola.errors import TombolaError
 
 __all__ = ["app", "main"]
@@ -23,7 +24,17 @@ for _verb in VERBS:
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one sentence and exit code 2."""
+    """Run the command; a user's mistake is one sentence and exit code 2, an interrupt one and 130."""
+    listen()
+    try:
+        _run()
+    except BaseException as error:
+        if not interrupted(error):
+            raise
+        stop(ANEW, 130)
+
+
+def _run() -> None:
     try:
         app(prog_name="tombola")
     except TombolaError as error:
@@ -43,5 +54,3 @@ def main() -> None:
             else ""
         )
         stop(f"{place}{error.strerror}{advice}", 2)
-    except KeyboardInterrupt:
-        stop(INTERRUPTED, 130)

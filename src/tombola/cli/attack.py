@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tombola.attacks.base import Attack
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def attack(
     screen: Screen,
     model: Model,

@@ -16,7 +16,7 @@ from tombola.errors import TombolaError
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def compress(
     screen: Screen,
     options: EngineOptions,

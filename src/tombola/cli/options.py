@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from tombola.cli import console
+from tombola.cli.interrupts import ANEW, GOES_ON, interrupted
 from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
@@ -24,9 +25,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-INTERRUPTED = "interrupted; the same command goes on where it stopped"
 
 
 def _named_recipes(incomplete: str) -> list[str]:
@@ -94,7 +92,7 @@ Json = Annotated[
 
 
 def verb(
-    name: str | None = None, *, to: typer.Typer = app, long: bool = False
+    name: str | None = None, *, to: typer.Typer = app, long: bool = False, resumes: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a verb of the command. Its first argument is the `Screen`; the others are options.
 
@@ -105,6 +103,7 @@ def verb(
         name: What it is called, if not as the function.
         to: The command or group that it belongs to.
         long: Whether it works long enough to report progress.
+        resumes: Whether it goes on, when it is called again, where it was interrupted.
     """
     shared: dict[str, tuple[Any, Any]] = {"plugin": (Plugins, None)}
     if long:
@@ -129,12 +128,13 @@ def verb(
                         for key, kind in groups.items()
                     }
                     function(screen, **grouped, **options)
-                except TombolaError as error:
-                    screen.fail(str(error))
+                except BaseException as error:
+                    if interrupted(error):
+                        screen.fail("interrupted")
+                        console.stop(GOES_ON if resumes else ANEW, 130)
+                    if isinstance(error, TombolaError):
+                        screen.fail(str(error))
                     raise
-                except KeyboardInterrupt:
-                    screen.fail("interrupted")
-                    console.stop(INTERRUPTED, 130)
 
         command: Any = wraps(function)(call)
         command.__signature__ = signature.replace(parameters=[*own, *added])

@@ -15,7 +15,7 @@ NEXT = {
 """What to try after the quick start, and what for."""
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def quickstart(screen: Screen, output: Output = Path("quickstart"), store: Store = None) -> None:
     """Make a first classifier twice as fast and tougher, with nothing but the package: minutes on two cores.
 

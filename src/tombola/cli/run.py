@@ -6,7 +6,7 @@ from tombola.cli.outcome import show_tables
 from tombola.cli.running import RunOptions, carry_out
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def run(screen: Screen, options: RunOptions) -> None:
     """Run a recipe: search, draw, retrain, evaluate. What is finished already is not run again.
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def share(screen: Screen, options: RunOptions) -> None:
     """Train several tasks on one encoder, each under its own ticket, and compare with sharing everything.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def study(
     screen: Screen,
     options: RunOptions,

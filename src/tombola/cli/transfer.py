@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def transfer(
     screen: Screen,
     options: RunOptions,
