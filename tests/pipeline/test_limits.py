@@ -5,7 +5,7 @@ import pytest
 import tombola
 from tests.world import World
 from tombola.api import plan_run
-from tombola.errors import RecipeError
+from tombola.errors import RecipeError, TombolaError
 
 
 def test_a_length_beyond_the_positions_is_said_once(world: World, caplog):
@@ -32,6 +32,24 @@ def test_a_subset_beyond_the_data_is_said_once(world: World, caplog):
     caplog.clear()
     plan_run(world.recipe(data={"train": 192}))
     assert caplog.records == []
+
+
+def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, caplog):
+    search = {"method": "importance", "units": "head"}
+    plan_run(world.recipe(search=search, draw={"sparsity": 0.99}, seed=[1, 2]))
+    assert [one.getMessage() for one in caplog.records] == [
+        "draw.sparsity: 0.99 of the 8 heads are 7, and 6 go: each of the 2 layers keeps search.min_heads: 1"
+    ]
+    caplog.clear()
+    plan_run(world.recipe(search=search, draw={"sparsity": 0.75}))
+    plan_run(world.recipe(search={**search, "min_heads": 0}, draw={"sparsity": 0.99}))
+    assert caplog.records == []
+
+
+def test_a_store_that_cannot_be_written_is_said(world: World, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TombolaError, match=r"the store .*/file/store cannot be written \(Not a directory\): give"):
+        tombola.run(world.recipe(), output=tmp_path / "out", store=tmp_path / "file" / "store")
 
 
 def test_a_missing_tracker_is_refused_once_before_the_work(world: World, tmp_path):

@@ -107,6 +107,11 @@ def test_what_cannot_be_compared_is_said():
         tombola.compare(imp([0.5]), two)
     other = result(cell("imp", 0.5, 0.5, task="sst2"), name="b")
     assert tombola.compare(imp([0.5]), other).notes == ["b is of another task: sst2, not reviews"]
+    here, there = (
+        result(cell("imp", 0.5, 0.5, task=f"{path}/mine.yaml"), name=name)
+        for name, path in (("a", "../data"), ("b", "../../data"))
+    )
+    assert tombola.compare(here, there).notes == []
 
 
 def test_the_command_prints_a_table_that_fits_eighty_columns(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ from tombola.foundations.caching import cached_in_run
 from tombola.pipeline.references import ModelSource
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
-from tombola.search.importance import Importance
+from tombola.search.importance import Importance, whole_units
 
 if TYPE_CHECKING:
     from tombola.masks import Units
+
+logger = logging.getLogger(__name__)
 
 NEVER_ALL = 0.75
 """A global sparsity below which no number of units is rounded up to all of them."""
@@ -26,6 +29,8 @@ def check_draw(recipe: Recipe, model: ModelSource) -> None:
     if draw.target is not None:
         return
     structured = search.units != "weight" and (draw.scope == "local" or draw.sparsity >= NEVER_ALL)
+    if isinstance(search, Importance):
+        structured = "head" in search.units and (draw.sparsity >= 0.5 or search.min_heads > 1)
     if draw.counts is None and search.layers is None and draw.pattern is None and not structured:
         return
     units = _units(model.folder, search.model_copy(update={"classifier": False, "biases": False}))
@@ -34,7 +39,10 @@ def check_draw(recipe: Recipe, model: ModelSource) -> None:
     if draw.counts is not None:
         for kind, count in draw.counts.items():
             _check_count(kind, count, units, search)
-    elif structured and not isinstance(search, Importance):
+    elif isinstance(search, Importance):
+        heads = tuple(group.count for group in units.groups if group.kind == "head")
+        _say_what_stays(draw.sparsity, search.min_heads, heads)
+    elif structured:
         _check_share(draw.sparsity, draw.scope == "local", units)
 
 
@@ -63,6 +71,17 @@ def _check_count(kind: str, count: int, units: Units, search: SearchSettings) ->
         raise RecipeError(
             f"draw.{kind}s: {count} of the model's {total} {kind}s are to go, and {reason}: take at most {most}"
         )
+
+
+@cached_in_run
+def _say_what_stays(sparsity: float, min_heads: int, heads: tuple[int, ...]) -> None:
+    """Warn of a share of the heads that is not met, since every layer keeps some."""
+    wanted, most = whole_units(sparsity, sum(heads)), sum(max(count - min_heads, 0) for count in heads)
+    if wanted > most:
+        logger.warning(
+            "draw.sparsity: %s of the %s heads are %s, and %s go: each of the %s layers keeps search.min_heads: %s",
+            sparsity, sum(heads), wanted, most, len(heads), min_heads,
+        )  # fmt: skip
 
 
 def _check_share(sparsity: float, local: bool, units: Units) -> None:

@@ -118,9 +118,9 @@ class ResultComparison:
                 notes.append(f"only in {name}: {', '.join(lonely)}")
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
-            if set(result.tasks) != set(first.tasks):
-                tasks = f"{', '.join(map(short_value, result.tasks))}, not {', '.join(map(short_value, first.tasks))}"
-                notes.append(f"{name} is of another task: {tasks}")
+            here, there = (list(map(short_value, one.tasks)) for one in (result, first))
+            if set(here) != set(there):  # by name: a path depends on the folder that a run was started in
+                notes.append(f"{name} is of another task: {', '.join(here)}, not {', '.join(there)}")
         return notes
 
     def rows(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tombola.errors import DamagedArtefact
+from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import is_intact, sealed, write_whole
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 from tombola.store.stage import Stage
@@ -287,6 +287,11 @@ def _write(file: Path, record: RootRecord) -> None:
 
 @contextmanager
 def _locked(store: Store) -> Iterator[None]:
-    store.root.mkdir(parents=True, exist_ok=True)
+    try:
+        store.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TombolaError(
+            f"the store {store.root} cannot be written ({error.strerror}): give another one with --store"
+        ) from None
     with FileLock(store.root / LOCK):
         yield
