@@ -32,7 +32,12 @@ UNKNOWN = {
 def split_of(*texts: str) -> Split:
     count = range(len(texts))
     return Split(
-        Task.named("sst2"), "train", [(text,) for text in texts], [0 for _ in count], [str(i) for i in count], ""
+        Task.named("sst2"),
+        "train",
+        [(text,) for text in texts],
+        [0 for _ in count],
+        [str(i) for i in count],
+        "",
     )
 
 
@@ -70,7 +75,8 @@ def arabic(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 WHY = (
-    "typos changes Latin, Greek and Cyrillic letters alone, and 100% of the letters in tiny/{} are others; an attack in training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
+    "typos changes Latin, Greek and Cyrillic letters alone, and 100% of the letters in tiny/{} are others; an attack "
+    "in training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
 )
 
 

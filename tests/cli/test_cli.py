@@ -446,7 +446,9 @@ def test_ctrl_c_is_a_sentence_and_exit_code_130(monkeypatch, capsys):
     assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
 
 
-@pytest.mark.parametrize("error", [TypeError("expected a message argument"), TombolaError("cannot be imported")])
+@pytest.mark.parametrize(
+    "error", [TypeError("expected a message argument"), TombolaError("cannot be imported")]
+)
 def test_ctrl_c_that_a_library_turned_into_an_error_is_the_same_sentence(monkeypatch, capsys, error):
     assert interrupts.interrupted(error) is False
     monkeypatch.setattr(interrupts, "_came", [])

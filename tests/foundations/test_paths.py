@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tombola.errors import TombolaError
-from tombola.foundations.paths import LONGEST, inside, path_part, replacing, temporary_beside
+from tombola.foundations.paths import LONGEST, inside, path_part, replacing, temporary_beside, twins
 
 HOSTILE = [
     "..",
@@ -48,10 +48,18 @@ def test_ordinary_names_stay_readable(name):
     assert path_part(name) == name
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", "a\\..\\..\\x", "", "C:/x", "a\0"])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../x", "a/../../x", "a\\..\\..\\x", "", ".", "./", "C:/x", "a\0"]
+)
 def test_a_name_that_leads_outside_is_refused(name, tmp_path):
     with pytest.raises(TombolaError, match="is not the name of a file below"):
         inside(tmp_path, name)
+
+
+def test_names_that_differ_in_capitals_alone_are_found():
+    assert twins(["imp", "omp", "IMP"]) == ("imp", "IMP")
+    assert twins(["imp", "imp", "omp"]) is None
+    assert twins(["é", "e\u0301", "a/b", "a-b"]) is None
 
 
 def test_a_name_below_is_joined(tmp_path):

@@ -42,6 +42,14 @@ def test_an_index_that_names_a_pickle_is_refused_before_it_is_opened(folder, tmp
     assert not (tmp_path / "exploded").exists()
 
 
+def test_pickled_weights_alone_are_named_and_not_loaded(folder, tmp_path):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    with pytest.raises(ModelError, match=r"pickled weights alone \(pytorch_model\.bin\).*save it anew"):
+        find_folder(str(folder))
+    assert not (tmp_path / "exploded").exists()
+
+
 def test_an_index_does_not_lead_out_of_the_folder(folder):
     index = {"weight_map": {"x": "../other.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))

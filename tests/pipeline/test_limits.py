@@ -48,7 +48,9 @@ def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, 
 
 def test_a_store_that_cannot_be_written_is_said(world: World, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TombolaError, match=r"the store .*/file/store cannot be written \(Not a directory\): give"):
+    with pytest.raises(
+        TombolaError, match=r"the store .*/file/store cannot be written \(Not a directory\): give"
+    ):
         tombola.run(world.recipe(), output=tmp_path / "out", store=tmp_path / "file" / "store")
 
 

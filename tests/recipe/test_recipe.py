@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tombola.errors import TombolaError
+from tombola.errors import RecipeError, TombolaError
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe, merge
 
@@ -439,3 +439,17 @@ def test_rounds_of_imp_are_trained_as_in_train_unless_they_say_otherwise():
     )
     assert "needs schedule: linear" in refused(search={**IMP, "epochs": "in_all", "schedule": "geometric"})
     assert "leave it out" in refused(search={**IMP, "start": "finetuned", "rewind_step": 5})
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["imp", "IMP"], "variants: imp and IMP share a folder on some disks: rename one of them"),
+        ([1, "1"], "variants: a number and the same in quotes are one name: rename one of them"),
+    ],
+)
+def test_variants_whose_folders_would_meet_are_refused(names, said):
+    changes = {name: {"search": {"method": "magnitude"}} for name in names}
+    with pytest.raises(RecipeError, match=said):
+        expand({"model": "minilm", "task": "sst2", "variants": changes})
+    assert len(expand({"model": "minilm", "task": "sst2", "variants": {"imp": {}, "omp": {}}})) == 2

@@ -165,6 +165,15 @@ def test_one_damaged_file_does_not_stop_the_others_from_being_seen(store, result
     assert not store.has(LOOSE)
 
 
+@pytest.mark.parametrize("name", [".", "../x", "/x"])
+def test_a_manifest_that_leads_elsewhere_is_named_and_the_others_are_checked(store, result, name):
+    about = {"stage": {}, "label": "x", "made": {}, "files": {name: {"size": 1, "blake2b": ""}}}
+    (store.path(START) / "manifest.json").write_text(json.dumps(about))
+    found = {item.name: reason for item, reason in damaged(store)}
+    assert "manifest.json cannot be read; delete" in str(found[START.name])
+    assert found[END.name] is None
+
+
 def test_every_bit_of_a_manifest_and_a_root_counts(store, result):
     manifest = store.path(END) / "manifest.json"
     (root,) = (store.root / "roots").glob("*.json")

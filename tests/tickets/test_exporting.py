@@ -113,7 +113,9 @@ def test_a_single_file_that_was_damaged_is_named(exported: tuple[Path, Path], tm
         check_onnx(file)
         for place in (9, len(whole) // 2, len(whole) - 100, len(whole) - 34, len(whole) - 1):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            with pytest.raises(DamagedArtefact, match=f"{name} is not as it was written.*export the model again"):
+            with pytest.raises(
+                DamagedArtefact, match=f"{name} is not as it was written.*export the model again"
+            ):
                 tombola.predict(file, ["a very fine film"])
         file.write_bytes(whole)
     assert tombola.predict(bare / "model.onnx", ["a fine film"]) == tombola.predict(folder, ["a fine film"])

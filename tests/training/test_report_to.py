@@ -136,7 +136,9 @@ def test_a_tracker_without_a_login_says_so_in_a_sentence(tmp_path, monkeypatch):
 def test_a_tracker_that_is_missing_is_said_with_the_remedy(name):
     if importlib.util.find_spec(name):
         pytest.skip(f"{name} is installed")
-    with pytest.raises(TombolaError, match=f"^report_to: '{name}' is not installed: pip install {name}, or leave"):
+    with pytest.raises(
+        TombolaError, match=f"^report_to: '{name}' is not installed: pip install {name}, or leave"
+    ):
         check_trackers([name])
 
 

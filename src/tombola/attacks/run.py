@@ -63,7 +63,9 @@ def attack(
         raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
     scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision)
     if long is not None:
-        name = f"{examples.task.name}/{examples.name}" if isinstance(examples, Split) else "examples/unlabelled"
+        name = (
+            f"{examples.task.name}/{examples.name}" if isinstance(examples, Split) else "examples/unlabelled"
+        )
         long.count(name, [material.texts[i] for i in indices], tokenizer, scorer.max_length)
         long.warn(_reading_more(scorer.max_length, model.config))
     tools = Tools(

@@ -1,12 +1,18 @@
 """tombola store: ls, du, verify, gc, rm"""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Store, app, verb
+
+if TYPE_CHECKING:
+    from tombola.store.garbage import Item
 
 store_app = typer.Typer(help="Look after the store of finished stages.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
@@ -111,7 +117,9 @@ def gc(
         screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
     gone = collect_garbage(opened, days) if yes else found
     what = "deleted" if yes else "would go; add --yes to delete them"
-    screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {what}")
+    screen.print(
+        f"{len(gone)} folder{'' if len(gone) == 1 else 's'}, {_size(sum(item.bytes for item in gone))}: {what}"
+    )
 
 
 @verb(to=store_app)
@@ -143,7 +151,9 @@ def rm(
             screen.print(f"needed by {_short(result.parent)}, which makes it again when it is run")
         gone = removal.carry_out(opened) if yes else removal.items
         told = "deleted" if yes else "would go; add --yes to delete them"
-        screen.print(f"{len(gone)} folders, {_size(sum(item.bytes for item in gone))}: {told}")
+        screen.print(
+            f"{len(gone)} folder{'' if len(gone) == 1 else 's'}, {_size(sum(item.bytes for item in gone))}: {told}"
+        )
 
 
 def _short(path: Path) -> str:
@@ -158,3 +168,8 @@ def _size(number: float) -> str:
             return f"{number:.0f} {unit}"
         number /= 1000
     return f"{number:.1f} TB"
+
+
+def _folders(gone: Sequence[Item]) -> str:
+    number = f"{len(gone)} folder{'' if len(gone) == 1 else 's'}"
+    return f"{number}, {_size(sum(item.bytes for item in gone))}"

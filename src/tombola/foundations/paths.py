@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
@@ -43,10 +43,23 @@ def inside(base: Path, name: str) -> Path:
     Raises:
         TombolaError: If the name leads outside of `base`.
     """
-    parts = PurePosixPath(name.replace("\\", "/"))
-    if not name or parts.is_absolute() or ".." in parts.parts or "\0" in name or ":" in parts.parts[0]:
+    path = PurePosixPath(name.replace("\\", "/"))
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0]:
         raise TombolaError(f"{name!r} is not the name of a file below {base}")
-    return base.joinpath(*parts.parts)
+    return base.joinpath(*path.parts)
+
+
+def twins(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two names that differ in nothing but capitals, if there are: some disks keep one folder for both.
+
+    Args:
+        names: The names of folders that lie beside each other.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(path_part(name).casefold(), name)) != name:
+            return other, name
+    return None
 
 
 def temporary_beside(path: Path) -> Path:

@@ -47,6 +47,12 @@ def check_folder(folder: Path) -> None:
                     f"{folder / INDEX} names {name!r}, which is no safetensors file beside it: it is not loaded. "
                     "Save the model anew with `model.save_pretrained(folder)`"
                 )
+    pickles = [path.name for path in sorted(folder.glob("pytorch_model*.bin"))]
+    if pickles and not any(folder.glob("*.safetensors")) and not any(folder.glob("*.onnx")):
+        raise ModelError(
+            f"{folder} has pickled weights alone ({pickles[0]}), and unpickling runs code: they are not loaded. Open "
+            "the model with its own library, and save it anew with `model.save_pretrained(folder)`"
+        )
     if config.get("auto_map") and not _is_known(config.get("model_type")):
         raise ModelError(
             f"{folder}: its {CONFIG} asks for code that comes with the model (auto_map). Tombola runs no such code: "

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from tombola.errors import RecipeError
 from tombola.foundations.caching import cached_in_run, run_cache
 from tombola.foundations.garbage import no_garbage_collection
+from tombola.foundations.paths import twins
 from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
@@ -135,6 +136,10 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
         for name, changes in part.items()
         if isinstance(changes, dict) and "plugins" in changes
     ]
+    if len(set(map(str, variants))) < len(variants):
+        wrong.append("variants: a number and the same in quotes are one name: rename one of them")
+    if found := twins(map(str, variants)):
+        wrong.append(f"variants: {found[0]} and {found[1]} share a folder on some disks: rename one of them")
     if wrong:
         raise RecipeError(*wrong)
     return (

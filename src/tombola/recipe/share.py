@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.errors import RecipeError, TombolaError, UnknownName
 from tombola.foundations.caching import run_cache
+from tombola.foundations.paths import twins
 from tombola.foundations.settings import Settings, complaints
 from tombola.recipe.grid import Cell, expand
 from tombola.recipe.reading import Raw, merge
@@ -98,6 +99,8 @@ class ShareRecipe(Settings):
             raise ValueError(str(error)) from None
         if len({task.name for task in tasks}) < len(tasks):
             raise ValueError("must be unique")
+        if found := twins(task.name for task in tasks):
+            raise ValueError(f"{found[0]} and {found[1]} share a folder on some disks: rename one of them")
         for task in tasks:
             if task.kind not in KINDS:
                 raise ValueError(

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from tombola.errors import DamagedArtefact
+from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import checksum, is_intact, sealed
 from tombola.foundations.paths import inside
 
@@ -32,6 +32,17 @@ class Manifest(BaseModel):
     made: dict[str, Any]
     files: dict[str, FileEntry]
     checksum: str = ""
+
+    @field_validator("files")
+    @classmethod
+    def _below(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
+        """Names lead nowhere but below the stage's folder."""
+        for name in files:
+            try:
+                inside(Path(), name)
+            except TombolaError as error:
+                raise ValueError(str(error)) from None
+        return files
 
 
 def verify(folder: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def run_name(folder: Path) -> str:
 
 @contextmanager
 def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
-    """Inside, the Trainer reports to trackers; one that cannot begin, such as for a missing login, says so in a sentence.
+    """Inside, the Trainer reports to trackers; one that cannot begin, without a login for example, says why.
 
     The next training of the process is a run of its own: of all trackers, wandb alone has to be told.
 
