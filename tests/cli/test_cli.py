@@ -464,7 +464,7 @@ LONG_VERBS = {
     "share": ("api.running.plan_share", "goes on where it stopped"),
     "compress": ("api.compressing.carry_out", "goes on where it stopped"),
     "attack": ("tickets.opening.folder_of", "goes on where it stopped"),
-    "prune": ("api.pruning.prune", "begins anew"),
+    "prune": ("api.pruning.prune", "goes on where it stopped"),
     "evaluate": ("api.tickets.evaluate", "begins anew"),
 }
 

@@ -9,6 +9,7 @@ from tombola.foundations.folders import (
     by_name,
     cache_folder,
     public_name,
+    publishable,
     store_address,
     with_tilde,
 )
@@ -25,6 +26,31 @@ def test_variables_come_before_the_defaults(tmp_path: Path, monkeypatch: pytest.
     assert cache_folder() == tmp_path / "elsewhere"
     assert store_address() == "s3://bucket/store"
     assert store_address("given") == "given"
+
+
+def test_a_page_names_what_lies_elsewhere_by_its_last_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, work = tmp_path / "home" / "somebody", tmp_path / "scratch" / "somebody" / "work"
+    for folder in (home, work / "data", work.parent / "models" / "mine"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(work)
+    (work.parent / "task.yaml").write_text("")
+    recipe = {
+        "model": str(work.parent / "models" / "mine"),
+        "task": "../task.yaml",
+        "data": {"folder": str(work / "data")},
+        "bias": [f"{home}/bias.json", "hans/train", "1/2 of .."],
+        "about": "../.. is a path",
+    }
+    assert publishable(recipe) == {
+        "model": "mine",
+        "task": "task.yaml",
+        "data": {"folder": "data"},
+        "bias": ["~/bias.json", "hans/train", "1/2 of .."],
+        "about": "../.. is a path",
+    }
 
 
 def test_only_the_home_folder_itself_becomes_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

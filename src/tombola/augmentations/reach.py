@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tombola.augmentations.base import Augmentation, spans_of
+from tombola.foundations.choices import tag_of
 from tombola.tasks import Split
 
 SAMPLE = 500
@@ -18,7 +19,7 @@ def unchanged_by(of: Iterable[Augmentation], split: Split) -> list[str]:
         of: The augmentations.
         split: The texts.
     """
-    kinds = list(dict.fromkeys(one.kind for one in of if one.by_words))
+    kinds = list(dict.fromkeys(tag_of(type(one)) for one in of if one.by_words))
     return kinds if kinds and _out_of_reach(split) > MOST else []
 
 

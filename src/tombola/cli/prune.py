@@ -11,7 +11,7 @@ from tombola.cli.console import Screen
 from tombola.cli.options import Data, verb
 
 
-@verb(long=True)
+@verb(long=True, resumes=True)
 def prune(
     screen: Screen,
     model: Annotated[str, typer.Argument(help="A model: folder or hub id.")],

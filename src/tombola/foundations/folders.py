@@ -63,6 +63,20 @@ def portable(content: Any) -> Any:
     return os.path.relpath(shown)
 
 
+def publishable(content: Any) -> Any:
+    """Settings for a page that is read and never run: of a path that leads out of the current folder, the last part.
+
+    A path that begins with `~` stays, and so does one below the current folder.
+    """
+    if isinstance(content, dict):
+        return {publishable(key): publishable(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return type(content)(map(publishable, content))
+    shown = portable(content)
+    leads_out = isinstance(shown, str) and re.match(r"(\.\.[\\/]|/|[A-Za-z]:[\\/])\S*$", shown)
+    return public_name(shown) if leads_out else shown
+
+
 def absolute(content: Any) -> Any:
     """Settings with the full path of every file or folder that they name, so that they mean the same from anywhere."""
     if isinstance(content, dict):

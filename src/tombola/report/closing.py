@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yaml
 
+from tombola.foundations.folders import publishable
 from tombola.report.parts import Column, Listing, Part, Row, Section, Table
 from tombola.results.result import Result
 
@@ -17,14 +18,19 @@ def failed(result: Result) -> Section | None:
         Column("log"),
         Column("cells missing", "count"),
     ]
-    rows = [Row([one.stage, one.label, one.reason, one.log, len(one.cells)]) for one in result.failures]
+    rows = [
+        Row([one.stage, one.label, one.reason, publishable(one.log), len(one.cells)])
+        for one in result.failures
+    ]
     note = "The same command tries these again; nothing that is finished is run anew."
     return Section("What failed", note, [Table("failures", columns, rows)]) if rows else None
 
 
 def recipe(result: Result) -> Section:
     """The recipe as it was run, and the versions of what ran it."""
-    text = yaml.safe_dump(result.record.recipe, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    text = yaml.safe_dump(
+        publishable(result.record.recipe), sort_keys=False, allow_unicode=True, default_flow_style=None
+    )
     versions = [Row([package, number]) for package, number in result.record.versions.items()]
     parts: list[Part] = [
         Listing("recipe", text),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tombola.attacks.report import AttackReport
 from tombola.errors import TombolaError
-from tombola.foundations.folders import portable
+from tombola.foundations.folders import publishable
 from tombola.results.record import CellResult, RunRecord, StageCounts
 from tombola.results.result import RESULTS, Result
 
@@ -68,7 +68,7 @@ def combine(results: list[Result]) -> Result | None:
 
 def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
     """The cell of a run among those of others, with the whole path of its ticket."""
-    ticket = portable(str((folder / cell.ticket).resolve())) if cell.ticket else None
+    ticket = publishable(str((folder / cell.ticket).resolve())) if cell.ticket else None
     return cell.model_copy(update={"axes": {"run": run, **cell.axes}, "ticket": ticket})
 
 
@@ -77,6 +77,6 @@ def _names(results: list[Result]) -> list[str]:
     choices = [
         [result.name for result in results],
         [result.folder.resolve().name for result in results],
-        [portable(str(result.folder.resolve())) for result in results],
+        [publishable(str(result.folder.resolve())) for result in results],
     ]
     return next((names for names in choices if len(set(names)) == len(names)), choices[-1])
