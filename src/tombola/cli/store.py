@@ -117,9 +117,7 @@ def gc(
         screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
     gone = collect_garbage(opened, days) if yes else found
     what = "deleted" if yes else "would go; add --yes to delete them"
-    screen.print(
-        f"{len(gone)} folder{'' if len(gone) == 1 else 's'}, {_size(sum(item.bytes for item in gone))}: {what}"
-    )
+    screen.print(f"{_folders(gone)}: {what}")
 
 
 @verb(to=store_app)
@@ -151,9 +149,7 @@ def rm(
             screen.print(f"needed by {_short(result.parent)}, which makes it again when it is run")
         gone = removal.carry_out(opened) if yes else removal.items
         told = "deleted" if yes else "would go; add --yes to delete them"
-        screen.print(
-            f"{len(gone)} folder{'' if len(gone) == 1 else 's'}, {_size(sum(item.bytes for item in gone))}: {told}"
-        )
+        screen.print(f"{_folders(gone)}: {told}")
 
 
 def _short(path: Path) -> str:
