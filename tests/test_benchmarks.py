@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools")]
 import bench  # noqa: E402
 import build_performance  # noqa: E402
 import measuring  # noqa: E402
+import sharing_cores  # noqa: E402
 from measuring import Figure, Lap, Turns, in_turns  # noqa: E402
 
 LEFT_OUT = {
@@ -114,3 +115,9 @@ def test_the_runner_refuses_a_benchmark_that_is_not_there(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         bench.main()
     assert "no benchmark nothing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_take_little_more_processor_time_than_one_after_the_other():
+    figure = sharing_cores.two_against_one(threads=2, steps=20, rounds=3)
+    assert figure.met, f"{figure.value:.2f} times the processor time of one run"
