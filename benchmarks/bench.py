@@ -12,6 +12,7 @@ so, in the table and in the file; `--wait` first gives others that long to finis
 import argparse
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -107,6 +108,7 @@ def machine_of(threads: int) -> dict[str, Any]:
     """The facts about this machine that its figures depend on."""
     return {
         **describe_machine(),
+        "os": platform.system(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "onednn": os.environ.get("ONEDNN_MAX_CPU_ISA", "all it finds"),
         "threads": threads,

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import resource
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -218,7 +219,10 @@ def run(
 
     torch.set_num_threads(given.threads)
     others = others_at_work()
-    found = list(figures(given))
+    found = []
+    for figure in figures(given):
+        found.append(figure)
+        print(f"  {figure.name}: {next(cells(figure))}", file=sys.stderr, flush=True)
     if given.json:
         rows = [asdict(figure) for figure in found]
         given.json.write_text(json.dumps({"others": round(others, 2), "figures": rows}), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -104,7 +103,6 @@ def carry_out(
     with screen.watch("planning") as watcher:
         with no_garbage_collection():  # what is imported and planned stays
             planned = plan()
-        gc.freeze()
         if not options.dry_run:
             result = run()(
                 planned,
