@@ -58,7 +58,7 @@ GOLDEN = {
     "mask": "b5c51500e45a4e37edabbef2",
     "ticket": "5132ae9a5b1360044a7b0c0a",
     "evaluate": "4518ecf214748f5ee0b23105",
-    "attack": "85159e5dc7920eb43cc8a8e7",
+    "attack": "15d9e6d7cd4e38a72a0d3106",
     "measure": "78a6edd4f2e4641a52770ee8",
 }
 
