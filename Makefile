@@ -13,7 +13,8 @@ FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation f
 
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples evidence browser check clean
+.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples evidence \
+	browser bench check clean
 
 quickstart: $(INSTALLED)
 	@echo 'Compressing a first classifier: about 5 minutes on two cores.'
@@ -63,6 +64,12 @@ docs: $(INSTALLED)
 # Renews the recipe's schema and the reference pages, which a test compares with the code.
 reference: $(INSTALLED)
 	$(BIN)/python tools/build_reference.py
+
+# Every benchmark, one after another, for docs/evidence/performance.md: about an hour on idle cores. Say BENCH='rose imp'
+# for some of them, BENCH=--quick to see that all run; ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=default for an older processor.
+bench: $(INSTALLED)
+	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/bench.py $(BENCH)
+	$(BIN)/python tools/build_performance.py
 
 # The report is tested in a real browser; where none is and none can be installed, those tests say so and are skipped.
 browser:

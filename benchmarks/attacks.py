@@ -2,24 +2,24 @@
 
     TOMBOLA_DATA=... python benchmarks/attacks.py [--model FOLDER] [--task sst2] [-n 100] [--alone 20]
 
-The floor is the bare forward passes of the very rows an attack asked for, in ideal length-sorted batches of 64:
-of the classifier (scoring), and of classifier and sentence encoder (everything). The rival runs the same generators
-one example after another, every row padded to 128 tokens, in batches of 32; it may be given fewer examples, and
-is compared by the time a query takes. Times are processor time on one thread, so that a busy machine does not
-blur them. Without a fine-tuned --model, a head is fitted to the frozen embedded model's features first.
+The floor is the bare forward passes of the very rows an attack asked the classifier for, in ideal length-sorted
+batches of 64. The rival runs the same generators one example after another, every row padded to 128 tokens, in batches
+of 32; it may be given fewer examples, and is compared by the time a query takes. Times are processor time. Without a
+fine-tuned --model, a head is fitted to the frozen embedded model's features first; without TOMBOLA_DATA, film reviews
+are attacked.
 """
 
 import argparse
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, run
 from sklearn.linear_model import LogisticRegression
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -124,47 +124,26 @@ def attacked(
     return list(attack_examples(attacks[name](), material, indices, oracles, tools, lanes=lanes))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attacks", nargs="+", default=["deepwordbug", "pwws", "textfooler"])
     parser.add_argument("--model", type=Path, help="a fine-tuned classifier's folder")
-    parser.add_argument("--task", default="sst2")
-    parser.add_argument("--data", type=Path, help="data folder, if not TOMBOLA_DATA")
-    parser.add_argument("-n", type=int, default=100)
+    parser.add_argument("--task", default="sst2" if "TOMBOLA_DATA" in os.environ else "reviews")
+    parser.add_argument("-n", type=int, default=100, help="examples to attack")
     parser.add_argument("--alone", type=int, default=20, help="examples that the rival attacks")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
 
-    task = Task.named(arguments.task)
-    train = task.load("train", arguments.data, limit=2000)
-    model, tokenizer = classifier(arguments.model, task, train)
-    material = Material.of(task.load("validation", arguments.data), model.config)
-    indices = material.sample(arguments.n, seed=0)
-    loading = time.perf_counter()
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
+    task = Task.named(given.task)
+    train = task.load("train", limit=500 if given.quick else 2000)
+    model, tokenizer = classifier(given.model, task, train)
+    material = Material.of(task.load("validation"), model.config)
+    indices = material.sample(12 if given.quick else given.n, seed=0)
+    loading = time.process_time()
     resources = Resources()
-    encoder, _, _ = (
-        resources.similarity.model,
-        resources.neighbours.of("film", 1),
-        resources.lexicon.tags("film"),
-    )
-    loading = time.perf_counter() - loading
-
-    table = Table(
-        "attack",
-        "queries",
-        "rows",
-        "encoder rows",
-        "s",
-        "× alone, padded",
-        "scoring / floor",
-        "all / floor",
-        "all / floor without encoder",
-        "AUA",
-        title=f"{arguments.n} examples of {arguments.task}; tables and encoder loaded in {loading:.1f} s",
-    )
-    for name in arguments.attacks:
+    encoder = resources.similarity.model
+    resources.neighbours.of("film", 1), resources.lexicon.tags("film")
+    yield Figure("loading tables and sentence encoder", time.process_time() - loading, unit="s")
+    for name in given.attacks:
         tools = Tools(resources, Random(), unknown=tokenizer.unk_token, mask=tokenizer.mask_token)
         oracles = dict(oracles_of(Scorer(model, tokenizer), resources))
         watches = {kind: Stopwatch(oracle) for kind, oracle in oracles.items()}
@@ -173,15 +152,10 @@ def main() -> None:
         found = attacked(name, material, indices, watches, tools, lanes=128)
         everything = time.process_time() - start
         encoder_rows = resources.similarity_rows - encoded_before
-
-        rows = watches["model"].keys
+        rows, queries = watches["model"].keys, sum(example.num_queries for example in found)
         bare = floor(model, tokenizer, rows)
-        texts = list(dict.fromkeys(text for pair in watches["similarity"].keys for text in pair))
-        bare_encoder = (
-            floor(encoder, resources.similarity.tokenizer, [(text,) for text in texts]) if texts else 0.0
-        )
 
-        few = indices[:: max(1, len(indices) // arguments.alone)]
+        few = indices[:: max(1, len(indices) // (4 if given.quick else given.alone))]
         padded = {
             **oracles,
             "model": Padded(model, tokenizer).scores,
@@ -190,22 +164,11 @@ def main() -> None:
         start = time.process_time()
         alone = attacked(name, material, few, padded, tools, lanes=1)
         rival = (time.process_time() - start) / sum(example.num_queries for example in alone)
-
-        queries = sum(example.num_queries for example in found)
-        table.add_row(
-            name,
-            f"{queries / len(found):.0f}",
-            str(len(rows)),
-            str(encoder_rows),
-            f"{everything:.1f}",
-            f"{rival * queries / everything:.1f}",
-            f"{watches['model'].seconds / bare:.2f}",
-            f"{everything / (bare + bare_encoder):.2f}",
-            f"{everything / bare:.2f}",
-            f"{sum(example.result_type == 'Failed' for example in found) / len(found):.2f}",
-        )
-    Console().print(table)
+        note = f"{len(rows):,} rows, {encoder_rows:,} of the encoder, {everything:.1f} s"
+        yield Figure(f"{name}: one at a time, padded ÷ ours", rival * queries / everything, "≥ 3", note=note)
+        yield Figure(f"{name}: scoring ÷ the classifier's floor", watches["model"].seconds / bare, "≤ 1.15")
+        yield Figure(f"{name}: everything ÷ the classifier's floor", everything / bare, "≤ 1.4")
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

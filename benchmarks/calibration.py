@@ -1,23 +1,19 @@
 """What Wanda costs: scoring all layers against the calibration forward passes alone.
 
-    python benchmarks/calibration.py [--hidden 512] [--layers 8] [--length 128] [--pairs 6] [--threads 1]
+    python benchmarks/calibration.py [--hidden 512] [--layers 8] [--length 128] [--threads 1]
 
 A random Llama reads 128 examples layer by layer, once plainly and once with Wanda: the sums over all inputs, the scores
 of all weights, and with `in order` the pruning of each layer too. Pruning in order passes every layer twice, so its
-plain run does the same. Runs alternate, times are processor time, and the ratio is the median over neighbouring pairs,
-so that what else the machine does falls on both. The goal is a ratio of at most 1.3.
+plain run does the same.
 """
 
 import argparse
 import copy
-import statistics
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, in_turns, run
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 
 from tombola.masks import Units
@@ -30,35 +26,19 @@ from tombola.search.wanda import Wanda
 EXAMPLES, VOCABULARY = 128, 1000
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, default in (("hidden", 512), ("layers", 8), ("length", 128), ("pairs", 6), ("threads", 1)):
-        options.add_argument(f"--{name}", type=int, default=default)
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
+def options(parser: argparse.ArgumentParser) -> None:
+    for name, default in (("hidden", 512), ("layers", 8), ("length", 128)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
     torch.manual_seed(0)
-    model = random_llama(given.hidden, given.layers, given.length)
+    model = random_llama(given.hidden, 2 if given.quick else given.layers, given.length)
     ids = torch.randint(VOCABULARY, (EXAMPLES, given.length))
-    table = Table(
-        title=f"{given.layers} layers of {given.hidden}, {EXAMPLES} examples of {given.length} tokens, "
-        f"{given.threads} thread(s)"
-    )
-    for column in ("Wanda", "passes s", "Wanda s", "ratio", "quartiles"):
-        table.add_column(column, justify="right")
     for in_order in (False, True):
-        plain, scored = measure(model, ids, given.pairs, in_order)
-        ratios = sorted(two / one for one, two in zip(plain, scored, strict=True))
-        low, _, high = statistics.quantiles(ratios, n=4)
-        table.add_row(
-            "in order" if in_order else "dense",
-            f"{statistics.median(plain):.2f}",
-            f"{statistics.median(scored):.2f}",
-            f"{statistics.median(ratios):.3f}",
-            f"{low:.3f} to {high:.3f}",
-        )
-    Console(width=100).print(table)
+        turns = in_turns(passes(model, ids, in_order), rounds=3 if given.quick else 6)
+        name = "Wanda, layer after layer" if in_order else "Wanda"
+        yield turns.ratio(f"{name} ÷ the calibration passes alone", "wanda", "plain", "≤ 1.3")
 
 
 def random_llama(hidden: int, layers: int, length: int) -> PreTrainedModel:
@@ -79,36 +59,26 @@ def batches(ids: torch.Tensor, size: int) -> Iterator[dict[str, Any]]:
         yield {"input_ids": part, "attention_mask": torch.ones_like(part)}
 
 
-def measure(
-    model: PreTrainedModel, ids: torch.Tensor, pairs: int, in_order: bool
-) -> tuple[list[float], list[float]]:
-    """Seconds of alternating runs, plain and with Wanda; which comes first alternates too."""
-    settings = Wanda(sequential=in_order)
-    units = Units.of(model, "weight")
+def passes(model: PreTrainedModel, ids: torch.Tensor, in_order: bool) -> dict[str, Callable[[], object]]:
+    """The calibration passes alone, and with Wanda. Pruning in order changes the model, so it gets a copy."""
+    settings, units = Wanda(sequential=in_order), Units.of(model, "weight")
     evidence = Evidence(0, lambda count: iter(()), examples=lambda count, size: batches(ids, size))
 
-    def timed(scored: bool) -> float:
-        own = copy.deepcopy(model) if in_order else model
-        start = time.process_time()
-        if not scored:
-            walk = LayerWalk(own, batches(ids, Calibration().batch_size))
-            for index in range(len(walk.layers)):
-                for _ in walk.run(index) if in_order else ():
-                    pass
-                walk.advance(index)
-        elif in_order:
-            prune_in_order(settings, own, units, evidence, Selection(0.5, "row"))
-        else:
-            dense_scores(settings, own, units, evidence)
-        return time.process_time() - start
+    def plain() -> None:
+        walk = LayerWalk(copy.deepcopy(model) if in_order else model, batches(ids, Calibration().batch_size))
+        for index in range(len(walk.layers)):
+            for _ in walk.run(index) if in_order else ():
+                pass
+            walk.advance(index)
 
-    timed(scored=False), timed(scored=True)
-    times: dict[bool, list[float]] = {False: [], True: []}
-    for pair in range(pairs):
-        for scored in (False, True) if pair % 2 else (True, False):
-            times[scored].append(timed(scored))
-    return times[False], times[True]
+    def wanda() -> None:
+        if in_order:
+            prune_in_order(settings, copy.deepcopy(model), units, evidence, Selection(0.5, "row"))
+        else:
+            dense_scores(settings, model, units, evidence)
+
+    return {"plain": plain, "wanda": wanda}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

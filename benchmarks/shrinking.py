@@ -1,32 +1,43 @@
-"""Shrunk-model speed-up against the FLOP ratio: dense and shrunk model timed in turns, batch 32, length 128.
+"""The speed-up of shrunk models against the FLOP ratio, in PyTorch and onnxruntime.
 
-    python benchmarks/shrinking.py [--models minilm,bert-base] [--threads N] [--rounds N] [--cpu-time]
+    python benchmarks/shrinking.py [--models minilm bert-base] [--batches 1 32] [--lengths 32 128]
+        [--runtimes torch onnx int8]
 
-Heads and neurons go at random over all layers, the same share of both, until the FLOPs have fallen by the
-wanted ratio. Goal: speed-up at least 0.93 of the ratio. Rounds that other processes disturb are run again; on a
-machine that stays busy, `--threads 1 --cpu-time` leaves out the time that they take.
+Heads and neurons go at random over all layers, the same share of both, until the FLOPs have fallen by the wanted
+ratio. Dense and shrunk models of one runtime take turns on the same batch.
 """
 
 import argparse
-from time import perf_counter, thread_time
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import torch
+from measuring import Figure, in_turns, run
 from transformers import AutoModelForSequenceClassification, BertConfig, PreTrainedModel
 
+from tombola.foundations.quiet import quiet
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.models.finding import find_model
 from tombola.shrink import RandomTokens, count_flops, shrink
 from tombola.shrink.measuring import forward_pass
-from tombola.shrink.timing import ROUNDS, Stopwatch, time_in_turns
+from tombola.shrink.onnx import write_onnx
+from tombola.shrink.runtime import open_session, session_pass
 
 RATIOS = (1.3, 2.0, 4.0)
-BATCH, LENGTH = 32, 128
+RUNTIMES = ("torch", "onnx", "int8")
+
+Pass = Callable[[Any], object]
 
 
 def load(name: str) -> PreTrainedModel:
     if name == "bert-base":
         return AutoModelForSequenceClassification.from_config(BertConfig())
-    return AutoModelForSequenceClassification.from_pretrained(find_model(name).folder)
+    with quiet():
+        return AutoModelForSequenceClassification.from_pretrained(find_model(name).folder)
 
 
 def random_mask(units: Units, sparsity: float) -> Mask:
@@ -42,37 +53,61 @@ def shrunk_by(model: PreTrainedModel, ratio: float) -> PreTrainedModel:
     return shrink(model, random_mask(heads, sparsity).join(random_mask(neurons, sparsity)))
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--models", default="minilm,bert-base")
-    options.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options.add_argument("--rounds", type=int, default=ROUNDS)
-    options.add_argument("--seconds", type=float, default=300, help="most time for a model and its tickets")
-    options.add_argument("--cpu-time", action="store_true", help="only with one thread")
-    chosen = options.parse_args()
-    if chosen.cpu_time and chosen.threads != 1:
-        options.error("--cpu-time needs --threads 1: the time of other threads is not in it")
-    watch = Stopwatch(thread_time if chosen.cpu_time else perf_counter)
-    torch.set_num_threads(chosen.threads)
-    print(f"batch {BATCH}, length {LENGTH}, {chosen.threads} threads, {chosen.rounds} rounds in turns")
-    print("model      dense ms  shrunk ms  FLOP ratio  speed-up (95 %)      speed-up / FLOP ratio")
-    for name in chosen.models.split(","):
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--models", nargs="+", default=["minilm", "bert-base"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32])
+    parser.add_argument("--lengths", nargs="+", type=int, default=[32, 128])
+    parser.add_argument("--runtimes", nargs="+", choices=RUNTIMES, default=list(RUNTIMES))
+
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
+    for name in given.models:
         dense = load(name).eval()
-        shrunk = [shrunk_by(dense, ratio).eval() for ratio in RATIOS]
-        runs = [forward_pass(model) for model in (dense, *shrunk)]
-        batches = RandomTokens(LENGTH).batches(dense, BATCH, 1)
-        with torch.inference_mode():
-            timed = time_in_turns(runs, batches, rounds=chosen.rounds, seconds=chosen.seconds, watch=watch)
-        for index, model in enumerate(shrunk, start=1):
-            ratio = count_flops(dense, 1, LENGTH) / count_flops(model, 1, LENGTH)
-            found = timed.speedup(index)
-            print(
-                f"{name:<10} {timed.latency(0) * 1e3:>8.0f}  {timed.latency(index) * 1e3:>9.0f}  {ratio:>10.2f}"
-                f"  {found.ratio:>5.2f} ({found.low:.2f} to {found.high:.2f})  {found.ratio / ratio:>20.3f}"
-                f"  {found.busy or ''}",
-                flush=True,
-            )
+        models = [dense, *(shrunk_by(dense, ratio).eval() for ratio in RATIOS)]
+        with tempfile.TemporaryDirectory() as folder:
+            passes = {runtime: passes_of(models, runtime, Path(folder)) for runtime in given.runtimes}
+            for runtime, length, batch in product(given.runtimes, given.lengths, given.batches):
+                what = f"{name}, {batch} × {length}" + (f", {runtime}" if runtime != "torch" else "")
+                yield from compared(what, models, passes[runtime], batch, length, given.quick)
+
+
+def compared(
+    what: str, models: list[PreTrainedModel], passes: list[Pass], batch: int, length: int, quick: bool
+) -> Iterator[Figure]:
+    """The speed-up of each shrunk model over the first one, divided by its FLOP ratio."""
+    (inputs,) = RandomTokens(length).batches(models[0], batch, 1)
+    repeats = max(1, 512 // (batch * length))
+
+    def repeated(forward: Pass) -> Callable[[], None]:
+        def call() -> None:
+            with torch.inference_mode():
+                for _ in range(repeats):
+                    forward(inputs)
+
+        return call
+
+    ways = {str(index): repeated(forward) for index, forward in enumerate(passes)}
+    turns = in_turns(ways, rounds=4 if quick else 15, seconds=60, warm_up=2)
+    for index, ratio in enumerate(RATIOS, start=1):
+        flops = count_flops(models[0], 1, length) / count_flops(models[index], 1, length)
+        faster = turns.ratio(f"{what}: speed-up ÷ FLOP ratio at {ratio:g} ×", "0", str(index), "≥ 0.93")
+        scaled = {end: getattr(faster, end) / flops for end in ("value", "low", "high", "wall")}
+        yield replace(faster, **scaled, note=f"{faster.value:.2f} × for {flops:.2f} × fewer FLOPs")
+
+
+def passes_of(models: list[PreTrainedModel], runtime: str, folder: Path) -> list[Pass]:
+    """A function for each model that runs it on a batch."""
+    if runtime == "torch":
+        return [forward_pass(model) for model in models]
+    found = []
+    for index, model in enumerate(models):
+        file = folder / f"{index}.onnx"
+        if not file.exists():
+            write_onnx(model, file, int8=True)
+        chosen = file if runtime == "onnx" else file.with_suffix(".int8.onnx")
+        found.append(session_pass(open_session(chosen)))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

@@ -1,4 +1,4 @@
-"""What a study saves, and what it costs to keep order.
+"""What a study saves, and what planning, order and the store cost.
 
     python benchmarks/studies.py
 
@@ -7,14 +7,14 @@ Overhead: 6 stages of 10 s on 2 workers, against 30 s of sleep; for Ray and for 
 started. Planning: expand and plan 10,000 cells. Finished: a study with 1,000 stages and nothing to do.
 """
 
+import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, run
 
 from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.pool import Pool
@@ -86,17 +86,17 @@ def sleeping(seconds: float, count: int) -> list[Stage]:
     return [Sleep(seconds=seconds, number=number) for number in range(count)]
 
 
-def overhead(run: Callable[[list[Stage]], Outcome]) -> float:
+def overhead(run: Callable[[list[Stage]], Outcome], each: float) -> float:
     """Time beyond the sleep, as a share of it; the first stages start the workers and are not counted."""
     run(sleeping(0.1, WORKERS))
     started = time.perf_counter()
-    outcome = run(sleeping(SECONDS, STAGES))
-    seconds, ideal = time.perf_counter() - started, SECONDS * STAGES / WORKERS
+    outcome = run(sleeping(each, STAGES))
+    seconds, ideal = time.perf_counter() - started, each * STAGES / WORKERS
     assert len(outcome.ran) == STAGES, outcome.failures
     return (seconds - ideal) / ideal
 
 
-def processes(folder: Path) -> float:
+def processes(folder: Path, each: float) -> float:
     store = Store(folder / "processes")
     with Pool(WORKERS, 1, store) as pool:
 
@@ -105,17 +105,18 @@ def processes(folder: Path) -> float:
             pool.run(schedule, retries=0, keep_going=False)
             return schedule.outcome
 
-        return overhead(run)
+        return overhead(run, each)
 
 
-def cluster(folder: Path) -> float:
+def cluster(folder: Path, each: float) -> float:
     import ray
 
     from tombola.pipeline.engines import Ray
 
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
-        return overhead(lambda stages: Ray().run(stages, Store(folder / "ray"), Watcher(), keep_going=False))
+        store = Store(folder / "ray")
+        return overhead(lambda stages: Ray().run(stages, store, Watcher(), keep_going=False), each)
     finally:
         ray.shutdown()
 
@@ -135,24 +136,20 @@ def finished(raw: dict, folder: Path) -> tuple[int, float, float]:
     return run(), time.perf_counter() - started, time.process_time() - working
 
 
-def main() -> None:
-    table = Table("what", "figure", "goal")
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shared, alone = trained_share(recipe(folder, seeds=3))
-        table.add_row("training steps ÷ a script per cell", f"{shared / alone:.0%}", "≤ 40 %")
-        cells, seconds, working = planning(recipe(folder, seeds=371))
-        table.add_row(
-            f"planning {cells:,} cells", f"{seconds:.1f} s ({working:.1f} s of CPU)", "≤ 3 s of CPU"
-        )
-        stages, seconds, working = finished(recipe(folder, seeds=13), folder)
-        table.add_row(
-            f"nothing to do for {stages:,} stages", f"{seconds:.1f} s ({working:.1f} s of CPU)", "≤ 2 s"
-        )
-        table.add_row("overhead with stages of 10 s, processes", f"{processes(folder):.1%}", "≤ 2 %")
-        table.add_row("overhead with stages of 10 s, Ray", f"{cluster(folder):.1%}", "≤ 2 %")
-    Console().print(table)
+        yield Figure("training steps of a study ÷ of a script per cell", shared / alone, "≤ 0.4")
+        cells, seconds, working = planning(recipe(folder, seeds=10 if given.quick else 371))
+        yield Figure(f"planning {cells:,} cells", working, "≤ 3", "s", wall=seconds)
+        stages, seconds, working = finished(recipe(folder, seeds=2 if given.quick else 13), folder)
+        yield Figure(f"nothing to do for {stages:,} stages", working, "≤ 2", "s", wall=seconds)
+        each = 1.0 if given.quick else SECONDS
+        for engine, measure in (("two processes", processes), ("Ray", cluster)):
+            share = measure(folder, each)
+            yield Figure(f"overhead with stages of {each:.0f} s, {engine}", 100 * share, "≤ 2", "%")
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures)

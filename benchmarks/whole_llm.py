@@ -12,11 +12,11 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from measuring import Figure, run
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
@@ -37,22 +37,20 @@ print(json.dumps({**figures, "removed": done.mask.removed}))
 """
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--parameters", type=float, default=1.5, help="billions")
-    options.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
-    options.add_argument("--method", default="wanda")
-    options.add_argument("--pattern", default="2:4")
-    options.add_argument("--examples", type=int, default=32)
-    options.add_argument("--length", type=int, default=128)
-    options.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options.add_argument("--folder", type=Path, help="where the models go; else a temporary folder")
-    given = options.parse_args()
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parameters", type=float, default=1.5, help="billions")
+    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
+    parser.add_argument("--method", default="wanda")
+    parser.add_argument("--pattern", default="2:4")
+    parser.add_argument("--examples", type=int, default=32)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--folder", type=Path, help="where the models go; else a temporary folder")
+
+
+def figures(given: argparse.Namespace) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        folder = Path(place)
-        count, size = write_llama(folder / "model", given.parameters * 1e9, getattr(torch, given.dtype))
+        folder, parameters = Path(place), 0.3 if given.quick else given.parameters
+        count, size = write_llama(folder / "model", parameters * 1e9, getattr(torch, given.dtype))
         write_task(folder, given.examples, given.length)
         asked = (given.method, given.pattern, given.examples, given.length, given.threads)
         command = [sys.executable, "-c", PRUNE, folder / "model", folder / "task.yaml", folder / "pruned"]
@@ -60,18 +58,11 @@ def main() -> None:
             [*map(str, command), *map(str, asked)], check=True, stdout=subprocess.PIPE, text=True
         )
         found = json.loads(done.stdout)
-    table = Table(title=f"Llama of {count / 1e9:.2f} B parameters in {given.dtype}, {size / 1e9:.2f} GB")
-    for column in ("method", "removed", "calibration", "seconds", "peak GB", "of the model"):
-        table.add_column(column, justify="right")
-    table.add_row(
-        f"{given.method} {given.pattern}",
-        f"{found['removed']:,} ({found['sparsity']:.1%})",
-        f"{given.examples} × {given.length} tokens",
-        f"{found['seconds']:.0f}",
-        f"{found['peak'] / 1e9:.2f}",
-        f"{found['peak'] / size:.1%}",
-    )
-    Console(width=110).print(table)
+    goal = "" if given.quick else "≤ 0.35"  # Python and torch alone are more than that of a small model
+    what = f"{count / 1e9:.1f} B parameters, {given.method} {given.pattern}"
+    note = f"{found['removed']:,} removed ({found['sparsity']:.1%})"
+    yield Figure(f"peak memory ÷ the model, {what}", found["peak"] / size, goal, note=note)
+    yield Figure(f"pruning {what}", found["seconds"], unit="s")
 
 
 def write_llama(folder: Path, parameters: float, dtype: torch.dtype) -> tuple[int, int]:
@@ -149,4 +140,4 @@ def write_task(folder: Path, examples: int, length: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, figures, options)

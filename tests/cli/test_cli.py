@@ -302,7 +302,7 @@ def test_json_tells_of_a_mistake_too(monkeypatch, capsys):
     (event,) = [json.loads(line) for line in said.out.splitlines()]
     assert event["event"] == "failed"
     assert "no recipe file no-such-recipe" in event["reason"]
-    assert said.err.startswith("tombola: ")
+    assert "\ntombola: there is no recipe file" in said.err
 
 
 def test_nothing_that_a_library_prints_gets_between_the_events(ticket, tmp_path):

@@ -231,15 +231,23 @@ def test_each_of_several_running_stages_is_heard_of(clock):
     ]  # fmt: skip
 
 
-def test_long_planning_is_not_silent_and_short_planning_says_nothing(clock):
+def test_planning_begins_with_a_line_and_is_not_silent_for_long(clock):
     display, view, stream = lines_of(clock)
     display.phase("planning")
+    assert stream.getvalue() == "12:00:00 planning\n"
     clock.time += LINE_SECONDS - 1
     view.tick()
-    assert stream.getvalue() == ""
+    assert stream.getvalue().count("\n") == 1
     clock.time += 1
     view.tick()
-    assert stream.getvalue() == "12:00:00 still planning, 50 s so far\n"
+    assert stream.getvalue().endswith("12:00:00 still planning, 50 s so far\n")
+
+
+def test_short_phases_after_the_first_say_nothing(clock):
+    display, _, stream = lines_of(clock)
+    display.phase("planning")
+    display.phase("writing results")
+    assert stream.getvalue() == "12:00:00 planning\n"
 
 
 def test_the_heart_beats_by_itself():

@@ -56,7 +56,6 @@ def compress(
 
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
-    from tombola.api.compressing import carry_out, plan_order
     from tombola.api.orders import Order
 
     if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
@@ -82,11 +81,15 @@ def compress(
     )
     if options.dry_run:
         with screen.watch("planning"):
+            from tombola.api.compressing import plan_order
+
             plan = plan_order(order, options.store)
         show_plan(screen, plan, options.store)
         return
     engine = options.chosen_engine()
     with screen.watch("planning") as watcher:
+        from tombola.api.compressing import carry_out
+
         found = carry_out(order, output=options.output, store=options.store, engine=engine, watcher=watcher)
         page = write_page(found.result, options.store) if options.report else None
     show_compression(screen, found, page)

@@ -226,7 +226,9 @@ class Lines(Failures):
         self._thread.join()
 
     def on_phase(self, phase: str) -> None:
-        """Silent at first: a line comes only if it takes long."""
+        """The first phase is a sign of life, before anything heavy is imported; later ones show if they take long."""
+        if not (self.phase or self.forecast.stages):
+            self.write(phase)
         self.phase = phase
         self._phase_since = self._newest = self.forecast.clock()
 

@@ -14,4 +14,6 @@ def run(screen: Screen, options: RunOptions) -> None:
     """
     from tombola import api
 
-    carry_out(screen, options, lambda: api.plan_run(options.recipe, options.changes), api.run, show_tables)
+    carry_out(
+        screen, options, lambda: api.plan_run(options.recipe, options.changes), lambda: api.run, show_tables
+    )

@@ -21,6 +21,7 @@ from tombola.cli.options import (
 )
 from tombola.cli.outcome import close, show_plan, write_page
 from tombola.errors import TombolaError
+from tombola.foundations.garbage import no_garbage_collection
 
 if TYPE_CHECKING:
     from tombola.pipeline.engines import Local, Ray
@@ -80,7 +81,7 @@ def carry_out(
     screen: Screen,
     options: RunOptions,
     plan: Callable[[], Plan],
-    run: Callable[..., Result],
+    run: Callable[[], Callable[..., Result]],
     show: Callable[[Screen, Result], None],
     *,
     base: Local | Ray | None = None,
@@ -92,16 +93,18 @@ def carry_out(
         screen: Where to show it.
         options: What was typed.
         plan: Makes the plan.
-        run: The function of `tombola.api` that carries the plan out.
+        run: Gives the function of `tombola.api` that carries the plan out. Looking it up imports torch, so that
+            happens only when the user has seen that something is going on.
         show: Prints the tables of the result.
         base: The engine that the study asks for.
         **settings: Further arguments of `run`.
     """
     engine = options.chosen_engine(base)
     with screen.watch("planning") as watcher:
-        planned = plan()
+        with no_garbage_collection():  # what is imported and planned stays
+            planned = plan()
         if not options.dry_run:
-            result = run(
+            result = run()(
                 planned,
                 output=options.output,
                 store=options.store,

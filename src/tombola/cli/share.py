@@ -22,7 +22,9 @@ def share(screen: Screen, options: RunOptions) -> None:
     """
     from tombola import api
 
-    carry_out(screen, options, lambda: api.plan_share(options.recipe, options.changes), api.share, _show)
+    carry_out(
+        screen, options, lambda: api.plan_share(options.recipe, options.changes), lambda: api.share, _show
+    )
 
 
 def _show(screen: Screen, result: Result) -> None:

@@ -48,7 +48,7 @@ def study(
         screen,
         options,
         lambda: plan_study(settings),
-        api.study,
+        lambda: api.study,
         show,
         base=settings.engine,
         tickets=tickets,

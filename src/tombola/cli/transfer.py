@@ -33,7 +33,7 @@ def transfer(
         screen,
         options,
         lambda: api.plan_transfer(options.recipe, options.changes, source or (), target or ()),
-        api.transfer,
+        lambda: api.transfer,
         _show,
     )
 

@@ -1,7 +1,10 @@
 """Imports on first use, so that reading a recipe loads neither torch nor a Trainer."""
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -25,3 +28,35 @@ class _LazyModule(ModuleType):
 def lazy_module(name: str) -> Any:
     """A stand-in for a module, which is imported when something in it is first used."""
     return _LazyModule(name)
+
+
+class _Postponed(_LazyModule):
+    def __getattr__(self, name: str) -> Any:
+        _forget(self)
+        return super().__getattr__(name)
+
+
+@contextmanager
+def postponed(name: str) -> Iterator[None]:
+    """Inside, `import name` gives a stand-in, and the module is imported when something in it is first used.
+
+    For modules that another package imports when it is imported itself, and that it seldom needs.
+
+    Args:
+        name: A module. Nothing changes if it is imported already, or not installed.
+    """
+    if name in sys.modules or (spec := find_spec(name)) is None:
+        yield
+        return
+    module = _Postponed(name)
+    module.__spec__ = spec
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        _forget(module)
+
+
+def _forget(module: ModuleType) -> None:
+    if sys.modules.get(module.__name__) is module:
+        del sys.modules[module.__name__]

@@ -2,9 +2,16 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+
+from tombola.foundations.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazy_module("scipy.stats")  # takes a second to load
 
 RESAMPLES = 2000
 EXACT = 12

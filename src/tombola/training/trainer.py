@@ -8,9 +8,9 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
 
 from tombola.errors import TrainingDiverged
+from tombola.foundations.lazy import postponed
 from tombola.objectives import Objective
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import (
@@ -23,6 +23,9 @@ from tombola.training.checkpoints import (
 )
 from tombola.training.clipping import clip, clip_each
 from tombola.training.seeding import rng_state, set_rng_state
+
+with postponed("datasets"):  # with pandas it takes a second to load, and our batches come from elsewhere
+    from transformers import Trainer, TrainingArguments
 
 
 class ObjectiveTrainer(Trainer):

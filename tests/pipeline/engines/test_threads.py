@@ -41,6 +41,15 @@ def test_threads_are_what_the_first_process_has_unless_they_are_chosen(tmp_path,
     assert threads_of(None) == own
 
 
+@pytest.mark.parametrize(("workers", "there"), [(2, 2), (7, 3), (2, 1)])
+def test_there_are_never_more_workers_than_cores(tmp_path, monkeypatch, workers, there):
+    seen = []
+    monkeypatch.setattr(Pool, "run", lambda self, *rest: seen.append(self.size))
+    monkeypatch.setattr("tombola.pipeline.engines.local.cores", lambda: there)
+    Local(workers=workers).run(one("test_write", "a").with_inputs(), Store(tmp_path), Watcher())
+    assert seen == [min(workers, there)]
+
+
 def test_one_process_uses_the_threads_that_were_chosen_and_gives_them_back(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tombola.foundations.caching import run_cache
+from tombola.foundations.hardware.machine import cores
 from tombola.foundations.hardware.threads import threads_of, using_threads
 from tombola.foundations.settings import Kind
 from tombola.pipeline.engines.schedule import Schedule
@@ -21,7 +22,11 @@ class Local(Kind):
     """Settings of the local engine."""
 
     kind: Literal["local"] = "local"
-    workers: int = Field(1, gt=0, description="processes; with one, stages run in this process")
+    workers: int = Field(
+        1,
+        gt=0,
+        description="processes, but no more than there are cores; with one, stages run in this process",
+    )
     threads: int | None = Field(
         None,
         gt=0,
@@ -47,7 +52,7 @@ class Local(Kind):
         elif not schedule.over:
             from tombola.pipeline.engines.pool import Pool
 
-            with Pool(self.workers, threads_of(self.threads), store) as pool:
+            with Pool(min(self.workers, cores()), threads_of(self.threads), store) as pool:
                 pool.run(schedule, self.retries, keep_going)
         return schedule.outcome
 
