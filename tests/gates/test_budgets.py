@@ -43,6 +43,7 @@ def test_a_relative_weight_follows_the_mean_square_of_the_losss_derivatives():
     found = [budget.pressure(1.0, 0.7, never, lambda size=size: size, kept) for size in (3.0, 4.0, 5.0)]
     squares = torch.tensor([9.0, 16.0, 25.0])
     assert found == pytest.approx([2 * float(squares[: n + 1].mean().sqrt()) for n in range(3)])
+    assert budget.pressure(1.0, 0.7, never, lambda: float("inf"), kept) == found[-1]  # overflowed in 16 bits
     for _ in range(200):
         last = budget.pressure(1.0, 0.7, never, lambda: 7.0, kept)
     assert last == pytest.approx(14.0, rel=1e-3)

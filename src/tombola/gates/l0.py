@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -67,8 +67,10 @@ class L0(Budget):
         """λ."""
         if self.weight is not None:
             return self.weight * self.ramp(share)
-        last, steps = float(multipliers[0]), float(multipliers[1])
-        memory = min(MEMORY, steps / (steps + 1))  # a plain mean of the first steps
-        square = memory * last + (1 - memory) * gradient() ** 2
-        multipliers[:2] = multipliers.new_tensor([square, steps + 1])
+        square, steps = float(multipliers[0]), float(multipliers[1])
+        size = gradient()
+        if isfinite(size):  # 16-bit gradients may overflow: such a step is skipped
+            memory = min(MEMORY, steps / (steps + 1))  # a plain mean of the first steps
+            square = memory * square + (1 - memory) * size**2
+            multipliers[:2] = multipliers.new_tensor([square, steps + 1])
         return self.relative * self.ramp(share) * sqrt(square)
