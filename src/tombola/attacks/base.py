@@ -47,7 +47,6 @@ class Tools:
     columns: frozenset[int] | None = None  # the columns that may be changed; None: all
     unknown: str = "[UNK]"
     mask: str = "[MASK]"
-    budgeted: bool = False  # whether the queries of the model are limited
 
     def content_words(self, text: Text) -> list[int]:
         """Positions of the words that may be changed: in an attackable column, and no stop words."""

@@ -26,19 +26,6 @@ def satisfying(constraints: Sequence[Constraint], current: Text, candidates: lis
     return candidates
 
 
-def first_satisfying(
-    constraints: Sequence[Constraint], current: Text, candidates: list[Text]
-) -> Steps[Text | None]:
-    """The first candidate that satisfies every constraint, asked of one, two, four … candidates at a time."""
-    start, count = 0, 1
-    while start < len(candidates):
-        kept = yield from satisfying(constraints, current, candidates[start : start + count])
-        if kept:
-            return kept[0]
-        start, count = start + count, 2 * count
-    return None
-
-
 class Check(ABC):
     """A constraint that looks at one candidate at a time and asks nobody."""
 

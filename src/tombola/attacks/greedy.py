@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tombola.attacks.constraints import Constraint, first_satisfying, satisfying
+from tombola.attacks.constraints import Constraint, satisfying
 from tombola.attacks.requests import Steps, ask, similarity
 from tombola.attacks.text import Text, same_case
 
 Probe = Callable[[int], Text]
 """The text with the word at a position made invisible to the model."""
 
-Choice = Callable[[Text, list[Text]], Steps[list[Text]]]
-"""Which of the successful candidates is taken: (the original, candidates by falling harm) → the same, best first."""
+Choice = Callable[[Text, list[Text]], Steps[Text]]
+"""Which of the successful candidates is taken: (the text before, candidates by falling harm) → one of them."""
 
 
 def importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[np.ndarray]:
@@ -45,14 +45,11 @@ def replace_greedily(
     candidates: Callable[[Text, int], list[Text]],
     constraints: Sequence[Constraint],
     choose: Choice | None = None,
-    late: Sequence[Constraint] = (),
 ) -> Steps[Text]:
     """Word by word in `order`: score the candidates that satisfy the constraints; go on with the most harmful one.
 
     A word whose candidates all raise the label's probability stays. The search ends when the label changes; `choose`
-    then picks among the candidates that changed it (by default the most harmful). Constraints that cost as much as the
-    model may come `late`: only candidates that would be taken are put to them, best first, until one passes. The texts
-    are the same as if they came first; the model is asked about more of them.
+    then picks among the candidates that changed it (by default the most harmful).
     """
     current = text
     lowest = (yield from ask([text]))[0][label]
@@ -64,24 +61,18 @@ def replace_greedily(
         by_harm = np.argsort(scores[:, label], kind="stable").tolist()
         winners = [allowed[i] for i in by_harm if int(scores[i].argmax()) != label]
         if winners:
-            preferred = (yield from choose(text, winners)) if choose else winners
-            if (winner := (yield from first_satisfying(late, current, preferred))) is not None:
-                return winner
-        harm = {id(allowed[i]): scores[i, label] for i in by_harm}
-        harmful = [
-            allowed[i] for i in by_harm if scores[i, label] < lowest and int(scores[i].argmax()) == label
-        ]
-        if (taken := (yield from first_satisfying(late, current, harmful))) is not None:
-            current, lowest = taken, harm[id(taken)]
+            return (yield from choose(text, winners)) if choose else winners[0]
+        if scores[by_harm[0], label] < lowest:
+            current, lowest = allowed[by_harm[0]], scores[by_harm[0], label]
     return current
 
 
-def most_similar(text: Text, winners: list[Text]) -> Steps[list[Text]]:
-    """The candidates that changed the label, first the one whose meaning the encoder finds nearest to the original."""
+def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:
+    """Of the candidates that changed the label, the one whose meaning the encoder finds nearest to the original."""
     if len(winners) == 1:
-        return winners
+        return winners[0]
     cosines = yield from similarity([(str(text), str(winner)) for winner in winners])
-    return [winners[i] for i in np.argsort(-np.array(cosines), kind="stable").tolist()]
+    return winners[int(np.argmax(cosines))]
 
 
 def swaps(words: Callable[[str], list[str]]) -> Callable[[Text, int], list[Text]]:

@@ -18,10 +18,7 @@ class TextFooler(Attack):
     """Algorithm 1, with the numbers of the authors' code, which are also TextAttack's.
 
     The authors' similarity threshold of 0.5 is an angle in radians; as 1 − angle / π it is 0.8408. Stop words,
-    which the paper drops after ranking, are not asked about at all. The sentence encoder, which is no cheaper than many
-    a classifier, is asked only about candidates that would be taken: the texts are those of the paper's order, the
-    queries are more, since the model also sees candidates that the encoder would have refused. Where queries are
-    limited, the encoder comes first, as published.
+    which the paper drops after ranking, are not asked about at all.
     """
 
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
@@ -40,19 +37,19 @@ class TextFooler(Attack):
         positions = tools.content_words(text)
         order = ranked(positions, (yield from self._importance(text, label, positions)))
         neighbours = tools.resources.neighbours
-        similar = SentenceSimilarity(
-            self.min_similarity, "angular", self.window, spare_short=True, to="current"
-        )
-        similarity_last = not tools.budgeted
         return (
             yield from replace_greedily(
                 text,
                 label,
                 order,
                 candidates=swaps(lambda word: neighbours.of(word, self.candidates, at_least=self.min_cosine)),
-                constraints=[PartOfSpeech(tools.resources.lexicon), *([] if similarity_last else [similar])],
+                constraints=[
+                    PartOfSpeech(tools.resources.lexicon),
+                    SentenceSimilarity(
+                        self.min_similarity, "angular", self.window, spare_short=True, to="current"
+                    ),
+                ],
                 choose=most_similar,
-                late=[similar] if similarity_last else [],
             )
         )
 

@@ -55,7 +55,7 @@ def attack_examples(
 
     def trials() -> Iterator[tuple[int, Steps[Outcome]]]:
         for i in indices:
-            own = replace(tools, random=Random(f"{seed}:{i}"), budgeted=budget is not None)
+            own = replace(tools, random=Random(f"{seed}:{i}"))
             yield i, trial(attack, Text(material.texts[i]), material.truths[i], own)
 
     for lane in run(trials(), oracles, lanes=lanes, budget=budget):

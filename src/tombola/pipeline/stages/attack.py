@@ -42,7 +42,7 @@ class Attack(Stage[Attacked]):
     """One attack on one model, or on the model of one of its epochs."""
 
     kind: ClassVar = "attack"
-    version: ClassVar = 4
+    version: ClassVar = 3
 
     model: ModelStage[Any]
     data: DataSource
