@@ -21,7 +21,7 @@ quickstart: $(INSTALLED)
 	@$(BIN)/tombola quickstart
 
 test: $(INSTALLED) browser
-	$(PYTEST) -n 3 --dist loadfile
+	$(PYTEST) -n 2 --dist loadfile
 
 coverage: $(INSTALLED)
 	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered
