@@ -5,6 +5,7 @@ import torch
 from pydantic import ValidationError
 
 from tombola.gates import L0, Exact, Lagrangian
+from tombola.gates.base import Moment
 
 
 def test_the_cubic_schedule_has_the_published_values():
@@ -30,24 +31,28 @@ def test_the_weight_of_l0_is_counted_in_steps():
     # Regression: the released schedule compares with the number of entries of a dictionary, not of steps.
     budget = L0(weight=0.5)
     steps = (0, 99, 100, 250, 399, 400, 1000)
-    weights = [budget.pressure(step / 1000, 0.7, never, never, multipliers()) for step in steps]
+    weights = [budget.pressure(Moment(step / 1000, 0.7, multipliers(), never, never)) for step in steps]
     assert weights == pytest.approx([0, 0, 0, 0.25, 0.5 * 299 / 300, 0.5, 0.5])
     at_once = L0(weight=0.2, begin=0, full=0)
-    assert at_once.pressure(0, 0.7, never, never, multipliers()) == 0.2
+    assert at_once.pressure(Moment(0, 0.7, multipliers(), never, never)) == 0.2
     with pytest.raises(ValidationError, match="comes after"):
         L0(begin=0.5, full=0.4)
 
 
 def test_a_relative_weight_follows_the_mean_square_of_the_losss_derivatives():
     budget, kept = L0(relative=2.0, begin=0.0, full=0.5), multipliers()
-    found = [budget.pressure(1.0, 0.7, never, lambda size=size: size, kept) for size in (3.0, 4.0, 5.0)]
+    found = [
+        budget.pressure(Moment(1.0, 0.7, kept, never, lambda size=size: size)) for size in (3.0, 4.0, 5.0)
+    ]
     squares = torch.tensor([9.0, 16.0, 25.0])
     assert found == pytest.approx([2 * float(squares[: n + 1].mean().sqrt()) for n in range(3)])
-    assert budget.pressure(1.0, 0.7, never, lambda: float("inf"), kept) == found[-1]  # overflowed in 16 bits
+    assert (
+        budget.pressure(Moment(1.0, 0.7, kept, never, lambda: float("inf"))) == found[-1]
+    )  # overflowed in 16 bits
     for _ in range(200):
-        last = budget.pressure(1.0, 0.7, never, lambda: 7.0, kept)
+        last = budget.pressure(Moment(1.0, 0.7, kept, never, lambda: 7.0))
     assert last == pytest.approx(14.0, rel=1e-3)
-    assert budget.pressure(0.25, 0.7, never, lambda: 7.0, kept) == pytest.approx(7.0, rel=1e-3)
+    assert budget.pressure(Moment(0.25, 0.7, kept, never, lambda: 7.0)) == pytest.approx(7.0, rel=1e-3)
 
 
 def test_l0_needs_no_sparsity_and_the_others_do():
@@ -66,18 +71,18 @@ def multipliers(*values):
 
 def test_lagrangian_multipliers_ascend_and_press_gates_shut_while_too_many_are_open():
     budget, kept = Lagrangian(rate=0.5, warmup=0.0), multipliers()
-    first = budget.pressure(0.0, 0.7, lambda: 1.0, never, kept)
+    first = budget.pressure(Moment(0.0, 0.7, kept, lambda: 1.0, never))
     assert kept.tolist() == pytest.approx([0.5 * -0.7, 0.5 * 0.49, -0.7])
     assert first == pytest.approx(0.35 + 2 * 0.245 * 0.7)
-    assert budget.pressure(0.5, 0.7, lambda: 1.0, never, kept) > first > 0
-    assert budget.pressure(0.5, 0.7, lambda: 0.3, never, multipliers()) == pytest.approx(0)
-    assert budget.pressure(0.5, 0.7, lambda: 0.0, never, multipliers()) < 0
+    assert budget.pressure(Moment(0.5, 0.7, kept, lambda: 1.0, never)) > first > 0
+    assert budget.pressure(Moment(0.5, 0.7, multipliers(), lambda: 0.3, never)) == pytest.approx(0)
+    assert budget.pressure(Moment(0.5, 0.7, multipliers(), lambda: 0.0, never)) < 0
 
 
 def test_lagrangian_pressure_eases_before_the_target_is_reached():
     near = multipliers(0.0, 0.0, -0.10)
     assert (
-        Lagrangian(warmup=0.0).pressure(0.5, 0.7, lambda: 0.35, never, near) < 0
+        Lagrangian(warmup=0.0).pressure(Moment(0.5, 0.7, near, lambda: 0.35, never)) < 0
     )  # the gap closes by half in a step
 
 

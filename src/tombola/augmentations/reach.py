@@ -24,7 +24,7 @@ def unchanged_by(of: Iterable[Augmentation], split: Split) -> list[str]:
 
 
 def why_unchanged(kinds: Iterable[str], split: Split) -> str:
-    """What is said about augmentations that leave texts as they are, and what to do instead.
+    """Why augmentations leave texts unchanged, and what to do instead.
 
     Args:
         kinds: Their names.

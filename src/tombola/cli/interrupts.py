@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said, and that it came, whatever becomes of it on its way.
+"""Ctrl-C: the message, and a note that it was pressed, even where a library turns it into another error.
 
 An interrupt in the middle of an import may reach Python as an error of the library that is being imported.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tombola.foundations.choices import Choice, Choices
 
@@ -74,6 +74,25 @@ class Gate(Choice):
         ...
 
 
+class Moment(NamedTuple):
+    """Where a search stands before a step of the optimizer.
+
+    Args:
+        share: How much of the search is done, from 0 to 1.
+        target: The sparsity that is asked for.
+        multipliers: Three numbers that are kept for the budget from step to step, and may be changed.
+        openness: Computes the mean openness of all units.
+        gradient: Computes the root mean square of the loss's derivatives by the scores, times their number: what the
+            derivative by the mean is where each unit has that one.
+    """
+
+    share: float
+    target: float
+    multipliers: Tensor
+    openness: Callable[[], float]
+    gradient: Callable[[], float]
+
+
 class Budget(Choice):
     """How many gates may stay open, and what makes the others shut."""
 
@@ -92,22 +111,10 @@ class Budget(Choice):
         """Whether the count is restored after this optimizer step."""
         return False
 
-    def pressure(
-        self,
-        share: float,
-        target: float,
-        openness: Callable[[], float],
-        gradient: Callable[[], float],
-        multipliers: Tensor,
-    ) -> float:
+    def pressure(self, now: Moment) -> float:
         """The derivative of the budget's term by the mean openness of all units.
 
         Args:
-            share: How much of the search is done, from 0 to 1.
-            target: The sparsity that is asked for.
-            openness: Computes the mean openness, when it is needed.
-            gradient: Computes the root mean square of the loss's derivatives by the scores, times their number: what
-                the derivative by the mean is where each unit has that one.
-            multipliers: Three numbers that are kept for the budget from step to step, and may be changed.
+            now: Where the search stands.
         """
         return 0.0

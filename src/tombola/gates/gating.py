@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tombola.gates.base import Budget, Gate
+from tombola.gates.base import Budget, Gate, Moment
 from tombola.gates.cuts import highest_shut, lift_ties
 from tombola.gates.starting import draw_at, first_scores, ordered_scores
 from tombola.gates.weights import GatedWeights, TrainedWeights
@@ -116,7 +116,7 @@ class Gating(nn.Module):
         self.gather()
         self._weights.rest()
         pressure = self.budget.pressure(
-            share, self.sparsity, self.openness, lambda: self._gradient() / scale, self.multipliers
+            Moment(share, self.sparsity, self.multipliers, self.openness, lambda: self._gradient() / scale)
         )
         if not pressure:
             return

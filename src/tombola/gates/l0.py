@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tombola.gates.base import Budget, budgets
+from tombola.gates.base import Budget, Moment, budgets
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 MEMORY = 0.95
 """How much of the mean square of the loss's derivatives is left after a step."""
@@ -56,21 +55,14 @@ class L0(Budget):
             return 1.0
         return max(0.0, share - self.begin) / (self.full - self.begin)
 
-    def pressure(
-        self,
-        share: float,
-        target: float,
-        openness: Callable[[], float],
-        gradient: Callable[[], float],
-        multipliers: Tensor,
-    ) -> float:
+    def pressure(self, now: Moment) -> float:
         """λ."""
         if self.weight is not None:
-            return self.weight * self.ramp(share)
-        square, steps = float(multipliers[0]), float(multipliers[1])
-        size = gradient()
+            return self.weight * self.ramp(now.share)
+        square, steps = (float(number) for number in now.multipliers[:2])
+        size = now.gradient()
         if isfinite(size):  # 16-bit gradients may overflow: such a step is skipped
             memory = min(MEMORY, steps / (steps + 1))  # a plain mean of the first steps
             square = memory * square + (1 - memory) * size**2
-            multipliers[:2] = multipliers.new_tensor([square, steps + 1])
-        return self.relative * self.ramp(share) * sqrt(square)
+            now.multipliers[:2] = now.multipliers.new_tensor([square, steps + 1])
+        return self.relative * self.ramp(now.share) * sqrt(square)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from tombola.gates.base import Budget, budgets
+from tombola.gates.base import Budget, Moment, budgets
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 AHEAD = 40
 """Steps by which a change of the gap is carried on: about as long as Adam lets scores run after a change of mind."""
@@ -33,22 +32,15 @@ class Lagrangian(Budget):
         left = max(0.0, 1.0 - share / self.warmup) if self.warmup else 0.0
         return target * (1.0 - left**2)
 
-    def pressure(
-        self,
-        share: float,
-        target: float,
-        openness: Callable[[], float],
-        gradient: Callable[[], float],
-        multipliers: Tensor,
-    ) -> float:
+    def pressure(self, now: Moment) -> float:
         """Ascend, then −(λ1 + 2·λ2·g): gates are pressed to shut where the expected sparsity falls short."""
         first: float
         second: float
         last: float
-        first, second, last = multipliers.tolist()
-        gap = 1.0 - openness() - self.target_at(share, target)
-        soon = gap + AHEAD * (gap - last if share > 0 else 0.0)
+        first, second, last = now.multipliers.tolist()
+        gap = 1.0 - now.openness() - self.target_at(now.share, now.target)
+        soon = gap + AHEAD * (gap - last if now.share > 0 else 0.0)
         first += self.rate * soon * (1.0 + abs(first))
         second += self.rate * gap**2
-        multipliers.copy_(multipliers.new_tensor([first, second, gap]))
+        now.multipliers.copy_(now.multipliers.new_tensor([first, second, gap]))
         return -(first + 2 * second * soon)

@@ -74,9 +74,9 @@ def write(
 
 def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array], dict[str, str]]:
     """The units, the array of each group and the metadata of a file, refused unless all of it is whole."""
-    stored, said, metadata = read_headed(path, kind, "numpy")
+    stored, text, metadata = read_headed(path, kind, "numpy")
     try:
-        header = Header.model_validate_json(said)
+        header = Header.model_validate_json(text)
         units = Units.from_layout(header.layout, header.granularity, header.base)
     except (ValidationError, UnknownName, KeyError, ZeroDivisionError) as error:
         raise DamagedArtefact(f"{path} has a malformed header ({_first(error)}): get it again.") from error

@@ -80,9 +80,9 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
     Args:
         path: The file.
     """
-    stored, said, _ = read_headed(path, "packed model", "pt")
+    stored, text, _ = read_headed(path, "packed model", "pt")
     try:
-        header = Header.model_validate_json(said)
+        header = Header.model_validate_json(text)
     except ValidationError as error:
         raise DamagedArtefact(
             f"{path} has a malformed header ({error.errors()[0]['msg']}): get it again."

@@ -43,5 +43,5 @@ class Constant(Budget):
     kind: Literal["constant"] = "constant"
     weight: float = 0.1
 
-    def pressure(self, share, target, openness, gradient, multipliers):
+    def pressure(self, now):
         return self.weight

@@ -4,6 +4,7 @@ How predictions are made and scored is the evaluator that the kind names; evalua
 `tombola.evaluation`, where a new kind that predicts as an existing one does needs nothing of its own.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,7 +37,7 @@ class KindSettings(Settings):
     """
 
 
-class TaskKind:
+class TaskKind(ABC):
     """What tasks of one kind have in common. Subclass it and register the subclass with `@task_kinds(name)`."""
 
     about: ClassVar[str] = ""
@@ -96,9 +97,9 @@ class TaskKind:
         read = [columns.text(name) for name in task.text]
         return lambda values: tuple(one(values).strip() for one in read)
 
+    @abstractmethod
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Any]:
         """What finds an example's target in a row, given its texts."""
-        raise NotImplementedError
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
         """The texts of an unlabelled example as users give it in memory."""
@@ -114,9 +115,9 @@ class TaskKind:
             raise DataError(f"Row {number}: the text is empty.")
         return texts
 
+    @abstractmethod
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> Any:
         """A stand-in for the target of an example that has none."""
-        raise NotImplementedError
 
     def reader(self, task: "Task", columns: Columns, labelled: bool = True) -> Reader:
         """What makes an example of a row; BadRow gives all that is wrong with it."""
