@@ -6,7 +6,8 @@ from tombola.foundations.lazy import lazily
 from tombola.tasks.kinds import collate_of, encode, kind_of, task_kinds
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
-from tombola.tasks.task import HOLDOUT, Task, register_task, task_names, unlabelled
+from tombola.tasks.task import HOLDOUT, Task, register_task, task_names
+from tombola.tasks.without_labels import unlabelled
 
 if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens

@@ -1,6 +1,6 @@
 """A task: columns, labels, metrics and where its data is. One YAML file each; a new task is a new file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,9 +13,9 @@ from tombola.foundations.yaml12 import read_yaml
 from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
-from tombola.tasks.kinds import KindSettings, Row, kind_of, task_kinds
+from tombola.tasks.kinds import KindSettings, kind_of, task_kinds
 from tombola.tasks.metrics import metrics, metrics_for
-from tombola.tasks.places import find_examples, open_unlabelled
+from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
 from tombola.words.lexicon import is_english
 
@@ -279,26 +279,6 @@ class Task(Definition):
                     "`source.files`."
                 )
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
-
-
-def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabelled") -> Split:
-    """Examples without labels, from a file in one of the task's layouts or from rows; labels are stand-ins.
-
-    Args:
-        task: What to read the rows as.
-        rows: A file, or texts. A row is a text, a pair of texts, a mapping of the task's text columns, or for token
-            classification a list of words.
-        name: What to call the split.
-    """
-    if isinstance(rows, Path | str):
-        found, _ = open_unlabelled(task, Path(rows))
-        return Split(task, name, found.texts, found.labels, found.ids, str(rows))
-    kind = kind_of(task)
-    texts = [kind.given(task, row, number) for number, row in enumerate(rows)]
-    if not texts:
-        raise DataError("There is nothing to predict: no row was given.")
-    labels = [kind.unknown(task, one) for one in texts]
-    return Split(task, name, texts, labels, [str(number) for number in range(len(texts))], "memory")
 
 
 _registered: Registry[Path] = Registry("task")
