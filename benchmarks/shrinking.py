@@ -24,7 +24,7 @@ from tombola.masks import Mask, Scores, Units, draw
 from tombola.models.finding import find_model
 from tombola.shrink import RandomTokens, count_flops, shrink
 from tombola.shrink.measuring import forward_pass
-from tombola.shrink.onnx import write_onnx
+from tombola.shrink.onnx import quantise_onnx, write_onnx
 from tombola.shrink.runtime import open_session, session_pass
 
 RATIOS = (1.3, 2.0, 4.0)
@@ -102,9 +102,10 @@ def passes_of(models: list[PreTrainedModel], runtime: str, folder: Path) -> list
     found = []
     for index, model in enumerate(models):
         file = folder / f"{index}.onnx"
+        eight_bits = file.with_suffix(".int8.onnx")
         if not file.exists():
-            write_onnx(model, file, int8=True)
-        chosen = file if runtime == "onnx" else file.with_suffix(".int8.onnx")
+            quantise_onnx(file, eight_bits, write_onnx(model, file).shapes)
+        chosen = file if runtime == "onnx" else eight_bits
         found.append(session_pass(open_session(chosen)))
     return found
 

@@ -10,7 +10,7 @@ from tombola.foundations import plugins
 
 pytest_plugins = ["tests.foundations.bf16"]
 
-settings.register_profile("busy machine", deadline=None)
+settings.register_profile("busy machine", deadline=None, max_examples=50)
 settings.load_profile("busy machine")
 
 

@@ -82,6 +82,7 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
     assert {
         "config.json",
         "model.safetensors",
+        "model.onnx",
         "model.int8.onnx",
         "task.yaml",
         "defense.json",

@@ -1,15 +1,13 @@
 """The marker `bf16` runs a test, or skips it and says what the trial found."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.children import run_python
 from tests.foundations.hardware.stand_ins import killed, timed
 
-ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
 from tombola.foundations.hardware import precision
@@ -30,26 +28,12 @@ def test_it(kind):
     ],
     ids=["slow", "crashes"],
 )
-def test_only_bf16_that_does_not_run_is_skipped(command: list[str], outcome: str, tmp_path: Path) -> None:
+def test_only_bf16_that_does_not_run_is_skipped(
+    command: list[str], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "test_it.py").write_text(TESTS.format(command=command))
-    environment = {**os.environ, "TOMBOLA_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    pytest_command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--strict-markers",
-        "-rs",
-        "-p",
-        "tests.foundations.bf16",
-    ]
-    done = subprocess.run(
-        [*pytest_command, "-c", os.devnull, f"--rootdir={tmp_path}", "-p", "no:cacheprovider", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=ROOT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert outcome in done.stdout
-    assert ("1 passed, 1 skipped" in done.stdout) == ("SIGILL" in outcome)
+    monkeypatch.setenv("TOMBOLA_CACHE", str(tmp_path))
+    options = ["--strict-markers", "-rs", "-p", "tests.foundations.bf16", "-p", "no:cacheprovider"]
+    printed = run_python("-m", "pytest", *options, "-c", os.devnull, f"--rootdir={tmp_path}", tmp_path)
+    assert outcome in printed
+    assert ("1 passed, 1 skipped" in printed) == ("SIGILL" in outcome)

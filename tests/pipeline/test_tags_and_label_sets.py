@@ -86,7 +86,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, World]:
     return made
 
 
-TRAINING = {"epochs": 8, "learning_rate": 5e-3, "batch_size": 16, "max_length": 16, "dropout": 0.0}
+TRAINING = {"epochs": 20, "learning_rate": 4e-3, "batch_size": 16, "max_length": 16, "dropout": 0.0}
 SEARCHES: dict[str, dict[str, Any]] = {
     "importance": {"search": {"method": "importance"}, "draw": {"sparsity": 0.25}},
     "gates": {
@@ -106,12 +106,16 @@ def finished(world: World, store: Store, **changes: Any) -> CellPlan:
     return plan
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The trainings that tests share."""
+    return Store(tmp_path_factory.mktemp("store"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_ticket_learns_the_task(worlds: dict[str, World], tmp_path: Path, kind: str, search: str) -> None:
-    store = Store(tmp_path)
-    training = {**TRAINING, "epochs": 20, "learning_rate": 4e-3}
-    plan = finished(worlds[kind], store, train=training, **SEARCHES[search])
+def test_a_ticket_learns_the_task(worlds: dict[str, World], store: Store, kind: str, search: str) -> None:
+    plan = finished(worlds[kind], store, **SEARCHES[search])
     stage = plan.evaluations["validation"]
     scores = store.read(stage).scores
     assert list(scores) == Task.named(str(worlds[kind].task)).metrics
@@ -127,8 +131,7 @@ def test_a_ticket_learns_the_task(worlds: dict[str, World], tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_ticket_is_shrunk(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
-    store = Store(tmp_path / "store")
+def test_a_ticket_is_shrunk(worlds: dict[str, World], store: Store, tmp_path: Path, kind: str) -> None:
     plan = finished(worlds[kind], store, **SEARCHES["importance"])
     ticket = store.open(plan.model)
     shrinkage = shrink_ticket(ticket, tmp_path / "small", multiple=1, batch_sizes=(1,), length=16)
@@ -157,9 +160,10 @@ def test_a_ticket_is_shrunk(worlds: dict[str, World], tmp_path: Path, kind: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_shrunk_ticket_is_exported(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
+def test_a_shrunk_ticket_is_exported(
+    worlds: dict[str, World], store: Store, tmp_path: Path, kind: str
+) -> None:
     pytest.importorskip("onnxruntime")
-    store = Store(tmp_path / "store")
     ticket = store.open(finished(worlds[kind], store, **SEARCHES["importance"]).model)
     shrink_ticket(ticket, tmp_path / "small", multiple=1, batch_sizes=(1,), length=16)
     export = export_onnx(tmp_path / "small", tmp_path / "small.onnx", int8=True)

@@ -18,6 +18,7 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
+from tombola.pipeline.stages.export import Quantise
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import write_cell
@@ -249,19 +250,15 @@ def _untrained(raw: Raw) -> Raw:
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:
     """The ticket as a model folder, with its ONNX files and the task beside it."""
-    from tombola.shrink.onnx_model import INT8, MODEL
-
     by_runtime = {
         cell.cell.recipe.runtime: (cell, found)
         for cell, found in zip(plan.cells, result.cells, strict=True)
         if cell.cell.variant == "ticket"
     }
     cell, found = by_runtime["transformers"]
-    beside = {
-        name: store.open(stage) / MODEL
-        for runtime, name in (("onnx", MODEL), ("onnx_int8", INT8))
-        if runtime in by_runtime and (stage := by_runtime[runtime][0].exported) is not None
-    }
+    exported = [stage for other, _ in by_runtime.values() if (stage := other.exported) is not None]
+    exported += [stage.exported for stage in exported if isinstance(stage, Quantise)]
+    beside = {file.name: file for stage in exported for file in store.open(stage).glob(f"{stage.graph}*")}
     task = Path(cell.cell.recipe.task)
     if task.suffix in (".yaml", ".yml"):
         beside["task.yaml"] = task

@@ -20,7 +20,7 @@ from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
-from tombola.pipeline.stages.export import Export
+from tombola.pipeline.stages.export import Export, OnnxStage, Quantise
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.latency import Latency
@@ -261,15 +261,15 @@ class StageBuilder(TrainingBuilder):
             epoch=epoch,
         )
 
-    def export(self, model: ModelStage[Any], mask: MaskStage | None) -> Export | None:
+    def export(self, model: ModelStage[Any], mask: MaskStage | None) -> OnnxStage | None:
         """The exported ONNX model, where that is evaluated."""
         if self.recipe.runtime == "transformers":
             return None
-        kept = None if cut_of(model) is not None else mask
-        return Export(model=model, mask=kept, int8=self.recipe.runtime == "onnx_int8")
+        exported = Export(model=model, mask=None if cut_of(model) is not None else mask)
+        return Quantise(exported=exported) if self.recipe.runtime == "onnx_int8" else exported
 
     def measure(
-        self, model: ModelStage[Any], mask: MaskStage | None, exported: Export | None = None
+        self, model: ModelStage[Any], mask: MaskStage | None, exported: OnnxStage | None = None
     ) -> Measure:
         """Size and speed of the model, shrunk by its mask, or exported."""
         settings = self.recipe.measure
@@ -280,16 +280,24 @@ class StageBuilder(TrainingBuilder):
             )
         cut = cut_of(model)
         assert cut is None or isinstance(cut, Shrink)
-        if cut is not None:
-            mask = None
-        if settings.length is not None:
-            return Measure(model=model, mask=mask, measure=settings, cut=cut, exported=exported)
+        of_task = settings.length is None
         return Measure(
             model=model,
-            mask=mask,
+            mask=mask if cut is None else None,
             cut=cut,
             exported=exported,
+            reference=_exported_dense(model, cut) if exported is not None else None,
             measure=settings,
-            data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on),
-            max_length=self.recipe.train.max_length,
+            data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on) if of_task else None,
+            max_length=self.recipe.train.max_length if of_task else None,
         )
+
+
+def _exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
+    """The dense model that a model comes from, as ONNX: itself, unless it was cut out of a larger one."""
+    if cut is None:
+        return Export(model=model)
+    first = cut.first()
+    if first.of is not None:
+        return Export(model=first.of)
+    return Export(model=first.model, data=first.data, seed=first.seed)

@@ -16,7 +16,7 @@ from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import EvaluateStage
-from tombola.pipeline.stages.export import Export
+from tombola.pipeline.stages.export import OnnxStage
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
@@ -44,7 +44,7 @@ class CellPlan:
     curves: dict[str, list[Attack]] = field(default_factory=dict)
     """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
     measured: Measure | None = None
-    exported: Export | None = None
+    exported: OnnxStage | None = None
     """The exported ONNX model, where that is evaluated."""
 
     def stages(self) -> list[Stage[Any]]:

@@ -88,8 +88,8 @@ def measure(
 def measure_exported(
     dense: PreTrainedModel,
     small: PreTrainedModel,
-    file: Path,
-    scratch: Path,
+    dense_file: Path,
+    small_file: Path,
     batch_sizes: Sequence[int],
     texts: Texts,
 ) -> Measurement:
@@ -98,22 +98,23 @@ def measure_exported(
     Args:
         dense: The model to compare with.
         small: The model that was exported.
-        file: Its ONNX file, which has run on this machine before.
-        scratch: A folder for the dense model's ONNX file.
+        dense_file: The float32 ONNX file of the first.
+        small_file: The ONNX file of the second.
         batch_sizes: Texts in a forward pass.
         texts: What to time on.
 
     Returns:
         The sizes of the dense model and of the exported one; the speed-ups of the latter over PyTorch and over ONNX.
     """
-    from tombola.shrink.onnx import write_onnx
-    from tombola.shrink.runtime import open_session, session_pass
+    from tombola.shrink.runtime import open_session, session_pass, try_session
 
-    plain = scratch / "dense.onnx"
+    files = (dense_file, small_file)
+    for file in files:
+        shapes = [(size, texts.length) for size in batch_sizes]
+        try_session(file, shapes, file.name, "export it again on this machine", outcome="")
     with evaluating(dense, texts.pad_id(dense.config)):
-        write_onnx(dense, plain, int8=False, also=[(size, texts.length) for size in batch_sizes])
         timed, threads = time_models(
-            lambda: [forward_pass(dense), *(session_pass(open_session(one)) for one in (plain, file))],
+            lambda: [forward_pass(dense), *(session_pass(open_session(file)) for file in files)],
             lambda size: texts.batches(dense, size, ROUNDS),
             batch_sizes,
             reference_corrects=False,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.evaluation.predict import evaluating
@@ -113,8 +113,12 @@ def export_onnx(
     path = Path(path)
     with _drafts(path) as folder, _reading(model, texts):
         draft = folder / path.name
-        written = write_onnx(model, draft, int8, also=[(batch, texts.length) for batch in batch_sizes])
-        files = [draft, *([written.int8] if written.int8 else [])]
+        also = [(batch, texts.length) for batch in batch_sizes]
+        written = write_onnx(model, draft, also)
+        eight_bits = draft.with_suffix(".int8.onnx") if int8 else None
+        if eight_bits:
+            quantise_onnx(draft, eight_bits, [*written.shapes, *also])
+        files = [draft, *([eight_bits] if eight_bits else [])]
         speedups = _time(model, files, texts, batch_sizes, rounds)
         for file in list(folder.glob("*.onnx")):
             seal_onnx(file)
@@ -126,11 +130,11 @@ def export_onnx(
             texts=texts.about,
             speedup=speedups[0],
         )
-        if written.int8:
-            compared = compare_int8(model, written.int8, texts)
+        if eight_bits:
+            compared = compare_int8(model, eight_bits, texts)
             quantised = Int8(
-                path=path.parent / written.int8.name,
-                bytes=sum(file.stat().st_size for file in folder.glob(f"{written.int8.name}*")),
+                path=path.parent / eight_bits.name,
+                bytes=sum(file.stat().st_size for file in folder.glob(f"{eight_bits.name}*")),
                 max_difference=compared.max_difference,
                 agreement=compared.agreement,
                 score=compared.score,
@@ -156,41 +160,60 @@ def _drafts(path: Path) -> Iterator[Path]:
 
 
 class Written(NamedTuple):
-    """What `write_onnx` wrote: where outputs were compared with PyTorch, how far off they were, the 8-bit file."""
+    """What `write_onnx` found: where outputs were compared with PyTorch, and how far off they were."""
 
     shapes: list[tuple[int, int]]
     max_difference: float
-    int8: Path | None
 
 
-def write_onnx(
-    model: PreTrainedModel, path: Path, int8: bool, also: Sequence[tuple[int, int]] = ()
-) -> Written:
-    """Write a model in eval mode as float32 ONNX, and beside it with 8-bit weights if asked for, and try both.
+def write_onnx(model: PreTrainedModel, path: Path, also: Sequence[tuple[int, int]] = ()) -> Written:
+    """Write a model in eval mode as float32 ONNX, and try it.
 
     Args:
         model: A float32 model on the CPU, with a padding token.
         path: The file to write.
-        int8: Whether to write `….int8.onnx` too.
-        also: Further shapes (batch, length) at which the files will be run.
+        also: Further shapes (batch, length) at which the file will be run.
 
     Raises:
-        TombolaError: If onnxruntime does not run a file here, or does not agree with PyTorch.
+        TombolaError: If onnxruntime does not run the file here, or does not agree with PyTorch.
     """
     _require_packages()
     large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
     with _quiet():
         _write(model, path, large)
-    longest = longest_input(model.config)
-    shapes = [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
-    tried = [*shapes, *also]
-    try_session(path, tried, "float32", "try another version of onnxruntime")
-    difference, quantised = _check(model, path, shapes), None
-    if int8:
-        with _quiet():
-            quantised = _quantise(path, large)
-        try_session(quantised, tried, "int8", "export it without --int8")
-    return Written(shapes, difference, quantised)
+    shapes = shapes_to_try(model.config)
+    try_session(path, [*shapes, *also], "float32", "try another version of onnxruntime")
+    return Written(shapes, _check(model, path, shapes))
+
+
+def quantise_onnx(path: Path, target: Path, shapes: Sequence[tuple[int, int]]) -> None:
+    """Write a float32 ONNX model with 8-bit weights, and try it.
+
+    Args:
+        path: What `write_onnx` wrote.
+        target: The file to write.
+        shapes: Batch and length of each trial.
+
+    Raises:
+        TombolaError: If onnxruntime does not run the file here.
+    """
+    _require_packages()
+    quantization = import_module("onnxruntime.quantization")
+    exported = import_module("onnx").load(path)
+    # The quantiser transposes matrices and then trips over the shapes recorded for them.
+    exported.graph.ClearField("value_info")
+    large = len(list(path.parent.glob(f"{path.name}*"))) > 1
+    with _quiet():
+        quantization.quantize_dynamic(
+            exported, target, weight_type=quantization.QuantType.QInt8, use_external_data_format=large
+        )
+    try_session(target, shapes, "int8", "export it without --int8")
+
+
+def shapes_to_try(config: PreTrainedConfig) -> list[tuple[int, int]]:
+    """Batch and length of the inputs on which every exported model of this config is tried."""
+    longest = longest_input(config)
+    return [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
 
 
 def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:
@@ -254,18 +277,6 @@ def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]]) ->
             )
         largest = max(largest, difference)
     return largest
-
-
-def _quantise(path: Path, large: bool) -> Path:
-    """Write the model with 8-bit weights beside it."""
-    quantization = import_module("onnxruntime.quantization")
-    target = path.with_suffix(".int8.onnx")
-    signed = quantization.QuantType.QInt8
-    exported = import_module("onnx").load(path)
-    # The quantiser transposes matrices and then trips over the shapes recorded for them.
-    exported.graph.ClearField("value_info")
-    quantization.quantize_dynamic(exported, target, weight_type=signed, use_external_data_format=large)
-    return target
 
 
 @contextmanager

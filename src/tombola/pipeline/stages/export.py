@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import TombolaError
+from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
+from tombola.store.manifest import MANIFEST
 from tombola.store.stage import Workspace
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from tombola.tasks import Task
 
 EXPORTED = "exported.json"
@@ -25,61 +29,112 @@ class Exported(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Export(ModelStage[Exported]):
-    """A model as ONNX, in float32 or with 8-bit weights."""
+class OnnxStage(ModelStage[Exported]):
+    """A stage that leaves a graph beside the config and the tokenizer of its model."""
+
+    graph: ClassVar[str]
+    """The name of its file; where the weights have one of their own, that begins alike."""
+
+    def load(self, space: Workspace, task: Task, epoch: int | None = None) -> Any:
+        """The model as onnxruntime runs it."""
+        from tombola.shrink.onnx_model import OnnxModel
+
+        if epoch is not None:
+            raise TombolaError(
+                "attack.every_epoch: is for runtime: transformers; the exported model is the last one"
+            )
+        return OnnxModel(self.file(space))
+
+    def file(self, space: Workspace) -> Path:
+        """The graph of the finished stage."""
+        return space.open(self) / self.graph
+
+    def read(self, folder: Path) -> Exported:
+        """What was written."""
+        return Exported.load(folder / EXPORTED)
+
+    def describe(self, space: Workspace, max_difference: float) -> None:
+        """Note how large the files are that were written."""
+        size = sum(file.stat().st_size for file in space.folder.glob(f"{self.graph}*"))
+        space.write_json(EXPORTED, Exported(bytes=size, max_difference=max_difference))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Export(OnnxStage):
+    """A model as ONNX, in float32."""
 
     kind: ClassVar = "export"
-    version: ClassVar = 1
+    version: ClassVar = 2
+    graph: ClassVar = "model.onnx"
 
-    model: ModelStage[Any]
-    int8: bool
+    model: ModelStage[Any] | ModelSource
+    """The finished model, or a pre-trained one with a new head."""
     mask: MaskStage | None = None
     """A mask whose units are still in the model: structured ones are cut out, others stay as zeros."""
+    data: DataSource | None = None
+    """Data of the task whose head a pre-trained model gets."""
+    seed: int = 0
+    """Of that head."""
 
     @property
     def label(self) -> str:
         """What is written."""
-        return "export to ONNX int8" if self.int8 else "export to ONNX"
+        return "export to ONNX"
 
     def run(self, space: Workspace) -> None:
         """Write the graph beside the config and the tokenizer."""
         from tombola.evaluation.predict import evaluating
         from tombola.foundations.quiet import quiet
-        from tombola.models.loading import load_tokenizer, open_model
         from tombola.shrink import shrink
         from tombola.shrink.onnx import write_onnx
-        from tombola.shrink.onnx_model import MODEL
         from tombola.shrink.shape import STRUCTURED
 
-        model, tokenizer = open_model(space.open(self.model)), load_tokenizer(space.open(self.model))
+        model, tokenizer = self._load(space)
         if self.mask is not None:
             mask = self.mask.load(space)
             mask.apply(model)
             if set(mask.units.granularity.split("+")) <= STRUCTURED:
                 model = shrink(model, mask)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        draft = space.scratch / MODEL
         with evaluating(model, pad):
-            written = write_onnx(model.float().cpu(), draft, self.int8)
-        kept = written.int8 or draft
-        for file in kept.parent.glob(f"{kept.name}*"):
-            shutil.move(file, space.folder / file.name.replace(kept.name, MODEL, 1))
+            written = write_onnx(model.float().cpu(), space.folder / self.graph)
         with quiet():
             model.config.save_pretrained(space.folder)
             tokenizer.save_pretrained(space.folder)
-        size = sum(file.stat().st_size for file in space.folder.glob(f"{MODEL}*"))
-        space.write_json(EXPORTED, Exported(bytes=size, max_difference=written.max_difference))
+        self.describe(space, written.max_difference)
 
-    def load(self, space: Workspace, task: Task, epoch: int | None = None) -> Any:
-        """The model as onnxruntime runs it."""
-        from tombola.shrink.onnx_model import MODEL, OnnxModel
+    def _load(self, space: Workspace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        from tombola.models.loading import load_tokenizer, open_model
 
-        if epoch is not None:
-            raise TombolaError(
-                "attack.every_epoch: is for runtime: transformers; the exported model is the last one"
-            )
-        return OnnxModel(space.open(self) / MODEL)
+        if isinstance(self.model, ModelSource):
+            assert self.data is not None, "a new head is for a task"
+            return self.model.load(self.data.definition, self.seed), self.model.tokenizer()
+        folder = space.open(self.model)
+        return open_model(folder), load_tokenizer(folder)
 
-    def read(self, folder: Path) -> Exported:
-        """What was written."""
-        return Exported.load(folder / EXPORTED)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Quantise(OnnxStage):
+    """An exported model with 8-bit weights."""
+
+    kind: ClassVar = "quantise"
+    version: ClassVar = 1
+    graph: ClassVar = "model.int8.onnx"
+
+    exported: Export
+
+    @property
+    def label(self) -> str:
+        """What is written."""
+        return "quantise to ONNX int8"
+
+    def run(self, space: Workspace) -> None:
+        """Write the graph beside copies of the config and the tokenizer."""
+        from tombola.models.safety import open_config
+        from tombola.shrink.onnx import quantise_onnx, shapes_to_try
+
+        source = self.exported.file(space)
+        others = shutil.ignore_patterns(f"{self.exported.graph}*", EXPORTED, MANIFEST)
+        shutil.copytree(source.parent, space.folder, ignore=others, dirs_exist_ok=True)
+        quantise_onnx(source, space.folder / self.graph, shapes_to_try(open_config(source.parent)))
+        self.describe(space, space.read(self.exported).max_difference)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
-from tombola.pipeline.stages.export import Export
+from tombola.pipeline.stages.export import Export, OnnxStage
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.recipe.sections import MeasureSettings
 from tombola.shrink.sizes import Sizes, Speedup
@@ -53,8 +53,10 @@ class Measure(Stage[Measured]):
     """Where the texts are cut."""
     cut: Shrink | None = None
     """How the model was cut out, where it is a small one already: the dense model comes from there."""
-    exported: Export | None = None
+    exported: OnnxStage | None = None
     """The model as ONNX, where that is what is timed."""
+    reference: Export | None = None
+    """The dense model as ONNX, which an exported one is compared with."""
 
     @property
     def label(self) -> str:
@@ -77,7 +79,7 @@ class Measure(Stage[Measured]):
         if self.cut is not None:
             models = [self.cut.load_dense(space), model]
         if self.exported is not None:
-            self._measure_exported(space, models[0], models[-1], self.exported)
+            self._measure_exported(space, models[0], models[-1])
             return
         found = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
         dense, ticket = found.sizes[0], found.sizes[-1]
@@ -86,17 +88,15 @@ class Measure(Stage[Measured]):
         speedup = found.speedups[0] if len(models) > 1 else {}
         space.write_json(MEASURED, Measured(dense=dense, ticket=ticket, speedup=speedup))
 
-    def _measure_exported(
-        self, space: Workspace, dense: PreTrainedModel, small: PreTrainedModel, exported: Export
-    ) -> None:
+    def _measure_exported(self, space: Workspace, dense: PreTrainedModel, small: PreTrainedModel) -> None:
         """Time the exported model in turns with the dense one in PyTorch and in ONNX."""
         from tombola.shrink.measuring import measure_exported
-        from tombola.shrink.onnx_model import MODEL
 
-        file = space.open(exported) / MODEL
-        found = measure_exported(
-            dense, small, file, space.scratch, self.measure.batch_sizes, self._texts(space, dense)
-        )
+        exported, reference = self.exported, self.reference
+        assert exported is not None
+        assert reference is not None, "an exported model is compared with an exported one"
+        files = reference.file(space), exported.file(space)
+        found = measure_exported(dense, small, *files, self.measure.batch_sizes, self._texts(space, dense))
         ticket = found.sizes[1].model_copy(update={"bytes": space.read(exported).bytes})
         measured = Measured(
             dense=found.sizes[0], ticket=ticket, speedup=found.speedups[0], onnx_speedup=found.speedups[1]

@@ -99,11 +99,13 @@ class Shrink(ModelStage[CutOut]):
 
     def load_dense(self, space: Workspace) -> PreTrainedModel:
         """The dense model that the small one comes from in the end."""
-        task = self.data.definition
-        if self.of is None:
-            return self.model.load(task, self.seed)
+        task, first = self.data.definition, self.first()
+        return first.of.load(space, task) if first.of else first.model.load(task, first.seed)
+
+    def first(self) -> Shrink:
+        """The cut that began with the dense model: this one, unless a small model was cut once more."""
         before = cut_of(self.of)
-        return before.load_dense(space) if isinstance(before, Shrink) else self.of.load(space, task)
+        return before.first() if isinstance(before, Shrink) else self
 
     def read(self, folder: Path) -> CutOut:
         """How it was cut."""
