@@ -14,7 +14,7 @@ FAILED = { grep -v '^WARNING: Location' $(INSTALL_LOG); echo 'The installation f
 # What is compiled is kept, whatever the environment says: compiling the tests takes ten seconds.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
-.PHONY: quickstart test coverage test-slow test-storm test-portable test-lowest lint types docs reference examples evidence \
+.PHONY: quickstart test coverage test-thorough test-slow test-storm test-portable test-lowest lint types docs reference examples evidence \
 	browser bench check clean
 
 quickstart: $(INSTALLED)
@@ -26,6 +26,10 @@ test: $(INSTALLED) browser
 
 coverage: $(INSTALLED)
 	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered
+
+# What `make test` leaves to CI: kills, processes of their own, every family and every page once more.
+test-thorough: $(INSTALLED) browser
+	$(PYTEST) -n 2 --dist loadfile -m thorough
 
 test-slow: $(INSTALLED)
 	$(PYTEST) -m slow

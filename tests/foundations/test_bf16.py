@@ -20,6 +20,7 @@ def test_it(kind):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "outcome"),
     [

@@ -218,6 +218,7 @@ def test_code_that_is_in_no_file_is_refused(world: World, monkeypatch: pytest.Mo
         plugins.Registry.forget("interactive_session")
 
 
+@pytest.mark.thorough
 def test_worker_processes_load_plugins(world: World, tmp_path: Path) -> None:
     raw = load_recipe(world.recipe(plugins=[write(tmp_path / "mine.py")], **SEARCH))
     (cell,) = expand(raw)

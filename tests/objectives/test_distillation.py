@@ -169,7 +169,7 @@ def agreement(one: Any, other: Any, data: Any) -> float:
 def test_a_student_learns_from_a_teacher_whatever_the_labels_say(tmp_path: Path) -> None:
     data = toy_data(60)
     teacher = tiny("bert", num_labels=2, seed=3)
-    toy_train(teacher, tmp_path / "teacher", data, epochs=20)
+    toy_train(teacher, tmp_path / "teacher", data, epochs=8)
     wrong = type(data)(data.inputs, data.offsets, 1 - data.labels)
     student = tiny("bert", num_labels=2)
     before = agreement(student, teacher, data)
@@ -179,7 +179,7 @@ def test_a_student_learns_from_a_teacher_whatever_the_labels_say(tmp_path: Path)
         wrong,
         teacher=teacher,
         distill=Distill(weight=1.0),
-        epochs=40,
+        epochs=16,
     )
     after = agreement(student, teacher, data)
     assert after > max(0.9, before)

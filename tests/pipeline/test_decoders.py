@@ -91,6 +91,7 @@ def test_a_ticket_of_a_decoder_has_learned_the_text(world: World, tmp_path: Path
     assert again.value == pytest.approx(perplexity(cell), rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_trainings_of_encoders_serve_decoders_too(world: World, tmp_path: Path) -> None:
     """Distillation, selective updates and R-Drop, each under a mask that it keeps."""
     raw = recipe(

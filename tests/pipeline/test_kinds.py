@@ -80,6 +80,7 @@ def recipe(world: World, **changes: Any) -> dict[str, Any]:
     return world.recipe(train=training, search=IMP, draw={"sparsity": 0.3}, **changes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "metric", "chance"),
     [("question-answering", "squad_f1", 0.2), ("masked-lm", "masked_accuracy", 0.3)],

@@ -271,6 +271,7 @@ def contents(store: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(world, tmp_path):
     train = {**world.recipe()["train"], "epochs": 1, "checkpoint_minutes": 0}
     recipe = world.recipe(search=IMP, draw={"sparsity": 0.5}, train=train)

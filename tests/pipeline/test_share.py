@@ -142,6 +142,7 @@ def test_nothing_runs_twice_and_a_new_task_share_reuses_the_tickets(
     assert missing == ["share", *["evaluate_shared"] * 3] * 2
 
 
+@pytest.mark.thorough
 def test_a_command_killed_while_it_shares_goes_on_and_ends_the_same(
     ran: tuple[Result, Path], recipe: dict[str, Any], tmp_path: Path
 ) -> None:

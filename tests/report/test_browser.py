@@ -191,7 +191,14 @@ def pages(file, tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", [360, 800, 1300])
-@pytest.mark.parametrize("name", ["rich", "long", "one", "runs", "sharing", "attack"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rich",
+        "one",
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("long", "runs", "sharing", "attack")),
+    ],
+)
 def test_no_text_is_clipped_and_nothing_overlaps_in_either_theme(browser, pages, name, width):
     seen = Visit(browser, pages[name], theme="light", width=width)
     assert seen.page.evaluate(FAULTS) == []

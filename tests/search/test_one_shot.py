@@ -111,6 +111,7 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [Wanda(), SparseGPT(), Magnitude()], ids=lambda one: one.method)
 def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, monkeypatch, settings):
     """Whatever of shards, masks, journal and hidden states was written last, also when killed while resuming."""

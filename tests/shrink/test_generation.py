@@ -16,6 +16,11 @@ from tombola.shrink import shrink
 from tombola.shrink.uniform import shrink_uniformly
 
 TOKENS, PROMPT = 100, 6
+TYPES = [
+    "gpt2",
+    "llama",
+    *(pytest.param(one, marks=pytest.mark.thorough) for one in DECODERS if one not in ("gpt2", "llama")),
+]
 OWN = {
     "gpt2": {"n_positions": 128},
     "gemma3_text": {"sliding_window": 16},
@@ -47,7 +52,7 @@ def says(model: PreTrainedModel, text: Tensor) -> bool:
 
 
 @pytest.mark.parametrize("granularity", ["head+neuron", "layer"])
-@pytest.mark.parametrize("model_type", DECODERS)
+@pytest.mark.parametrize("model_type", TYPES)
 def test_a_free_layout_says_what_the_masked_model_says(model_type: str, granularity: str) -> None:
     model = decoder(model_type)
     mask = half(model, granularity, seed=1, empty=1)
@@ -59,7 +64,7 @@ def test_a_free_layout_says_what_the_masked_model_says(model_type: str, granular
     assert not says(model, text)
 
 
-@pytest.mark.parametrize("model_type", DECODERS)
+@pytest.mark.parametrize("model_type", TYPES)
 def test_a_uniform_layout_says_it_in_plain_transformers(model_type: str, tmp_path: Path) -> None:
     """Whole KV groups, neurons of gated FFNs: as many in every layer."""
     model = decoder(model_type)
@@ -70,7 +75,7 @@ def test_a_uniform_layout_says_it_in_plain_transformers(model_type: str, tmp_pat
     assert says(masked(model, mask), greedy(again))
 
 
-@pytest.mark.parametrize("model_type", DECODERS)
+@pytest.mark.parametrize("model_type", TYPES)
 def test_a_model_with_fewer_layers_says_it_too(model_type: str, tmp_path: Path) -> None:
     """A layer without weights and biases passes the residual on, as if it were not there."""
     model = decoder(model_type)

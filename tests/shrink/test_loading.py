@@ -78,6 +78,7 @@ def test_half_precision_is_kept(tmp_path: Path) -> None:
     assert loaded.float().dtype == torch.float32
 
 
+@pytest.mark.thorough
 def test_import_tombola_is_all_that_loading_needs(tmp_path: Path) -> None:
     """The registration waits for transformers without importing it, or torch."""
     shrunk("bert").save_pretrained(tmp_path)

@@ -32,6 +32,7 @@ def killed_at(step: int):
     return progress
 
 
+@pytest.mark.thorough
 def test_a_run_killed_by_sigkill_ends_bit_identical(tmp_path: Path) -> None:
     whole, log = run(tmp_path / "whole")
     child = start_python("-m", "tests.training.killable", tmp_path / "killed", "0.3")

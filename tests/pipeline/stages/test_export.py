@@ -12,7 +12,7 @@ from tests.pipeline.running import execute, plans, workspace
 from tests.world import World
 from tombola.errors import TombolaError
 from tombola.models.loading import load_tokenizer
-from tombola.pipeline.stages.export import Export, Exported
+from tombola.pipeline.stages.export import Export, Exported, Quantise
 from tombola.store.store import Store
 
 pytest.importorskip("onnxruntime")
@@ -21,11 +21,16 @@ pytest.importorskip("onnxscript")
 BRIEF = {"steps": 2, "learning_rate": 1e-3, "batch_size": 16, "max_length": 16}
 
 
-def test_the_file_gives_the_outputs_of_the_model(world: World, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One training and one export for all tests."""
+    return Store(tmp_path_factory.mktemp("store"))
+
+
+def test_the_file_gives_the_outputs_of_the_model(world: World, store: Store) -> None:
     (plan,) = plans(world, train=BRIEF, runtime="onnx")
     (stage,) = [one for one in plan.stages() if isinstance(one, Export)]
     assert stage.label == "export to ONNX"
-    store = Store(tmp_path)
     execute([stage], store)
     found = store.read(stage)
     assert isinstance(found, Exported)
@@ -41,15 +46,39 @@ def test_the_file_gives_the_outputs_of_the_model(world: World, tmp_path: Path) -
         stage.load(space, task, epoch=1)
 
 
-def test_companions_are_evaluated_in_onnx_as_in_transformers(world: World, tmp_path: Path) -> None:
+def test_eight_bits_take_the_file_and_speed_up_the_dense_one(world: World, store: Store) -> None:
+    mask = {"search": {"method": "importance"}, "draw": {"sparsity": 0.5}, "retrain": None}
+    (plan,) = plans(world, train=BRIEF, runtime="onnx_int8", measure={"batch_sizes": [1]})
+    (cut,) = plans(world, train=BRIEF, runtime="onnx_int8", measure={"batch_sizes": [1]}, **mask)
+    assert plan.measured is not None
+    assert cut.measured is not None
+    exported, quantised = plan.measured.reference, plan.exported
+    assert isinstance(quantised, Quantise)
+    assert quantised.exported.key == exported.key  # the dense model's own
+    assert cut.measured.reference.key == exported.key  # and what its ticket is compared with
+    execute([quantised], store)
+    assert store.read(quantised).bytes < store.read(exported).bytes
+    space = workspace(store)
+    assert quantised.file(space).name == "model.int8.onnx"
+    inputs = load_tokenizer(store.open(quantised))("a very fine film", return_tensors="pt")
+    exact, rough = (stage.load(space, stage_task(plan))(**inputs).logits for stage in (exported, quantised))
+    torch.testing.assert_close(rough, exact, atol=0.1, rtol=0.1)
+    assert not torch.equal(rough, exact)
+
+
+def test_companions_are_evaluated_in_onnx_as_in_transformers(
+    world: World, store: Store, tmp_path: Path
+) -> None:
     task = yaml.safe_load(world.task.read_text())
     for file in task["source"]["files"].values():
         shutil.copy(world.task.with_name(file), tmp_path)
     companion = tmp_path / "companion.yaml"
     companion.write_text(yaml.safe_dump({**task, "name": "turned", "labels": task["labels"][::-1]}))
     on = ["validation", str(companion), "reviews_product/test", "reviews_product/test+typos"]
-    recipe = world.recipe(runtime=["transformers", "onnx"], evaluate={"on": on}, data={"evaluation": 24})
-    found = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    recipe = world.recipe(
+        train=BRIEF, runtime=["transformers", "onnx"], evaluate={"on": on}, data={"evaluation": 24}
+    )
+    found = tombola.run(recipe, output=tmp_path / "out", store=store)
     plain, exported = found.cells
     assert (len(plain.scores), exported.recipe["runtime"]) == (4, "onnx")
     assert exported.scores == plain.scores
