@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tombola.masks import Group, Part, Units
-from tombola.masks.layout import parameters_of
+from tombola.masks.layout import loaded_parameters_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,7 +22,7 @@ class GatedWeights:
 
     def __init__(self, model: "PreTrainedModel", units: Units) -> None:
         names = dict.fromkeys(part.tensor for group in units.groups for part in _parts(group))
-        parameters = parameters_of(model)
+        parameters = loaded_parameters_of(model)
         self._live = {name: parameters[name] for name in names}
         self._own = {name: live.detach().clone() for name, live in self._live.items()}
         self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -169,6 +169,18 @@ def parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
     return {**base, **head}
 
 
+def loaded_parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
+    """The parameters that masks may name, wherever a `device_map` put them; offloaded ones have no values to change."""
+    parameters = parameters_of(model)
+    for name, parameter in parameters.items():
+        if parameter.is_meta and getattr(model, "hf_device_map", None):
+            raise ModelError(
+                f"{name} is offloaded by the model's device_map, so it can be neither read nor changed: load the model "
+                "without offloading, or prune its folder with `tombola prune`, which holds one layer at a time."
+            )
+    return parameters
+
+
 def state_name(model: "PreTrainedModel", name: str) -> str:
     """What the model's state dict calls a tensor that a mask names."""
     if name.startswith(HEAD):

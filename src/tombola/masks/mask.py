@@ -16,7 +16,7 @@ from tombola.masks.base import Base
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_groups, check_model, check_same
 from tombola.masks.groups import Group
-from tombola.masks.layout import parameters_of
+from tombola.masks.layout import loaded_parameters_of
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class Mask(Mapping[str, Tensor]):
 
     def _on(self, model: "PreTrainedModel") -> Iterator[tuple[str, Tensor, torch.nn.Parameter]]:
         self.check(model)
-        parameters = parameters_of(model)
+        parameters = loaded_parameters_of(model)
         return (
             (name, kept, parameters[name])
             for name, kept in self.units.spread(self)

@@ -11,7 +11,7 @@ from torch import Tensor
 from tombola.errors import MaskMismatch, TombolaError
 from tombola.masks.base import Base, fingerprint
 from tombola.masks.groups import Group, Part, groups_of
-from tombola.masks.layout import Layout, parameters_of
+from tombola.masks.layout import Layout, loaded_parameters_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -160,7 +160,7 @@ class Units:
         Args:
             model: A model of the same geometry.
         """
-        parameters = parameters_of(model)
+        parameters = loaded_parameters_of(model)
         names = dict.fromkeys(part.tensor for group in self.groups for part in group.parts)
         return {name: parameters[name] for name in names}
 

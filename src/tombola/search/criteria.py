@@ -38,13 +38,13 @@ def unit_scores(
         units: Any units: heads, neurons, FFNs, layers, single weights …
         batches: Batches with labels.
     """
-    from tombola.masks.layout import parameters_of
+    from tombola.masks.layout import loaded_parameters_of
     from tombola.masks.scores import totals as totals_of
 
     model.eval()
     parameters = {
         name: parameter
-        for name, parameter in parameters_of(model).items()
+        for name, parameter in loaded_parameters_of(model).items()
         if name in {part.tensor for group in units.groups for part in (*group.parts, *group.biases)}
     }
     totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
