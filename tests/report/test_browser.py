@@ -225,12 +225,25 @@ def test_the_first_screen_has_sentence_chart_and_table(browser, pages):
 
 
 def test_a_table_that_is_wider_than_a_phone_shows_that_it_scrolls(browser, pages):
-    page = Visit(browser, pages["one"], width=360).page
-    table = page.locator(".scroll").first
+    page = Visit(browser, pages["rich"], width=360).page
+    table = page.get_by_role("region", name="scores", exact=True)
     assert table.get_attribute("data-more") is not None
     table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
     page.wait_for_timeout(100)
     assert table.get_attribute("data-more") is None
+
+
+def test_a_few_models_stand_side_by_side(browser, pages):
+    page = Visit(browser, pages["one"]).page
+    table = page.locator("table.turned")
+    assert table.locator("thead th").all_text_contents() == ["variant", "dense", LONG]
+    assert "1.42 ×" in table.locator("tr", has_text="speed-up").first.text_content()
+    page.get_by_role("button", name="dense", exact=True).click()
+    assert [cell.is_visible() for cell in table.locator("thead th").all()] == [True, False, True]
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download scores as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(waiting.value.path().read_text())))
+    assert [row["variant"] for row in rows] == [LONG]
 
 
 def test_a_single_point_has_a_whisker(browser, tmp_path):

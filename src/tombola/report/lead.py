@@ -87,9 +87,9 @@ def _facts(result: Result) -> list[str]:
         facts.append(" and ".join(sorted({cell.precision for cell in cells})))
     machine = record.machine
     if machine:
-        facts.append(
-            f"{machine.get('processor', '')}, {machine.get('cores', '')} cores, {machine.get('device', '')}"
-        )
+        cores = machine.get("cores", "")
+        cores = f"{cores} {'core' if cores == 1 else 'cores'}"
+        facts.append(f"{machine.get('processor', '')}, {cores}, {machine.get('device', '')}")
     facts += [record.date] if record.date else []
     version = record.versions.get("tombola")
     return [*facts, *([f"tombola {version}"] if version else [])]

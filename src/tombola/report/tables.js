@@ -15,7 +15,30 @@ function scroll(table, name) {
   return box;
 }
 
+// A few models with many figures each are read downwards.
 function drawTable(part) {
+  return part.rows.length <= 3 && part.columns.length > 7 ? drawTurned(part) : drawUpright(part);
+}
+
+function drawTurned(part) {
+  const models = part.rows.map((row) => ({ row, cells: [element("th", { scope: "col" }, row.values[0])] }));
+  const head = element("tr", {}, element("th", { scope: "col", class: "text" }, part.columns[0].name), ...models.map(({ cells }) => cells[0]));
+  const body = element("tbody");
+  part.columns.slice(1).forEach((column, index) => {
+    const values = models.map(({ row }) => drawValue(row.values[index + 1], column));
+    values.forEach((value, at) => models[at].cells.push(value));
+    const group = column.group && !["size", "speed"].includes(column.group) ? element("small", {}, column.group) : null;
+    body.append(element("tr", {}, element("th", { scope: "row" }, column.name, group), ...values));
+  });
+  const made = figure(part.name, scroll(element("table", { class: "turned" }, element("thead", {}, head), body), part.name), {
+    lines: () => tableLines(part, models.filter(({ cells }) => !cells[0].hidden).map(({ row }) => row)),
+    note: part.note, wide: true, kind: "table",
+  });
+  const filter = (shown) => models.forEach(({ row, cells }) => cells.forEach((cell) => { cell.hidden = !shown(row.facets); }));
+  return { made, filter };
+}
+
+function drawUpright(part) {
   const body = element("tbody");
   const rows = part.rows.map((row) => {
     const made = element("tr", {}, ...row.values.map((value, index) => drawValue(value, part.columns[index])));
