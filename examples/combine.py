@@ -1,4 +1,4 @@
-"""Combine what five code bases do separately in one search: heads, a learned mask, PoE against a known bias, FreeLB.
+"""Combine in one search what five code bases do separately: heads, a learned mask, PoE and FreeLB.
 
 A word in front of the training texts gives the label away and is wrong at test time (`validation+anti`).
 
