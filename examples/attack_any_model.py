@@ -1,4 +1,4 @@
-"""Attack any transformers classifier in memory, look at what changed its mind, and keep the examples as a task.
+"""Attack any transformers classifier in memory, print texts that fool it, and save the report.
 
 python examples/attack_any_model.py
 """

@@ -1,6 +1,6 @@
-"""One search that joins what five code bases have apart: heads, a learned mask, PoE against a known bias, and FreeLB.
+"""Combine in one search what five code bases do separately: heads, a learned mask, PoE and FreeLB.
 
-A word in front of the training texts gives the label away and is wrong at test (`validation+anti`).
+A word in front of the training texts gives the label away and is wrong at test time (`validation+anti`).
 
     python examples/combine.py
 """

@@ -1,4 +1,4 @@
-"""An attack of your own, which asks the model for its probabilities: python examples/own_attack.py"""
+"""Write your own attack, which queries the model for its probabilities: python examples/own_attack.py"""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ class Shouting(Attack):
     letters: int = 3
 
     def perturb(self, text, label, tools):
-        """Change one more word with every question."""
+        """Change one more word with every query."""
         for position in tools.content_words(text):
             text = text.replace(position, (word := text.words[position]) + self.letters * word[-1])
             if int((yield from ask([text]))[0].argmax()) != label:

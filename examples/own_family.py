@@ -1,4 +1,4 @@
-"""An architecture that Tombola does not know: say where it keeps its heads and FFNs.
+"""Add an architecture that Tombola does not know: say where it keeps its heads and FFNs.
 
 python examples/own_family.py
 """

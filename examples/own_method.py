@@ -1,4 +1,4 @@
-"""A search method of your own: its settings, one function, a recipe that names it: python examples/own_method.py
+"""Write your own search method: settings, one function, a recipe that names it: python examples/own_method.py
 
 A recipe file loads it with `plugins: [own_method.py]`, the command line with `--plugin examples/own_method.py`.
 """

@@ -1,4 +1,4 @@
-"""Your own `transformers.Trainer` under a mask: one callback keeps removed weights at exactly zero.
+"""Train with your own `transformers.Trainer` under a mask: one callback keeps removed weights at exactly zero.
 
 python examples/own_trainer.py
 """

@@ -1,4 +1,4 @@
-"""ROSE in your own training script: a `transformers.Trainer` that leaves the weights of high risk as they are.
+"""Use ROSE in your own training script: a `transformers.Trainer` that does not update high-risk weights.
 
 python examples/selective_trainer.py
 """
@@ -30,7 +30,7 @@ def main() -> None:
         trainer = tombola.RoseTrainer(
             model,
             settings,
-            selection=tombola.Selection(kind="first", upper=60),  # the 60 % that answer least to dropout
+            selection=tombola.Selection(kind="first", upper=60),  # the 60 % least sensitive to dropout
             train_dataset=data,
             processing_class=tokenizer,
         )

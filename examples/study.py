@@ -1,4 +1,4 @@
-"""A study from Python: tickets beside the dense model over seeds, with intervals, paired tests and a report.
+"""Run a study from Python: tickets beside the dense model over seeds, with intervals, paired tests and a report.
 
 python examples/study.py
 """
