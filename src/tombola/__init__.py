@@ -1,7 +1,7 @@
 """Tombola draws sparse and robust winning tickets from pre-trained language models, and ships them.
 
-Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick. The verbs are in
-`tombola.api`; `shrink` and `report` are there alone, since here these names are packages.
+Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick. The functions of
+`tombola.api` are available here too, except `shrink` and `report`: in this namespace, these names are packages.
 """
 
 from typing import TYPE_CHECKING

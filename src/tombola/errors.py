@@ -1,18 +1,18 @@
-"""What a user's mistake becomes: one clear sentence, never a traceback."""
+"""Exceptions for users' mistakes: one clear sentence, never a traceback."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 LONGEST, MOST_LINES = 2_000, 20
-"""Characters of a line and lines of a message, at most."""
+"""Limits of a message: characters per line, and lines."""
 
 
 class TombolaError(Exception):
-    """Base of every error that the user can mend; the command prints it and exits with code 2.
+    """Base class of all errors that users can fix; the command prints the message and exits with code 2.
 
     Args:
-        message: What is wrong and what to do. What it quotes of a file may be of any length and hold anything: long
-            lines are cut, and control characters are shown as such.
+        message: What is wrong and what to do. It may quote any file: long lines are cut, and control characters are
+            escaped.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -20,7 +20,7 @@ class TombolaError(Exception):
 
 
 class UnknownName(TombolaError):
-    """A name that is not in the list of valid ones; the message offers the nearest."""
+    """A name that does not exist; the message suggests the closest valid names."""
 
     def __init__(self, kind: str, name: object, valid: Iterable[str], where: str = "") -> None:
         valid = sorted(valid)
@@ -31,10 +31,10 @@ class UnknownName(TombolaError):
 
 
 class RecipeError(TombolaError):
-    """A recipe that says something it may not; each mistake names the field's path and what it takes.
+    """An invalid recipe; each mistake names the field's path and the values it takes.
 
     Args:
-        *mistakes: A sentence for each mistake. One stays a sentence, several become a list.
+        *mistakes: One sentence per mistake. Several are shown as a list.
     """
 
     shown = 17
@@ -60,15 +60,15 @@ class DataError(TombolaError):
 
 
 class ModelError(TombolaError):
-    """A model that cannot be found or that Tombola does not know how to take apart."""
+    """A model that cannot be found, or whose architecture Tombola does not support."""
 
 
 class MaskMismatch(TombolaError):
-    """A mask that was drawn from another model; the message carries both fingerprints."""
+    """A mask that was drawn from another model; the message shows both fingerprints."""
 
 
 class DamagedArtefact(TombolaError):
-    """A stored folder whose content no longer agrees with its manifest."""
+    """A stored folder whose content does not match its manifest."""
 
 
 class TrainingDiverged(TombolaError):

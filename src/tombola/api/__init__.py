@@ -1,8 +1,8 @@
-"""The verbs of Tombola: one function each, the same that the command line calls.
+"""The Python API: one function per command; the command line calls the same functions.
 
-`running` has those for recipes, `compressing` the one for a user's own classifier, `pruning` the one for a
-whole language model, `tickets` those for tickets and models, `predicting` that for new texts, `data` that for task
-files, `overview` those that look and report. They load when first used.
+`running` runs recipes, `compressing` compresses a classifier, `pruning` prunes a whole language model, `tickets` works
+on tickets and models, `predicting` predicts new texts, `data` writes task files, and `overview` lists, checks and
+reports. Each function is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""How fast a ticket may be: the largest of several speed-ups within a loss, and the training that a time allows."""
+"""Choose a compression's speed-up within an accepted loss, and its epochs within a time limit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tombola.store.store import Store
 from tombola.tasks import HOLDOUT, Task
 
 SPEEDUPS = (1.5, 2.0, 3.0, 4.0)
-"""The speed-ups that are tried where none is asked for."""
+"""The speed-ups to try if none is given."""
 SHARE = 0.1
-"""Of the training data, held out to choose on where the task has no split for it."""
-SHORTEST, LONGEST = 1.0, 30.0  # epochs that a budget of time may come to
+"""Share of the training data to hold out for the choice if the task has no split for it."""
+SHORTEST, LONGEST = 1.0, 30.0  # the fewest and most epochs that a time limit gives
 
 
 def is_open(raw: Raw) -> bool:
-    """Whether the recipe of a compression leaves the speed-up to be chosen."""
+    """Return whether the recipe of a compression leaves the speed-up open."""
     return "speedup" in raw["draw"] and raw["draw"]["speedup"] is None
 
 
 def with_choice_data(raw: Raw) -> tuple[Raw, str]:
-    """The recipe with data to choose on that is neither trained on nor reported, and the name of that split.
+    """Return the recipe with a split for the choice, neither trained on nor reported, and the name of that split.
 
-    That is the validation split, where another one is reported. Else a share of the training data is held out from
-    every training, so that the ticket that is chosen is the one that comes out.
+    This is the validation split, unless its scores are reported. Otherwise a share of the training data is held out
+    from every training, so that the final ticket is the very one that was chosen.
     """
     task = Task.named(raw["task"])
     if task.default_split != "validation" and "validation" in task.split_names():
@@ -38,10 +38,10 @@ def with_choice_data(raw: Raw) -> tuple[Raw, str]:
 
 
 def choice_recipe(raw: Raw, on: str) -> Raw:
-    """The recipe that trains a ticket of every speed-up, and evaluates them and the original on the choice's data.
+    """Return the recipe that trains a ticket for every speed-up and scores them and the original on split `on`.
 
-    The first data set of the recipe stays: models are timed on its texts, so the ticket that is chosen is the very one
-    that the recipe trains with its speed-up.
+    The recipe's first data set stays: models are timed on its texts, so the chosen ticket is the very one that the
+    recipe trains for its speed-up.
     """
     first = list((raw.get("evaluate") or {}).get("on", ["validation"]))[:1]
     return {
@@ -54,7 +54,7 @@ def choice_recipe(raw: Raw, on: str) -> Raw:
 
 
 def only_ticket(raw: Raw) -> Raw:
-    """The recipe of the ticket alone, as it is trained."""
+    """Return the recipe that trains the ticket and nothing else."""
     plain = {
         name: value for name, value in raw.items() if name not in ("attack", "measure", "runtime", "variants")
     }
@@ -62,13 +62,13 @@ def only_ticket(raw: Raw) -> Raw:
 
 
 def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tuple[str, ...]]:
-    """The recipe with as many epochs of retraining as the time allows, and what to know about it.
+    """Return the recipe with as many epochs of retraining as the time allows, and notes for the user.
 
     Args:
         raw: The recipe of a compression.
         plan: The plan of its ticket alone.
-        store: Where finished stages are.
-        seconds: The time.
+        store: The store of finished stages.
+        seconds: The time limit.
     """
     epochs = raw["retrain"].get("epochs")
     if not epochs or raw["retrain"].get("steps"):

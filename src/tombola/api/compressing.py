@@ -1,4 +1,4 @@
-"""The verb that makes a classifier smaller, faster and tougher: compress."""
+"""Make a classifier smaller, faster and more robust: `compress` and `quickstart`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tombola.store.store import Store
 from tombola.tasks import Task
 
 ORIGINAL = "original.json"
-"""Stands for the training of the original while a compression is at work."""
+"""Name under which the store keeps the original's training while a compression runs."""
 DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
-"""The parts of the recipe that say how the original is trained."""
+"""The recipe's sections that define how the original is trained."""
 
 
 def compress(
@@ -58,32 +58,32 @@ def compress(
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
 ) -> Compression:
-    """Make a classifier at least twice as fast, as accurate and tougher, and prove it.
+    """Make a classifier faster and more robust at nearly the same accuracy, and measure the result.
 
     Args:
         model: A fine-tuned classifier (a folder or hub id), or a pre-trained model, which is fine-tuned first.
         data: A task's name, a task file, or a .csv, .tsv, .jsonl, .json or .parquet file of texts and labels.
-        speedup: Times faster than the original; None takes the fastest ticket within the loss, unless another target
-            is given.
-        latency: Milliseconds of a forward pass, in place of a speed-up.
-        parameters: Share of the parameters that is left, in place of a speed-up.
-        within: Points of the headline score that may be lost.
-        against: What it is to withstand: some of typos, synonyms.
-        batch_size: Texts in a forward pass; of several sizes the slowest has to meet the target.
-        threads: Threads of a forward pass; by default as PyTorch has.
-        device: Where the model will run, and so is timed: `cpu`, or an accelerator that torch has, such as `cuda`.
-        seconds: Time for the ticket's training; by default as the recipe says.
-        text: The column of the text in a data file, or two of a pair; recognised if not given.
-        label: The column of the label; recognised if not given.
-        recipe: The recipe that is followed.
-        overrides: Changes of the recipe, such as `"retrain.epochs=8"`.
+        speedup: Target speed-up over the original; None takes the fastest ticket within the accepted loss, unless
+            another target is given.
+        latency: Target latency of a forward pass in milliseconds, instead of a speed-up.
+        parameters: Share of the parameters to keep, instead of a speed-up.
+        within: Accepted loss, in points of the headline score.
+        against: What the ticket should withstand: any of `typos` and `synonyms`.
+        batch_size: Batch sizes to time; if there are several, each must meet the target.
+        threads: Threads of a forward pass; by default PyTorch's setting.
+        device: Where the model will run and is timed: `cpu`, or an accelerator that PyTorch supports, such as `cuda`.
+        seconds: Time limit for training the ticket; by default the recipe's epochs are trained.
+        text: The text column of a data file, or the two columns of text pairs; inferred by default.
+        label: The label column; inferred by default.
+        recipe: The recipe to follow.
+        overrides: Changes to the recipe, such as `"retrain.epochs=8"`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
-        watcher: Is told what happens.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default this process.
+        watcher: Receives progress events.
 
     Returns:
-        The result, the table of original and ticket, and the verdict.
+        The result, a table of the original and the ticket, and the verdict.
     """
     order = Order(
         model=str(model),
@@ -113,14 +113,14 @@ def carry_out(
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
 ) -> Compression:
-    """Compress as an order says.
+    """Compress a classifier according to an order.
 
     Args:
-        order: What is asked for.
+        order: The arguments of `compress`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
-        watcher: Is told what happens.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default this process.
+        watcher: Receives progress events.
     """
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = plan_compression(order)
@@ -142,7 +142,7 @@ def _compress(
     engine: Local | Ray | None,
     watcher: Watcher | None,
 ) -> Compression:
-    """Draw, train and judge the ticket of a fine-tuned classifier, whose training took the stages in `dense`."""
+    """Draw, train and judge the ticket of a fine-tuned classifier that the stages in `dense` trained."""
     if order.seconds is not None:
         raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
         notes += told
@@ -167,13 +167,13 @@ def _compress(
 
 
 def plan_order(order: Order, store: AnyStore = None) -> Plan:
-    """What an order comes to, for a dry run: nothing is trained but a few steps, to measure how long they take.
+    """Return the plan of an order, for a dry run: at most a few steps are trained, to estimate the time.
 
-    Where the speed-up is to be chosen, it is the plan of the choice, whose trainings are all that there are.
+    If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
 
     Args:
-        order: What is asked for.
-        store: The folder or URL of finished stages.
+        order: The arguments of `compress`.
+        store: The folder or URL of the store of finished stages.
     """
     raw, _ = plan_compression(order)
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
@@ -192,13 +192,13 @@ def quickstart(
     engine: Local | Ray | None = None,
     watcher: Watcher | None = None,
 ) -> Compression:
-    """Compress a first classifier with nothing but the package: its own model and its own data.
+    """Compress a first classifier from the model and the data that come with the package.
 
     Args:
         output: The folder for the model, the results and the report.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
-        watcher: Is told what happens.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default this process.
+        watcher: Receives progress events.
     """
     order = Order("minilm", "reviews", batch_size=(32,), recipe="quickstart")
     return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
@@ -209,7 +209,7 @@ def _name(raw: Raw) -> str:
 
 
 def is_finetuned(model: str, task: Task) -> bool:
-    """Whether a model brings a trained head for the task: a classifier with as many outputs.
+    """Return whether a model is a classifier with a trained head; raise if its outputs do not fit the task.
 
     Args:
         model: A folder or a hub id.
@@ -231,10 +231,10 @@ def is_finetuned(model: str, task: Task) -> bool:
 def _finetuned(
     raw: Raw, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
 ) -> tuple[Raw, Sequence[Stage[Any]]]:
-    """The recipe on a fine-tuned classifier: the user's, or the pre-trained model after a training of its own.
+    """Return the recipe with a fine-tuned classifier as its model, after fine-tuning the model if it is not one.
 
-    The stages of that training come with it: the recipe names the trained model by its path, so only they tell that
-    the store must keep it.
+    Also return the stages of that fine-tuning: the recipe refers to the trained model by path, so the store would not
+    know otherwise that it must keep it.
     """
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         return _untrained(raw), ()
@@ -249,7 +249,7 @@ def _untrained(raw: Raw) -> Raw:
 
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:
-    """The ticket as a model folder, with its ONNX files and the task beside it."""
+    """Write the ticket as a model folder, together with its ONNX files and the task file."""
     by_runtime = {
         cell.cell.recipe.runtime: (cell, found)
         for cell, found in zip(plan.cells, result.cells, strict=True)

@@ -1,4 +1,4 @@
-"""The verb that makes tasks of a user's data: init_task (`task init`)."""
+"""Write task files for users' data: `init_task` (the command `task init`)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def init_task(
 ) -> Inferred:
     """Write a commented task file for a data file: the command `tombola task init`.
 
-    Columns, labels, delimiter and encoding are recognised; a fixed 10 % of the examples are held out for validation
+    Columns, labels, delimiter and encoding are inferred; a fixed 10 % of the examples are held out for validation
     and 20 % for testing.
 
     Args:
         data: A .csv, .tsv, .jsonl, .json or .parquet file.
-        path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` beside the data.
-        text: The column of the text, or two of a pair; recognised if not given.
-        label: The column of the label; recognised if not given.
+        path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` next to the data.
+        text: The text column, or the two columns of text pairs; inferred by default.
+        label: The label column; inferred by default.
         language: The language of the texts, such as `de`.
-        force: Write over a task file that is there.
+        force: Overwrite an existing task file.
 
     Returns:
-        The task, where its file is, and what was inferred.
+        The task, the path of its file, and notes on what was inferred.
     """
     from tombola.tasks import inferring
 

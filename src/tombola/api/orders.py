@@ -1,4 +1,4 @@
-"""What `compress` is asked for, and the recipe that follows from it."""
+"""Turn the arguments of `compress` into a recipe."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AGAINST = {
     "typos": {"augment": "typos", "defend": ["unicode", "spelling"]},
     "synonyms": {"augment": "synonyms", "defend": []},
 }
-"""What a ticket can be made to withstand: what it is trained on, and what corrects its inputs."""
+"""What a ticket can withstand: the augmentation it is trained on, and the defences that correct its inputs."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What `compress` is asked for; its arguments say what each is."""
+    """The arguments of `compress`, which documents them."""
 
     model: str
     data: str
@@ -52,10 +52,10 @@ class Order:
 
 
 def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
-    """The recipe that `compress` follows, and what was inferred from a data file, for which a task file is written.
+    """Return the recipe that `compress` follows, and notes on what was inferred; write a task file for a data file.
 
     Args:
-        order: What is asked for.
+        order: The arguments of `compress`.
     """
     check_device(order.device)
     task, notes = _task_of(order.data, order.text, order.label)
@@ -87,13 +87,13 @@ def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tupl
 
 
 def _is_sentence_encoder(model: str) -> bool:
-    """Whether a model's own pooler was never trained: sentence-transformers average the tokens themselves."""
+    """Return whether a model's pooler is untrained: sentence-transformers average the token vectors instead."""
     folder = find_folder(model)
     return (folder / "modules.json").is_file() or model == "minilm"
 
 
 def _aim(raw: Raw, order: Order) -> None:
-    """What the draw has to meet."""
+    """Set the targets of the draw and the timing that goes with them."""
     targets: dict[str, float | None] = {"latency": order.latency, "parameters": order.parameters}
     given = {name: value for name, value in targets.items() if value is not None}
     if len(given) > 1:
@@ -121,7 +121,7 @@ def _aim(raw: Raw, order: Order) -> None:
 
 
 def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
-    """What a ticket can be made to withstand on its data: typos are not known for every script."""
+    """Return what a ticket can be made to withstand on its data: typos are not available for every script."""
     task = Task.named(raw["task"])
     if "typos" not in against or not kind_of(task).reads_whole_texts:
         return against
@@ -135,7 +135,7 @@ def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
 
 
 def _withstand(raw: Raw, against: Sequence[str]) -> None:
-    """What the ticket is trained on and corrected by."""
+    """Set the augmentations that the ticket is trained on and the defences that correct its inputs."""
     unknown = [name for name in against if name not in AGAINST]
     if unknown:
         raise TombolaError(f"--against {unknown[0]}: a ticket can be made to withstand {', '.join(AGAINST)}")
@@ -151,7 +151,7 @@ def _withstand(raw: Raw, against: Sequence[str]) -> None:
 
 
 def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
-    """Leave out what knows English words alone, where the texts are of another language; what was left out."""
+    """If the texts are not English, leave out what only knows English words; return notes on what was left out."""
     if task.english:
         return ()
     raw["defend"] = [
@@ -174,7 +174,7 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
 
 
 def _judged_on(raw: Raw, task: Task, *, typos: bool) -> None:
-    """The split of published scores, the same with typos, and the companions that the task has."""
+    """Evaluate on the task's reported split, on the same split with typos, and on the task's companions."""
     split = task.default_split
     on = [split]
     if typos and (task.single_label or task.kind == "regression"):

@@ -1,4 +1,4 @@
-"""The verbs that look and report: catalogue (`list`), validate, report, compare, doctor."""
+"""List, check and report: `catalogue` (the command `list`), `validate`, `report`, `compare`, `doctor`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, list[tuple[str, str]]]:
-    """What recipes may name, with one line each: the command `tombola list`.
+    """List what recipes can refer to, with one line each: the command `tombola list`.
 
     Args:
         kind: One list, such as `tasks` or `attacks`; by default all.
-        search: Only entries that have this word in their name or line; lists without any are left out.
+        search: Only entries with this word in their name or description; empty lists are left out.
     """
     from tombola.recipe.catalogue import catalogue as find
 
@@ -26,16 +26,16 @@ def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, l
 
 
 def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = False) -> str:
-    """Check a recipe or a task file without running it; all mistakes are raised at once.
+    """Check a recipe or a task file without running it, and raise all mistakes at once.
 
     Args:
         file: A recipe or task file, or the name of a built-in recipe.
         overrides: Changes to a recipe, such as `"draw.sparsity=0.5"`.
-        data: Also read the data, the models' configs and tokenizers, and look for the trackers.
+        data: Also read the data and the models' configs and tokenizers, and check that the trackers are installed.
 
     Returns:
-        A sentence that says what it is; with `data`, a line for every split besides: rows, labels, texts that repeat or
-        stand in the training data too, and texts that are longer than the model reads.
+        A one-sentence summary of the file. With `data`, also a line for each split: rows, labels, duplicates, texts
+        that are in the training data too, and texts longer than the model's input.
     """
     from tombola.recipe.catalogue import check_file
 
@@ -53,7 +53,7 @@ def report(
     Args:
         folders: Folders that `run`, `study`, `transfer`, `share` or `attack` wrote; several go on one page.
         path: The page to write.
-        store: The folder or URL of finished stages, which attacked sentences are read from.
+        store: The folder or URL of the store of finished stages, which holds the attacked sentences.
     """
     from tombola.report.page import report as write
 
@@ -61,13 +61,13 @@ def report(
 
 
 def compare(*results: Result | Path | str) -> ResultComparison:
-    """Put two or more runs side by side: their scores, and the difference to the first with its 95 % interval.
+    """Compare two or more runs: their scores, and the differences from the first with 95 % intervals.
 
-    Rows are matched by variant and by their point on the grid; runs of one row each are compared whatever it is called.
-    Differences are paired by seed where the seeds agree.
+    Rows are matched by variant and grid point; runs of one row each are compared whatever the row is called.
+    Differences are paired by seed if the runs have the same seeds.
 
     Args:
-        *results: Results, or the folders of runs.
+        *results: Results or run folders.
 
     Returns:
         The comparison: `table`, `rows()` and `frame()`, and `notes` on what only one run has.
@@ -79,10 +79,10 @@ def compare(*results: Result | Path | str) -> ResultComparison:
 
 
 def doctor(store: Path | str | None = None) -> list[Check]:
-    """Look at everything that runs depend on: versions, hardware, precision, store, optional packages.
+    """Check everything that runs depend on: versions, hardware, precision, store, optional packages.
 
     Args:
-        store: The folder or URL of finished stages.
+        store: The folder or URL of the store of finished stages.
     """
     from tombola.foundations.hardware.doctor import examine
 

@@ -1,4 +1,4 @@
-"""The verb for new texts: predict, and what GLUE's server is sent."""
+"""Predict new texts, and write submissions for the GLUE server."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def predict(
     stride: int | None = None,
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """What a ticket or any transformers classifier says of texts without labels.
+    """Predict texts without labels, with a ticket or any transformers classifier.
 
     Args:
         model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
-        rows: A file laid out as the task's files are, with or without labels; or texts, pairs of texts, or mappings
+        rows: A file with the layout of the task's files, with or without labels; or texts, pairs of texts, or mappings
             of the task's text columns.
-        task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
-        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
-        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
-            mean of the windows' probabilities; by default they are cut.
-        progress: Called with the rows done and the rows in all.
+        task: The model's task; tickets know theirs, but a multi-task ticket needs it.
+        max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
+        stride: Read longer texts in windows that start this many tokens apart, and average the probabilities of the
+            windows; by default longer texts are truncated.
+        progress: Called with the number of rows done and the total.
 
     Returns:
-        A label with its probabilities for each row, in order; a number for regression.
+        For each row, in order, a label and the probabilities; for regression, a number.
     """
     from tombola.evaluation.long_texts import LongTexts
     from tombola.tasks import Task, unlabelled
@@ -68,22 +68,22 @@ def predict_file(
     stride: int | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """Predict the rows of a file, and give them back with a label and probabilities.
+    """Predict the rows of a file, and return them with labels and probabilities.
 
     Args:
         model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
         source: A CSV, TSV or JSON-lines file, or the bytes of one.
-        output: The file to write; its ending says how. By default nothing is written.
-        form: How bytes are written: csv, tsv, jsonl, or txt for a text a line; else as they look.
-        task: The model's task; a ticket knows its own, of a multi-task ticket it must be given.
-        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
-        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
-            mean of the windows' probabilities; by default they are cut.
-        progress: Called with the rows done and the rows in all.
+        output: The file to write; its extension sets the format. By default nothing is written.
+        form: The format of bytes: csv, tsv, jsonl, or txt for one text per line; detected by default.
+        task: The model's task; tickets know theirs, but a multi-task ticket needs it.
+        max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
+        stride: Read longer texts in windows that start this many tokens apart, and average the probabilities of the
+            windows; by default longer texts are truncated.
+        progress: Called with the number of rows done and the total.
 
     Returns:
-        The text of the file: the rows as they were, with the columns `prediction` and `probability_LABEL`, or in JSON
-        lines `prediction` and `probabilities`.
+        The text of the file: the input rows with the columns `prediction` and `probability_LABEL`; in JSON lines,
+        `prediction` and `probabilities`.
     """
     from tombola.evaluation.long_texts import LongTexts
     from tombola.tasks import Task
@@ -116,19 +116,19 @@ def glue_submission(
     stride: int | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Predict GLUE's test sets, and write the files that its server reads.
+    """Predict GLUE's test sets, and write the files for its submission server.
 
     Args:
-        model: A ticket of a task of GLUE, a multi-task ticket, the folder of a run with one ticket for each task, or
+        model: The ticket of a GLUE task, a multi-task ticket, the folder of a run with one ticket for each task, or
             any classifier with its `task`.
-        output: The folder in which the files of all tasks are collected.
-        task: The model's task, or that of a multi-task ticket; by default all of them.
-        data: The root of local data folders, with the test files beside those of training.
-        partial: Allow test files with fewer rows than the server's, for trying.
-        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
-        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
-            mean of the windows' probabilities; by default they are cut.
-        progress: Called with the rows done and the rows in all of each file.
+        output: The folder that collects the files of all tasks.
+        task: The model's task; for a multi-task ticket, by default all of them.
+        data: The root of local data folders, with the test files next to the training files.
+        partial: Allow test files with fewer rows than the server's, for a trial.
+        max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
+        stride: Read longer texts in windows that start this many tokens apart, and average the probabilities of the
+            windows; by default longer texts are truncated.
+        progress: Called for each file with the number of rows done and the total.
 
     Returns:
         The files that were written.
@@ -156,7 +156,7 @@ def glue_submission(
 def _submitted(
     model: Ticket | MultiTaskTicket | str | Path, task: str | None
 ) -> list[tuple[Ticket | MultiTaskTicket | str | Path, str | None]]:
-    """The models whose predictions are submitted, each with the task that it is asked for."""
+    """Return the models whose predictions are submitted, each with its task."""
     from tombola.results.result import RESULTS, Result
     from tombola.tickets.opening import tasks_of
 

@@ -1,4 +1,4 @@
-"""The verb that prunes a whole model in one shot: prune."""
+"""Prune a whole model in one shot: `prune`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What came out of a pruning.
+    """The result of `prune`.
 
     Args:
-        folder: The pruned model.
-        mask: What is left of it.
-        seconds: How long it took, this time.
-        peak_memory: The largest resident memory of the process, in bytes.
-        model_bytes: What all tensors of the model take on disk.
+        folder: The folder of the pruned model.
+        mask: The mask of the weights that are left.
+        seconds: The duration of this call.
+        peak_memory: The peak resident memory of the process, in bytes.
+        model_bytes: The size of the model's tensors on disk.
     """
 
     folder: Path
@@ -62,24 +62,24 @@ def prune(
 ) -> Pruning:
     """Prune a whole model in one shot, layer by layer, with one layer and the embeddings in memory.
 
-    The matrices of the layers are pruned; embeddings, head and norms stay. The result opens like any model of
-    transformers. A call that was killed goes on where it stopped.
+    The matrices of the layers are pruned; embeddings, head and norms stay. The result opens like any transformers
+    model. An interrupted call resumes where it stopped.
 
     Args:
         model: A model folder or hub id.
-        task: The task whose training examples it is calibrated on.
+        task: The task whose training examples calibrate the pruning.
         output: The folder for the pruned model and its mask; new or empty.
         method: `wanda`, `ria`, `sparsegpt` or `magnitude`.
-        sparsity: The share of every matrix's weights that goes; by default half of them.
-        pattern: `2:4` in place of a sparsity, or blocks such as `16x16`.
+        sparsity: The share of weights to remove from each matrix; by default half of them.
+        pattern: `2:4` instead of a sparsity, or blocks such as `16x16`.
         scope: `local` ranks the weights of a matrix, `row` those of each output row; by default as published.
         settings: Further settings of the method, such as `{"damping": 0.02}`.
-        examples: Training examples to calibrate on.
-        max_length: Tokens of an example.
+        examples: The number of training examples to calibrate on.
+        max_length: Truncate examples to this many tokens.
         data: The root of local data folders.
-        seed: Which examples.
+        seed: The seed that selects the examples.
         device: Where layers run: `cpu`, or an accelerator such as `cuda`.
-        progress: Is told the layers that are done, and the layers in all.
+        progress: Called with the number of layers done and the total.
     """
     from tombola.masks.in_matrices import Selection
     from tombola.search.one_shot import OneShot, prune_folder
@@ -109,7 +109,7 @@ def prune(
 
 
 def peak_memory() -> int:
-    """The largest resident memory that this process has had, in bytes; 0 where the system does not tell."""
+    """Return the peak resident memory of this process in bytes, or 0 on Windows."""
     if sys.platform == "win32":
         return 0
     import resource
@@ -134,7 +134,7 @@ def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) ->
 def _selection(
     search: SearchSettings, sparsity: float | None, pattern: str | None, scope: Scope | None
 ) -> tuple[float, Scope, Any]:
-    """How much goes of each matrix."""
+    """Return the share of weights to remove from each matrix, the scope and the pattern."""
     try:
         found = parse_pattern(pattern) if pattern is not None else None
     except ValueError as error:
@@ -156,7 +156,7 @@ def _selection(
 def _batches(
     folder: Path, split: Split, calibration: Calibration, max_length: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Calibration data, as training would see it."""
+    """Yield the calibration batches, in the order of training."""
     from tombola.models.loading import load_tokenizer
     from tombola.models.safety import open_config
     from tombola.tasks import collate_of, encode, fitting_length

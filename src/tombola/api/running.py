@@ -1,4 +1,4 @@
-"""The verbs that run recipes: run, study, share, transfer; and what they would do."""
+"""Run recipes, or only plan them: `run`, `study`, `share` and `transfer`."""
 
 from __future__ import annotations
 
@@ -40,18 +40,19 @@ def run(
     replace: bool = False,
     **settings: Any,
 ) -> Result:
-    """Run a recipe: every cell of its grid, each shared stage once, and nothing that is finished already.
+    """Run a recipe: every cell of its grid, with each shared stage only once, and no stage that is already finished.
 
     Args:
-        recipe: A recipe file, the name of a built-in one, a mapping, or a plan that is there already.
+        recipe: A recipe file, the name of a built-in recipe, a mapping, or a plan.
         overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
-        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` … where that
-            holds the result of another recipe.
-        store: The folder or URL of finished stages; by default `TOMBOLA_STORE` or `~/.cache/tombola/store`.
-        engine: Who runs the stages; by default this process.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` and so on if
+            that holds the result of another recipe.
+        store: The folder or URL of the store of finished stages; by default `TOMBOLA_STORE` or
+            `~/.cache/tombola/store`.
+        engine: The engine that runs the stages; by default this process.
         tickets: Whether to write a ticket for every cell with a mask, and the model of every dense cell.
-        watcher: Is told what happens.
-        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
+        watcher: Receives progress events.
+        replace: Replace the result of another recipe in the output folder; by default this raises an error.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_run(recipe, overrides, **settings)
@@ -59,10 +60,10 @@ def run(
 
 
 def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
-    """What `run` would do with a recipe: its cells and stages. Nothing runs.
+    """Return the cells and stages that `run` would run for a recipe, without running them.
 
     Args:
-        recipe: A recipe file, the name of a built-in one, or a mapping.
+        recipe: A recipe file, the name of a built-in recipe, or a mapping.
         overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
@@ -70,10 +71,10 @@ def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> 
 
 
 def plan_recipe(raw: Raw) -> Plan:
-    """The plan of a recipe that has been read.
+    """Return the plan of a loaded recipe.
 
     Args:
-        raw: The recipe as a mapping, with all overrides in it.
+        raw: The recipe as a mapping, overrides included.
     """
     cells = expand(raw)
     first = cells[0].recipe
@@ -92,18 +93,18 @@ def study(
     replace: bool = False,
     **settings: Any,
 ) -> Result:
-    """Run a grid of recipes. What fails does not stop the rest: `Result.failures` names what is missing.
+    """Run a grid of recipes. A failure does not stop the rest; `Result.failures` lists what is missing.
 
     Args:
-        source: A study or recipe file, the name of a built-in one, a mapping, or a plan that is there already.
-        overrides: Changes that are laid over every recipe, such as `"seed=[1,2,3]"`.
-        output: The folder for `results.json`; by default `runs/NAME`, or `runs/NAME-2` … where that
-            holds the result of another recipe.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default as the study says, else this process.
+        source: A study or recipe file, the name of a built-in one, a mapping, or a plan.
+        overrides: Changes to every recipe, such as `"seed=[1,2,3]"`.
+        output: The folder for `results.json`; by default `runs/NAME`, or `runs/NAME-2` and so on if that holds the
+            result of another recipe.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default the study's engine, or this process.
         tickets: Whether to write a ticket for every cell with a mask, and the model of every dense cell.
-        watcher: Is told what happens.
-        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
+        watcher: Receives progress events.
+        replace: Replace the result of another recipe in the output folder; by default this raises an error.
         **settings: Changes by keyword, with `__` for dots.
     """
     if isinstance(source, Plan):
@@ -125,17 +126,17 @@ def share(
     replace: bool = False,
     **settings: Any,
 ) -> Result:
-    """Draw a ticket for every task, train all tasks on one encoder with and without them, and compare.
+    """Draw a ticket for every task, train all tasks on one encoder with and without the tickets, and compare.
 
     Args:
-        recipe: A recipe with `tasks`: a file, the name of a built-in one, a mapping, or a plan of it.
+        recipe: A recipe with `tasks`: a file, the name of a built-in recipe, a mapping, or a plan.
         overrides: Changes such as `"seed=[1,2,3]"`.
         output: The folder for `results.json` and a multi-task ticket per seed; by default `runs/NAME`, or
-            `runs/NAME-2` … where that holds the result of another recipe.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
-        watcher: Is told what happens.
-        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
+            `runs/NAME-2` and so on if that holds the result of another recipe.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default this process.
+        watcher: Receives progress events.
+        replace: Replace the result of another recipe in the output folder; by default this raises an error.
         **settings: Changes by keyword, with `__` for dots.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_share(recipe, overrides, **settings)
@@ -143,10 +144,10 @@ def share(
 
 
 def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
-    """What `share` would do with a recipe. Nothing runs.
+    """Return the cells and stages that `share` would run for a recipe, without running them.
 
     Args:
-        recipe: A recipe with `tasks`: a file, the name of a built-in one, or a mapping.
+        recipe: A recipe with `tasks`: a file, the name of a built-in recipe, or a mapping.
         overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
@@ -166,23 +167,23 @@ def transfer(
     watcher: Watcher | None = None,
     replace: bool = False,
 ) -> Result:
-    """Search a mask on every source task, train every target under each of them, and compare with dense.
+    """Search a mask on every source task, train every target under each mask, and compare with dense training.
 
     Args:
-        recipe: A recipe with a search: a file, the name of a built-in one, a mapping, or a plan of it.
+        recipe: A recipe with a search: a file, the name of a built-in recipe, a mapping, or a plan.
         overrides: Changes such as `"draw.sparsity=0.7"`.
-        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
-        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` … where that
-            holds the result of another recipe.
-        store: The folder or URL of finished stages.
-        engine: Who runs the stages; by default this process.
+        output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` and so on if
+            that holds the result of another recipe.
+        store: The folder or URL of the store of finished stages.
+        engine: The engine that runs the stages; by default this process.
         tickets: Whether to write tickets and dense models.
-        watcher: Is told what happens.
-        replace: Replace the result of another recipe in the output folder, which is refused otherwise.
+        watcher: Receives progress events.
+        replace: Replace the result of another recipe in the output folder; by default this raises an error.
 
     Returns:
-        The result; its `transfer()` is the matrix of differences.
+        The result; its `transfer()` returns the matrix of differences.
     """
     plan = recipe if isinstance(recipe, Plan) else plan_transfer(recipe, overrides, sources, targets)
     return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=tickets)
@@ -191,12 +192,12 @@ def transfer(
 def plan_transfer(
     recipe: Source, overrides: Iterable[str] = (), sources: Sequence[str] = (), targets: Sequence[str] = ()
 ) -> Plan:
-    """What `transfer` would do with a recipe. Nothing runs.
+    """Return the cells and stages that `transfer` would run for a recipe, without running them.
 
     Args:
-        recipe: A recipe with a search: a file, the name of a built-in one, or a mapping.
+        recipe: A recipe with a search: a file, the name of a built-in recipe, or a mapping.
         overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
-        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
     """
     raw = load_recipe(find_recipe(recipe), overrides)
@@ -214,7 +215,7 @@ def _carry_out(
     tickets: bool,
     keep_going: bool = False,
 ) -> Result:
-    """Run a plan, collect what came out, and keep it."""
+    """Run a plan, then collect and save its result."""
     store = store if isinstance(store, Store) else Store(store)
     with claimed(plan, Path(output) if output is not None else None, replace=replace) as folder:
         file = folder.path / RESULTS

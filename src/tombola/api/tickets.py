@@ -1,4 +1,4 @@
-"""The verbs for finished tickets and other models: evaluate, attack, import, inspect, shrink, export."""
+"""Work on finished tickets and other models: evaluate, attack, import, inspect, shrink, export."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def evaluate(
 
     Args:
         model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
-        on: Splits of the model's task (`validation`), other tasks (`hans`) or both (`reviews_tweets/test`). A split may
-            be followed by an augmentation that changes its texts, as `test+typos`.
-        task: The model's task; a ticket knows its own. Of a multi-task ticket, the task to score; by default all.
+        on: Splits of the model's task (`validation`), other tasks (`hans`) or splits of these (`reviews_tweets/test`).
+            Add an augmentation to change the texts: `test+typos`.
+        task: The model's task; tickets know theirs. For a multi-task ticket, the task to score; by default all.
         data: The root of local data folders.
         limit: Use a random subset of this size.
-        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
-        stride: Read longer texts in windows, so many tokens from the start of one to that of the next, and take the
-            mean of the windows' probabilities; by default they are cut.
-        progress: Called with the examples done, the examples in all, and the newest score.
+        max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
+        stride: Read longer texts in windows that start this many tokens apart, and average the probabilities of the
+            windows; by default longer texts are truncated.
+        progress: Called with the number of examples done, the total, and the latest score.
 
     Returns:
-        Scores by data set and metric. Where all tasks of a multi-task ticket are scored, the name of a data set
-        begins with that of the task: `rte: validation`.
+        Scores by data set and metric. If all tasks of a multi-task ticket are scored, the names of data sets start
+        with the task: `rte: validation`.
     """
     from tombola.evaluation.evaluate import evaluate_split
     from tombola.evaluation.long_texts import LongTexts
@@ -124,24 +124,24 @@ def attack(
         model: A ticket, a multi-task ticket, a model folder, a hub id, an ONNX file with its config beside it, or a
             model in memory, which needs `tokenizer`.
         recipe: An attack's name, for the published settings, or an `Attack` with your own.
-        task: The task that examples are drawn from; a ticket knows its own, of a multi-task ticket it must be given.
+        task: The task to draw examples from; tickets know theirs, but a multi-task ticket needs it.
         split: The split of the task.
         tokenizer: The tokenizer of a model in memory.
-        examples: A `Split`, or pairs of (text or two texts, label number), in place of a task's split.
-        labels: Names of the labels, where `examples` are pairs.
-        attackable: The columns that may be changed, if not those that the task names.
+        examples: A `Split`, or pairs of (text or two texts, label number), instead of a task's split.
+        labels: Names of the labels, if `examples` are pairs.
+        attackable: The columns that attacks may change; by default those that the task defines.
         n: Size of the class-balanced random sample; by default all examples.
-        seed: Which random sample.
-        query_budget: Most queries for one example.
-        vectors: A file of word vectors for synonyms; by default the embedded ones.
+        seed: The seed of the random sample.
+        query_budget: The most queries per example.
+        vectors: A file of word vectors for synonyms; by default the built-in vectors.
         mlm: A masked language model, for `bert_attack`.
-        encoder: A sentence encoder that tells how alike texts are; by default the embedded one, for English.
-        lexicon: A file of words with parts of speech and synonyms; by default the embedded one, for English.
+        encoder: A sentence encoder that measures the similarity of texts; by default the built-in one, for English.
+        lexicon: A file of words with parts of speech and synonyms; by default the built-in one, for English.
         language: The language of `examples`, such as `de`; by default the task's, else English.
         data: The root of local data folders.
-        max_length: Tokens that texts are cut at; by default as the ticket was trained, else 128.
-        resume: A JSON-lines file for finished examples; the same call goes on after them.
-        progress: Called with the examples done, the examples in all, and the accuracy under attack so far.
+        max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
+        resume: A JSON-lines file of finished examples; the same call later continues after them.
+        progress: Called with the number of examples done, the total, and the accuracy under attack so far.
     """
     from tombola.attacks import Resources
     from tombola.attacks.resources import ENCODER
@@ -192,7 +192,7 @@ def attack(
 
 
 def inspect(*sources: str | Path, task: str | None = None) -> Comparison:
-    """Open masks: sparsity by layer and matrix, and how far several agree.
+    """Open masks, and show their sparsity by layer and matrix and the overlap between several.
 
     Args:
         *sources: Tickets (folders or hub ids), multi-task tickets or mask files.
@@ -207,7 +207,7 @@ def inspect(*sources: str | Path, task: str | None = None) -> Comparison:
 
 
 def shrink(ticket: Path | str, output: Path | str, *, task: str | None = None) -> Shrinkage:
-    """Cut the removed heads, neurons, FFNs and layers out of a ticket's model, check it, and measure the gain.
+    """Cut the removed heads, neurons, FFNs and layers out of a ticket's model, check the result, and measure the gain.
 
     Args:
         ticket: A ticket's folder.
@@ -222,7 +222,7 @@ def shrink(ticket: Path | str, output: Path | str, *, task: str | None = None) -
 
 
 def pack(ticket: Path | str, path: Path | str, *, task: str | None = None) -> Packing:
-    """Keep a ticket of single weights in one file: the values that are left, and a bit for every weight.
+    """Pack a ticket of single weights into one file: the remaining values, and one bit for every weight.
 
     Args:
         ticket: A ticket's folder.
@@ -237,14 +237,14 @@ def pack(ticket: Path | str, path: Path | str, *, task: str | None = None) -> Pa
 
 
 def convert_pruned_heads(folder: Path | str, output: Path | str) -> ModelShape:
-    """Turn a model whose heads transformers 4 pruned, which transformers 5 cannot read, into a shrunk model.
+    """Convert a model with heads pruned by transformers 4, which transformers 5 cannot read, to a shrunk model.
 
     Args:
         folder: A model folder with `pruned_heads` in its config.
         output: The folder to write.
 
     Returns:
-        What is left of each layer.
+        The shape of each layer.
     """
     from tombola.shrink import convert_pruned_heads as convert
 
@@ -252,12 +252,12 @@ def convert_pruned_heads(folder: Path | str, output: Path | str) -> ModelShape:
 
 
 def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str | None = None) -> Export:
-    """Write a model as ONNX, with any batch size and length, checked in onnxruntime.
+    """Export a model to ONNX for any batch size and length, and check it in onnxruntime.
 
     Args:
         model: The folder of a ticket, a shrunk model or any model.
-        path: The `.onnx` file to write; or a folder, which gets the config and the tokenizer too, so that predict,
-            evaluate and attack open it.
+        path: The `.onnx` file to write; or a folder, which also gets the config and the tokenizer, so that `predict`,
+            `evaluate` and `attack` can open it.
         int8: Also write a dynamically quantised version.
         task: The task of a multi-task ticket.
     """
