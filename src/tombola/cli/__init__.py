@@ -1,4 +1,4 @@
-"""The command. Each verb is a few lines over one function of `tombola.api`."""
+"""The command line. Each command is a thin layer over one function of `tombola.api`."""
 
 import errno
 import os
@@ -17,14 +17,14 @@ VERBS = (
     *("evaluate", "predict", "attack", "inspect", "prune", "shrink", "export", "report", "compare", "import"),
     *("list", "task", "validate", "store", "doctor"),
 )
-"""In the order of the help; importing a verb's module registers it."""
+"""In the order of the help; importing a command's module registers it."""
 
 for _verb in VERBS:
     import_module(f"tombola.cli.{'import_' if _verb == 'import' else _verb}")
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one sentence and exit code 2, an interrupt one and 130."""
+    """Run the command; a user's mistake prints one sentence and exits with code 2, an interrupt with code 130."""
     listen()
     try:
         _run()
@@ -42,7 +42,7 @@ def _run() -> None:
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # nobody reads; the last flush must not fail
+        )  # the reader is gone; the final flush must not fail
         sys.exit(1)
     except OSError as error:
         if error.strerror is None or (error.filename is None and error.errno != errno.ENOSPC):

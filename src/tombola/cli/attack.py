@@ -33,12 +33,12 @@ def attack(
     number: Annotated[
         int | None, typer.Option("-n", help="Examples, class-balanced; all by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which random sample.")] = 0,
-    query_budget: Annotated[int | None, typer.Option(help="Most queries for one example.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random sample.")] = 0,
+    query_budget: Annotated[int | None, typer.Option(help="Most queries per example.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors (text, .npz) for synonyms.")] = None,
     mlm: Annotated[str | None, typer.Option(help="Masked language model, for bert_attack.")] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="Sentence encoder, for other languages than English.")
+        str | None, typer.Option(help="Sentence encoder, for languages other than English.")
     ] = None,
     lexicon: Annotated[
         Path | None, typer.Option(help="Words with tags and synonyms (.tsv), for other languages.")
@@ -53,7 +53,7 @@ def attack(
         str | None, typer.Option(help="Also write the successes as a task of this name.")
     ] = None,
 ) -> None:
-    """Attack a ticket or any classifier; an interrupted attack goes on where it stopped.
+    """Attack a ticket or any classifier; an interrupted attack resumes where it stopped.
 
     [bold]Example:[/bold] tombola attack runs/quick/tickets/imp --recipe textfooler -n 500 --seed 0
     """
@@ -106,9 +106,9 @@ def attack(
 
 @contextmanager
 def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
-    """Inside, no other process writes to the folder; one that does is waited for, and its examples are taken over.
+    """Hold the folder's lock; if another process is attacking into it, wait, then continue from its examples.
 
-    Folders that were made for an attack that could not begin are removed.
+    Folders created for an attack that could not start are removed.
     """
     from filelock import FileLock, Timeout
 
@@ -127,13 +127,13 @@ def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
         lock.release()
         if made and set(folder.iterdir()) <= {file}:
             file.unlink(missing_ok=True)
-            with suppress(OSError):  # others write there too
+            with suppress(OSError):  # other processes write there too
                 for one in made:
                     one.rmdir()
 
 
 def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
-    """The tasks to attack: the one that is asked for, or all of a multi-task ticket that have labels to change."""
+    """Return the tasks to attack: the given one, or all classification tasks of a multi-task ticket."""
     from tombola.tasks import Task
     from tombola.tickets.multitask import MultiTaskTicket, is_multi_task
     from tombola.tickets.opening import folder_of
@@ -153,7 +153,7 @@ def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
 
 
 def _configured(name: str, changes: list[str]) -> str | Attack:
-    """The attack with the user's settings laid over the published ones."""
+    """Return the attack with its published settings, overridden by the user's."""
     if not changes:
         return name
     from tombola.attacks.base import configure

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar for each running stage, and a line for the whole run with the time left."""
+"""Progress bars on a terminal: one for each running stage, and one for the whole run with the time left."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tombola.cli.forecast import Running, describe, duration, figures_text, left
 from tombola.cli.progress import Fault, View
 
 ROWS = 8
-"""Stages with a bar of their own; of a run on many workers the rest is counted."""
+"""The most bars to show; further running stages are only counted."""
 
 
 class Bars(View):
-    """Lines that are drawn anew several times a second and disappear in the end; failures stay.
+    """Bars that are redrawn several times a second and disappear at the end; failures stay.
 
     Args:
         console: The terminal.
@@ -32,30 +32,30 @@ class Bars(View):
         self._live: Live | None = None
 
     def start(self) -> None:
-        """Begin to draw."""
+        """Start drawing."""
         self._live = Live(
             get_renderable=self.render, console=self.console, refresh_per_second=4, transient=True
         )
         self._live.start()
 
     def stop(self) -> None:
-        """Clear the lines and give the terminal back."""
+        """Clear the bars and release the terminal."""
         if self._live is not None:
             self._live.stop()
 
     def on_phase(self, phase: str) -> None:
-        """Say it beside the spinner."""
+        """Show the phase next to the spinner."""
         self._spinner.update(text=phase)
 
     def on_failed(self, running: Running, seconds: float, failure: Fault) -> None:
-        """Above the bars, where it stays."""
+        """Print the failure above the bars, where it stays."""
         self.console.print(Text.assemble(("failed ", "red"), f"{describe(running.work)}: {failure.reason}"))
         self.console.print(Text(f"       its log: {failure.log}"), soft_wrap=True)
 
     def render(self) -> Group:
-        """The lines as they are now, or as they were while something changes: drawing never waits.
+        """Return the current bars, or the last ones if the lock is taken: drawing never waits.
 
-        Whoever holds the lock may be printing, and printing waits for the drawing.
+        The thread that holds the lock may be printing, and printing waits for the drawing.
         """
         if self.lock.acquire(blocking=False):
             try:

@@ -13,7 +13,7 @@ from tombola.cli.options import verb
 def compare(
     screen: Screen,
     folders: Annotated[
-        list[Path], typer.Argument(help="Two or more folders of runs; the first is the reference.")
+        list[Path], typer.Argument(help="Two or more run folders; the first is the reference.")
     ],
     on: Annotated[
         list[str] | None, typer.Option(help="Only this data set or attack; may be repeated.")
@@ -22,9 +22,9 @@ def compare(
         Path | None, typer.Option(help="Write the comparison to a .csv, .json or .parquet file.")
     ] = None,
 ) -> None:
-    """Compare runs: their scores side by side, and the difference to the first with its 95 % interval.
+    """Compare runs: their scores side by side, and the differences from the first with 95 % intervals.
 
-    Differences are paired by seed where the seeds agree.
+    Differences are paired by seed if the runs have the same seeds.
 
     [bold]Example:[/bold] tombola compare runs/imp runs/omp --on validation
     """

@@ -28,31 +28,33 @@ def compress(
         typer.Argument(help="A task, a task file, or a CSV, TSV, JSONL or Parquet file of texts and labels."),
     ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes of the recipe, as key=value.")
+        list[str] | None, typer.Argument(help="Changes to the recipe, as key=value.")
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="The column of the text; twice for pairs.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column of the label.")] = None,
+    text: Annotated[list[str] | None, typer.Option(help="The text column; give it twice for pairs.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label column.")] = None,
     speedup: Annotated[
-        float | None, typer.Option(help="Times faster than the original.", show_default="2")
+        float | None, typer.Option(help="Target speed-up over the original.", show_default="2")
     ] = None,
-    fastest: Annotated[bool, typer.Option("--fastest", help="The fastest ticket within the loss.")] = False,
-    latency: Annotated[str | None, typer.Option(help="Time of a forward pass instead, such as 5ms.")] = None,
-    parameters: Annotated[float | None, typer.Option(help="Share of the parameters left, instead.")] = None,
-    within: Annotated[float, typer.Option(help="Points of the score that may be lost.")] = 1.0,
+    fastest: Annotated[
+        bool, typer.Option("--fastest", help="Take the fastest ticket --within the loss.")
+    ] = False,
+    latency: Annotated[str | None, typer.Option(help="Target latency instead, such as 5ms.")] = None,
+    parameters: Annotated[float | None, typer.Option(help="Share of parameters to keep, instead.")] = None,
+    within: Annotated[float, typer.Option(help="Accepted loss, in points of the score.")] = 1.0,
     against: Annotated[
         list[str] | None, typer.Option(help="What to withstand: typos, synonyms, none.", show_default="typos")
     ] = None,
     batch_size: Annotated[
-        list[int] | None, typer.Option(help="Texts in a forward pass of the target.", show_default="1 and 32")
+        list[int] | None, typer.Option(help="Batch size to time; may be repeated.", show_default="1 and 32")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the target.", show_default="all")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads to time with.", show_default="all")] = None,
     device: Annotated[
-        str, typer.Option(help="Where the target runs: cpu, or an accelerator, such as cuda.")
+        str, typer.Option(help="Where the model will run: cpu, or an accelerator such as cuda.")
     ] = "cpu",
-    time: Annotated[str | None, typer.Option(help="Time for training the ticket, such as 30m.")] = None,
+    time: Annotated[str | None, typer.Option(help="Time limit for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
 ) -> None:
-    """Make a classifier smaller, faster and tougher: one command, and the proof.
+    """Make a classifier smaller, faster and more robust, and measure the result.
 
     [bold]Example:[/bold] tombola compress my-model reviews.csv --speedup 2
     """
@@ -96,7 +98,7 @@ def compress(
 
 
 def duration(text: str, option: str) -> float:
-    """Seconds that a text such as 30m, 5ms or 1.5h stands for."""
+    """Return the seconds in a duration such as 30m, 5ms or 1.5h."""
     parts = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
     if parts is None or (parts[2] or "s") not in UNITS or float(parts[1]) == 0:
         raise TombolaError(f"{option} {text}: takes a time such as 5ms, 90s, 30m or 2h")

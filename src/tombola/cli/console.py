@@ -1,4 +1,4 @@
-"""Where a verb's words go: tables and paths to stdout, progress to stderr, events to stdout with `--json`."""
+"""Output of the commands: tables and paths go to stdout, progress to stderr, events to stdout with `--json`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ err = Console(stderr=True)
 
 
 class Screen:
-    """What one call of a verb shows.
+    """The output of one command.
 
     Args:
         quiet: Show errors and the paths of results only.
         events: The stream for JSON events; everything else then goes to stderr.
-        muted: Show nothing: this is one of many processes of a run, and the first one speaks.
+        muted: Show nothing: in a run of several processes, only the first prints.
     """
 
     def __init__(self, *, quiet: bool = False, events: TextIO | None = None, muted: bool = False) -> None:
@@ -38,37 +38,37 @@ class Screen:
         return err if self.events else out
 
     def print(self, what: RenderableType) -> None:
-        """Show a table or a sentence."""
+        """Print a table or a sentence."""
         if not (self.quiet or self.muted):
             _print(self.results, what)
 
     def complain(self, text: str) -> None:
-        """Say on stderr what went wrong, even when quiet."""
+        """Print an error to stderr, even when quiet."""
         if not self.muted:
             err.print(text, style="red", soft_wrap=True, highlight=False, markup=False)
 
     def wrote(self, what: str, path: Path) -> None:
-        """Say where something was written."""
+        """Print the path of a written file or folder."""
         self.paths[what] = str(path)
         if not self.muted and not (self.quiet and self.events):
             _print(self.results, f"{what:<8} {path}")
 
     def finish(self, **figures: Any) -> None:
-        """Close the events with the result: the paths of all that was written, and the verb's main figures."""
+        """Send the final event: the paths that were written, and the command's main figures."""
         if self.events is not None and not self.muted:
             self._events().send("result", paths=self.paths, **figures)
 
     def fail(self, reason: str) -> None:
-        """Close the events with a failure of the verb itself."""
+        """Send an event for a failure of the command itself."""
         if self.events is not None and not self.muted:
             self._events().send("failed", reason=reason)
 
     @contextmanager
     def watch(self, phase: str) -> Iterator[Display]:
-        """Show how long work goes on; what is yielded is passed on as the watcher.
+        """Show progress while the command works; yield the display, which is passed on as the watcher.
 
         Args:
-            phase: What happens until the first stage starts: "planning".
+            phase: The phase before the first stage starts, such as "planning".
         """
         from tombola.cli.progress import Display
 
@@ -98,14 +98,14 @@ class Screen:
 
 
 def stop(sentence: str, code: int) -> NoReturn:
-    """End the command with a sentence, red on a terminal."""
+    """Exit with a sentence, red on a terminal."""
     err.print(f"tombola: {sentence}", style="red", soft_wrap=True, highlight=False, markup=False)
     sys.exit(code)
 
 
 @contextmanager
 def _errors_only() -> Iterator[None]:
-    """Without the package's warnings."""
+    """Silence the package's warnings."""
     logger = logging.getLogger("tombola")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -116,7 +116,7 @@ def _errors_only() -> Iterator[None]:
 
 
 def _print(console: Console, what: RenderableType) -> None:
-    """Words as they are: lines are not broken, and brackets are no markup."""
+    """Print without wrapping lines, and without reading brackets as markup."""
     if isinstance(what, str):
         console.print(what, soft_wrap=True, highlight=False, markup=False)
     else:
@@ -125,7 +125,7 @@ def _print(console: Console, what: RenderableType) -> None:
 
 @contextmanager
 def opened(*, quiet: bool, as_json: bool) -> Iterator[Screen]:
-    """The screen of one call. With `as_json` nothing but events reaches stdout, whatever libraries print."""
+    """Open the screen of one command. With `as_json`, only events reach stdout, whatever libraries print."""
     with ExitStack() as stack:
         stream = sys.stdout if as_json else None
         if as_json:

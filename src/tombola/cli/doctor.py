@@ -8,9 +8,9 @@ from tombola.cli.options import Store, verb
 
 @verb()
 def doctor(screen: Screen, store: Store = None) -> None:
-    """Show what runs depend on: versions, hardware, precision, store; `!` marks what needs to be mended.
+    """Check what runs depend on: versions, hardware, precision, store; `!` marks problems.
 
-    The first time, this measures both precisions, which takes some seconds. Exit code 1 if something is wrong.
+    The first call measures both precisions, which takes a few seconds. Exits with code 1 if something is wrong.
 
     [bold]Example:[/bold] tombola doctor
     """

@@ -27,9 +27,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(help="Use a random subset of this size.")] = None,
     max_length: MaxLength = None,
     stride: Stride = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the scores as JSON.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the scores as JSON.")] = None,
 ) -> None:
-    """Score a ticket or any classifier, with standard errors; of a ticket of several tasks, all of them.
+    """Score a ticket or any classifier, with standard errors; a multi-task ticket on all its tasks.
 
     [bold]Example:[/bold] tombola evaluate runs/quick/tickets/imp --on validation --on reviews_tweets/test
     """

@@ -1,4 +1,4 @@
-"""Progress and results for programs: with `--json`, one JSON object in each line of stdout."""
+"""Progress and results for programs: with `--json`, one JSON object per line on stdout."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tombola.cli.forecast import Running, describe
 from tombola.cli.progress import Fault, Now, View
 
 EVENT_SECONDS = 1.0
-"""The least time between two events of one stage's progress."""
+"""The shortest time between two progress events of a stage."""
 
 
 class Events(View):
-    """Writes `planned`, `begun`, `progressed`, `ended` and `failed`; the verb itself adds `result`.
+    """Writes `planned`, `begun`, `progressed`, `ended` and `failed` events; the command itself adds `result`.
 
     Args:
         stream: Where events go.
-        now: The time of day.
-        every: The least time between two events of one stage's progress.
+        now: Returns the time of day.
+        every: The shortest time between two progress events of a stage.
     """
 
     def __init__(self, stream: TextIO, now: Now = datetime.now, every: float = EVENT_SECONDS) -> None:
@@ -29,21 +29,21 @@ class Events(View):
         self._sent: dict[str, float] = {}
 
     def send(self, event: str, **content: Any) -> None:
-        """Write one event, with the time."""
+        """Write an event with the current time."""
         whole = {"event": event, "time": self.now().astimezone().isoformat(timespec="seconds"), **content}
         print(json.dumps(plain(whole), allow_nan=False), file=self.stream, flush=True)
 
     def on_planned(self) -> None:
-        """The number of stages, and how many of them are finished."""
+        """Write the number of stages, and how many of them are finished."""
         stages, finished = self.forecast.stages, self.forecast.finished
         self.send("planned", stages=stages, finished=finished, to_run=stages - finished)
 
     def on_begun(self, running: Running) -> None:
-        """Which stage starts."""
+        """Write that a stage starts."""
         self.send("begun", **self._stage(running))
 
     def on_progressed(self, running: Running) -> None:
-        """How far a stage is, but not too often; its last step always."""
+        """Write a stage's progress, at limited frequency; its last step always."""
         key, now = running.work.key, self.forecast.clock()
         if running.step < running.steps and now - self._sent.get(key, -self.every) < self.every:
             return
@@ -61,11 +61,11 @@ class Events(View):
         )
 
     def on_ended(self, running: Running, seconds: float) -> None:
-        """A finished stage with its time and its last figures."""
+        """Write that a stage finished, with its time and last figures."""
         self.send("ended", **self._stage(running), seconds=seconds, figures=running.figures)
 
     def on_failed(self, running: Running, seconds: float, failure: Fault) -> None:
-        """A failed stage: why, and its log."""
+        """Write why a stage failed, and the path of its log."""
         self.send(
             "failed",
             **self._stage(running),
@@ -86,7 +86,7 @@ class Events(View):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it: numbers that are none become null, seconds need no more than milliseconds."""
+    """Convert a value to what JSON can hold: NaN and infinity become null, floats are rounded to six digits."""
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

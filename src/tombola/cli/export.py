@@ -17,11 +17,11 @@ def export(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .onnx file, or a folder, to write.")],
     int8: Annotated[bool, typer.Option("--int8", help="Also write a dynamically quantised version.")] = False,
-    task: Annotated[str | None, typer.Option(help="The task of a ticket of several tasks.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task of a multi-task ticket.")] = None,
 ) -> None:
-    """Write the model as ONNX, with any batch size and length, checked in onnxruntime.
+    """Export a model to ONNX for any batch size and length, and check it in onnxruntime.
 
-    A folder gets the config and the tokenizer too: predict, evaluate and attack open it.
+    A folder also gets the config and the tokenizer, so that predict, evaluate and attack can open it.
 
     [bold]Example:[/bold] tombola export small -o small.onnx
     """

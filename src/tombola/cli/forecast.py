@@ -1,4 +1,4 @@
-"""How long a run will still take: from the pace of the stages that run, and from how long their like took."""
+"""Estimate the time left of a run, from the pace of running stages and the duration of similar ones."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ Clock = Callable[[], float]
 
 
 class Work(Protocol):
-    """What a display needs to know of a stage, or of a verb's own work such as an attack."""
+    """What a display needs to know about a stage, or about a command's own work such as an attack."""
 
     @property
     def key(self) -> str:
-        """Tells it from all others."""
+        """The unique key of the work."""
 
     @property
     def kind(self) -> str:
-        """What sort of work it is: the same sort takes about the same time."""
+        """The kind of work; work of one kind takes about the same time."""
 
     @property
     def label(self) -> str:
-        """What the reader sees."""
+        """The text that users see."""
 
     @property
     def inputs(self) -> Mapping[str, Any]:
         """The work that must be finished first."""
 
     def training_steps(self) -> int:
-        """Optimizer steps; none where it does not train."""
+        """Return the number of optimizer steps; 0 if the work is no training."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of a verb that has no stages."""
+    """The work of a command that has no stages."""
 
     kind: str
     label: str
@@ -43,17 +43,17 @@ class Job:
 
     @property
     def key(self) -> str:
-        """A verb does nothing twice at once."""
+        """The label: a command never runs two jobs with the same label at once."""
         return self.label
 
     def training_steps(self) -> int:
-        """Not a training."""
+        """Return 0: a job is no training."""
         return 0
 
 
 @dataclass
 class Running:
-    """A stage that runs: when it began, and what it last reported."""
+    """A running stage: when it started, and what it last reported."""
 
     work: Work
     number: int
@@ -62,11 +62,11 @@ class Running:
     steps: int = 0
     figures: dict[str, float] = field(default_factory=dict)
     first: tuple[float, int] | None = None
-    """When it first reported, and the step that it was at: a continued training does not start at 0."""
+    """Time and step of its first report: a resumed training does not start at step 0."""
     newest: float = 0.0
 
     def left(self, now: float) -> float | None:
-        """Seconds until its last step, by its own pace; None before the second report."""
+        """Return the seconds until the last step, at the stage's own pace; None before its second report."""
         if self.first is None or self.step <= self.first[1]:
             return None
         pace = (self.newest - self.first[0]) / (self.step - self.first[1])
@@ -75,17 +75,17 @@ class Running:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds; `whole` unless stages are left of which nothing is known, so that it will take longer."""
+    """The seconds left; a lower bound unless `whole`, since the duration of some stages is unknown."""
 
     seconds: float
     whole: bool = True
 
 
 class Forecast:
-    """Follows a run and tells how far it is. Nothing here prints.
+    """Follows a run and estimates the time left; prints nothing.
 
     Args:
-        clock: Seconds from any starting point.
+        clock: Returns seconds since any starting point.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -99,7 +99,7 @@ class Forecast:
         self._begun = self._width = 0
 
     def planned(self, stages: Sequence[Work], finished: Collection[str]) -> None:
-        """Note what there is to do."""
+        """Record the stages to run."""
         self.started = self.clock()
         self.stages, self.finished = len(stages), len(finished)
         self._begun = self.finished
@@ -107,7 +107,7 @@ class Forecast:
         self._units = {key: stage.training_steps() or 1 for key, stage in self._waiting.items()}
 
     def begun(self, stage: Work) -> Running:
-        """Note that a stage starts."""
+        """Record that a stage starts."""
         self._waiting.pop(stage.key, None)
         self._begun += 1
         self.running[stage.key] = Running(stage, self._begun, self.clock())
@@ -115,7 +115,7 @@ class Forecast:
         return self.running[stage.key]
 
     def progressed(self, stage: Work, step: int, steps: int, figures: Mapping[str, float]) -> Running:
-        """Note how far a stage is."""
+        """Record a stage's progress."""
         running, now = self.running[stage.key], self.clock()
         running.step, running.steps, running.newest = step, steps, now
         running.figures = dict(figures)
@@ -124,7 +124,7 @@ class Forecast:
         return running
 
     def ended(self, stage: Work, failed: bool = False) -> tuple[Running, float]:
-        """Note that a stage is over; what is known of it, and its seconds. What needs a failed one never runs."""
+        """Record that a stage ended, and drop those that need it if it failed; return its record and its seconds."""
         running = self.running.pop(stage.key)
         seconds = self.clock() - running.begun
         if failed:
@@ -143,7 +143,7 @@ class Forecast:
                 self._drop_after(other.key)
 
     def stage_left(self, key: str) -> float | None:
-        """Seconds that a running stage still needs, by its own pace or by how long its like took."""
+        """Return the seconds that a running stage still needs, at its own pace or that of similar stages."""
         running, now = self.running[key], self.clock()
         left = running.left(now)
         if left is not None:
@@ -152,7 +152,7 @@ class Forecast:
         return None if expected is None else max(0.0, expected - (now - running.begun))
 
     def run_left(self) -> TimeLeft | None:
-        """Time until the end of the run; None while nothing is known."""
+        """Return the time until the end of the run, or None if nothing is known yet."""
         running = [self.stage_left(key) for key in self.running]
         paces = self._paces()
         waiting = [self._expected(stage, paces) for stage in self._waiting.values()]
@@ -165,7 +165,7 @@ class Forecast:
         )
 
     def _paces(self) -> dict[str, float]:
-        """Seconds for a unit of work, by kind and by kind and label."""
+        """Return the seconds per unit of work, by kind, and by kind and label."""
         taken = {group: list(found) for group, found in self._taken.items()}
         now = self.clock()
         for key, running in self.running.items():
@@ -185,18 +185,18 @@ class Forecast:
 
 
 def _group(stage: Work) -> str:
-    """Stages of one kind and label are closer to each other than to the rest of their kind."""
+    """Return the kind and label, whose stages are more alike than all stages of the kind."""
     return f"{stage.kind}/{stage.label}"
 
 
 def describe(stage: Work) -> str:
-    """The stage's label, with its seed if it has one."""
+    """Return the stage's label, with its seed if it has one."""
     seed = getattr(stage, "seed", None)
     return stage.label if seed is None else f"{stage.label}, seed {seed}"
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: 3.2 s, 45 s, 4 min 5 s, 2 h 10 min."""
+    """Format a duration: 3.2 s, 45 s, 4 min 5 s, 2 h 10 min."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 59.5:
@@ -209,14 +209,14 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """A time that is only estimated: 10 s, 4 min, 2.5 h."""
+    """Format an estimated duration: 10 s, 4 min, 2.5 h."""
     if seconds < 95:
         return f"{max(5, 5 * round(seconds / 5))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def left(time_left: TimeLeft | float | None) -> str:
-    """The time left in words."""
+    """Describe the time left."""
     if time_left is None:
         return "time left unknown"
     if isinstance(time_left, float | int):
@@ -225,6 +225,6 @@ def left(time_left: TimeLeft | float | None) -> str:
 
 
 def figures_text(figures: Mapping[str, float]) -> str:
-    """The newest numbers: loss 0.412, accuracy 0.91."""
+    """Format a stage's latest figures: loss 0.412, accuracy 0.91."""
     shown = {name: value for name, value in figures.items() if name not in ("epoch", "learning_rate")}
     return ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in shown.items())

@@ -18,19 +18,19 @@ def import_mask(
     ],
     kind: Annotated[
         Literal["bert_tickets", "srnets", "super_tickets"],
-        typer.Option("--from", help="The code that wrote it."),
+        typer.Option("--from", help="The code that wrote the mask."),
     ],
     model: Annotated[str, typer.Option(help="The pre-trained model that the mask belongs to.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the mask.")],
     task: Annotated[str | None, typer.Option(help="The task whose head is masked too.")] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Where files hold scores: what is above it is kept.")
+        float | None, typer.Option(help="If files hold scores: keep those above this.")
     ] = None,
-    keep_head: Annotated[bool, typer.Option(help="Take over a mask of the task head.")] = True,
-    entry: Annotated[str | None, typer.Option(help="In lists of several tasks, the one to take.")] = None,
+    keep_head: Annotated[bool, typer.Option(help="Import the mask of the task head.")] = True,
+    entry: Annotated[str | None, typer.Option(help="In lists of several tasks, the one to import.")] = None,
     first: Annotated[int, typer.Option(help="The number of the first layer and head in lists.")] = 0,
 ) -> None:
-    """Convert a mask of the published code into one that `search: {method: given}` takes; nothing in it is run.
+    """Convert a mask of a paper's published code for `search: {method: given}`, without running any code in it.
 
     [bold]Example:[/bold] tombola import mask.pt --from bert_tickets --model google-bert/bert-base-uncased -o mask
     """

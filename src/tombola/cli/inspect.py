@@ -13,14 +13,12 @@ from tombola.cli.options import verb
 def inspect(
     screen: Screen,
     what: Annotated[list[str], typer.Argument(help="Tickets (folders or hub ids) or mask files.")],
-    task: Annotated[
-        str | None, typer.Option(help="One task of a ticket of several tasks; all by default.")
-    ] = None,
+    task: Annotated[str | None, typer.Option(help="One task of a multi-task ticket; all by default.")] = None,
     union: Annotated[Path | None, typer.Option(help="Write the union of the masks to this file.")] = None,
     intersection: Annotated[Path | None, typer.Option(help="Write the intersection to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a page with heat maps to this file.")] = None,
 ) -> None:
-    """Show masks: sparsity by layer and matrix, and how far several agree.
+    """Show masks: their sparsity by layer and matrix, and the overlap between several.
 
     [bold]Example:[/bold] tombola inspect runs/quick/tickets/* --plot masks.html
     """

@@ -1,6 +1,6 @@
-"""Ctrl-C: the message, and a note that it was pressed, even where a library turns it into another error.
+"""Handle Ctrl-C, and record it, since a library may turn it into another error.
 
-An interrupt in the middle of an import may reach Python as an error of the library that is being imported.
+An interrupt during an import may surface as an error of the imported library.
 """
 
 import signal
@@ -13,16 +13,16 @@ _came: list[int] = []
 
 
 def listen() -> None:
-    """Note interrupts, which end the command as before; a command that ignores them goes on ignoring them."""
+    """Record interrupts, which still end the command, unless the process ignores or handles them already."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _note)
 
 
 def interrupted(error: BaseException) -> bool:
-    """Whether the command ends by an interrupt.
+    """Return whether an interrupt ended the command.
 
     Args:
-        error: How it ends.
+        error: The exception that ended it.
     """
     return isinstance(error, KeyboardInterrupt) or (bool(_came) and isinstance(error, Exception))
 

@@ -14,10 +14,10 @@ def list_(
     screen: Screen,
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="One list, such as tasks, attacks or recipes; a word to look for; or both."),
+        typer.Argument(help="One list, such as tasks, attacks or recipes; a word to search for; or both."),
     ] = None,
 ) -> None:
-    """List what recipes may name. Without a word, the first names of every list.
+    """List the tasks, methods, attacks and so on that recipes can use; without arguments, the first of every list.
 
     [bold]Example:[/bold] tombola list tasks
     """
@@ -42,7 +42,7 @@ def list_(
 
 
 def _meant(words: list[str], kinds: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """The list that the first words name, if they do, and what to look for."""
+    """Return the list that the first words name, if any, and the words to search for."""
     for count in range(len(words), 0, -1):
         if (kind := " ".join(words[:count])) in kinds:
             return kind, " ".join(words[count:]) or None

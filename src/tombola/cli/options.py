@@ -1,4 +1,4 @@
-"""The command itself, and the arguments that several verbs share."""
+"""The Typer app, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Output = Annotated[
 Store = Annotated[
     str | None,
     typer.Option(
-        help="Finished stages: a folder, or a URL such as s3://bucket/store.",
+        help="The store of finished stages: a folder, or a URL such as s3://bucket/store.",
         envvar="TOMBOLA_STORE",
         show_default="~/.cache/tombola/store",
     ),
@@ -53,15 +53,15 @@ Data = Annotated[
 ]
 Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder, hub id or .onnx file.")]
 TaskName = Annotated[
-    str | None, typer.Option(help="The model's task; a ticket knows its own, or has several.")
+    str | None, typer.Option(help="The model's task; tickets know theirs, multi-task tickets have several.")
 ]
 MaxLength = Annotated[
-    int | None, typer.Option(help="Tokens that texts are cut at; else as in training, or 128.")
+    int | None, typer.Option(help="Truncate texts to this many tokens; by default as in training, or 128.")
 ]
 Stride = Annotated[
     int | None,
     typer.Option(
-        help="Read longer texts in windows that begin so many tokens apart; else they are cut.",
+        help="Read longer texts in windows this many tokens apart; by default they are truncated.",
         show_default=False,
     ),
 ]
@@ -72,7 +72,7 @@ Replace = Annotated[
 Report = Annotated[bool, typer.Option(help="Also write report.html.")]
 EngineName = Annotated[
     Literal["local", "ray"] | None,
-    typer.Option("--engine", help="Who runs the stages.", show_default="local"),
+    typer.Option("--engine", help="What runs the stages.", show_default="local"),
 ]
 Workers = Annotated[int | None, typer.Option(help="Processes on this machine.", show_default="1")]
 Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, or auto.")]
@@ -87,23 +87,23 @@ Plugins = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and the paths of results only.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Write events and the result to stdout, a JSON object a line.")
+    bool, typer.Option("--json", help="Write events and the result to stdout, one JSON object per line.")
 ]
 
 
 def verb(
     name: str | None = None, *, to: typer.Typer = app, long: bool = False, resumes: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a verb of the command. Its first argument is the `Screen`; the others are options.
+    """Register a function as a command. Its first argument is the `Screen`; the others are options.
 
-    An argument whose type is a dataclass stands for options too: one for every field.
-    Every verb takes `--plugin` besides, and one that works long `--quiet` and `--json`.
+    An argument whose type is a dataclass adds one option per field. Every command also takes `--plugin`, and
+    long-running ones take `--quiet` and `--json`.
 
     Args:
-        name: What it is called, if not as the function.
-        to: The command or group that it belongs to.
-        long: Whether it works long enough to report progress.
-        resumes: Whether it goes on, when it is called again, where it was interrupted.
+        name: The name of the command; by default that of the function.
+        to: The app or group that it belongs to.
+        long: Whether it runs long enough to report progress.
+        resumes: Whether the same call resumes after an interrupt.
     """
     shared: dict[str, tuple[Any, Any]] = {"plugin": (Plugins, None)}
     if long:
@@ -139,7 +139,7 @@ def verb(
         command: Any = wraps(function)(call)
         command.__signature__ = signature.replace(parameters=[*own, *added])
         command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
-        del command.__wrapped__  # its signature is another
+        del command.__wrapped__  # its signature differs
         to.command(name)(command)
         return function
 
@@ -147,7 +147,7 @@ def verb(
 
 
 def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
-    """The parameters by keyword, with the fields of a dataclass in its place; and the dataclasses by parameter."""
+    """Return keyword parameters, with dataclasses replaced by their fields, and the dataclasses by parameter name."""
     spread: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
     for parameter in parameters:
@@ -164,7 +164,7 @@ def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter
 
 
 def load_plugins(names: list[str] | None) -> None:
-    """Import the user's modules, so that what they register can be named."""
+    """Import the user's plugins, which register methods, tasks and the like."""
     if names:
         from tombola.foundations import plugins
 
@@ -176,11 +176,11 @@ def start(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     plugin: Plugins = None,
 ) -> None:
-    """Set up what all verbs share."""
+    """Set up what all commands share."""
     if version:
         typer.echo(f"tombola {__version__}")
         raise typer.Exit
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # Threads that spin while they wait take two to three times the processor time on a shared machine.
+    # Threads that spin while waiting take two to three times the CPU time on a shared machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     load_plugins(plugin)

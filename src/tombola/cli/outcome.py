@@ -1,4 +1,4 @@
-"""What the verbs that run recipes show in the end: tables, decisions, paths, failures; or the plan of a dry run."""
+"""Print the outcome of a run (tables, decisions, paths, failures), or the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_page(result: Result, store: str | None) -> Path | None:
-    """The report beside a result that has something in it."""
+    """Write the report next to the result, unless the result is empty."""
     from tombola import api
     from tombola.pipeline.engines.ranks import is_main
 
@@ -27,7 +27,7 @@ def write_page(result: Result, store: str | None) -> Path | None:
 
 
 def show_tables(screen: Screen, result: Result) -> None:
-    """The table of a run or study, and what follows from it."""
+    """Print the tables of a run or study, and the conclusions from them."""
     from tombola.cli import tables
 
     if result.cells:
@@ -39,7 +39,7 @@ def show_tables(screen: Screen, result: Result) -> None:
 
 
 def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:
-    """What was inferred, the table of original and ticket, the verdict, and where everything is."""
+    """Print what was inferred, the table of original and ticket, the verdict, and the paths."""
     from tombola.cli import tables
 
     for note in found.notes:
@@ -54,7 +54,7 @@ def show_compression(screen: Screen, found: Compression, page: Path | None = Non
 
 
 def close(screen: Screen, result: Result, page: Path | None = None) -> None:
-    """Where the results are, and what is missing; exit code 1 if something is."""
+    """Print the paths of the results, and the failures; exit with code 1 if there are any."""
     from tombola.results.result import RESULTS
 
     screen.wrote("results", result.folder / RESULTS)
@@ -78,7 +78,7 @@ def close(screen: Screen, result: Result, page: Path | None = None) -> None:
 
 
 def _headlines(result: Result) -> list[dict[str, Any]]:
-    """For each row of the table its sparsity and the headline score on each data set."""
+    """Return the sparsity of each row of the table, and its headline score on each data set."""
     return [
         {
             "variant": row.variant,
@@ -94,7 +94,7 @@ def _headlines(result: Result) -> list[dict[str, Any]]:
 
 
 def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
-    """The stages of a plan, those that are finished, the training steps and the time of the rest."""
+    """Print the stages of a plan, how many are finished, and the training steps and time of the rest."""
     from tombola.cli import tables
     from tombola.foundations.caching import run_cache
     from tombola.pipeline.costs import estimate, total_seconds

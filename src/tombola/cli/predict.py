@@ -30,19 +30,19 @@ def predict(
     ] = None,
     form: Annotated[
         Literal["csv", "tsv", "jsonl", "txt"] | None,
-        typer.Option("--format", help="Of standard input, where it cannot be told; txt is a text a line."),
+        typer.Option("--format", help="Format of standard input, if not detected; txt is one text per line."),
     ] = None,
     glue: Annotated[
         bool, typer.Option("--glue", help="Predict GLUE's test sets, for its server; FILE is left out.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="With --glue: allow test files with fewer rows, for trying.")
+        bool, typer.Option("--partial", help="With --glue: allow test files with fewer rows, for a trial.")
     ] = False,
     data: Data = None,
     max_length: MaxLength = None,
     stride: Stride = None,
 ) -> None:
-    """Label texts: the same rows come out with a label and probabilities, or a number.
+    """Predict texts: write the same rows with a label and probabilities, or a number.
 
     [bold]Example:[/bold] tombola predict runs/quick/tickets/imp new.csv -o labelled.csv
     """

@@ -1,4 +1,4 @@
-"""How long work reports while it runs, the same for all verbs: a display, and the views that show it.
+"""Progress of long-running work, the same for all commands: a display, and the views that show it.
 
 A view is a set of bars on a terminal (`bars.py`), plain lines elsewhere (here), or events for programs (`events.py`).
 Progress goes to stderr; stdout is for results, or for the events of `--json`.
@@ -40,7 +40,7 @@ class Fault(Protocol):
 
     @property
     def reason(self) -> str:
-        """In a sentence."""
+        """The reason, in one sentence."""
 
     @property
     def log(self) -> Path:
@@ -48,22 +48,22 @@ class Fault(Protocol):
 
 
 class View:
-    """Shows nothing; the base of those that do. It is told what has changed, and reads the rest in `forecast`."""
+    """Base class of views; shows nothing. It is notified of changes, and reads the rest from `forecast`."""
 
     forecast: Forecast
     lock: threading.RLock
 
     def start(self) -> None:
-        """Begin to show."""
+        """Start showing progress."""
 
     def stop(self) -> None:
-        """Show nothing any more, whatever has happened."""
+        """Stop showing progress, even after an error."""
 
     def on_phase(self, phase: str) -> None:
-        """What happens while no stage runs: planning, writing results."""
+        """A phase without stages starts, such as planning or writing results."""
 
     def on_planned(self) -> None:
-        """It is known how much there is to do."""
+        """The stages to run are known."""
 
     def on_begun(self, running: Running) -> None:
         """A stage starts."""
@@ -82,11 +82,11 @@ class View:
 
 
 class Display(Watcher):
-    """Follows a run or a verb's own work, and has views show it.
+    """Follows a run or a command's own work, and notifies views.
 
     Args:
-        views: Who shows it.
-        clock: Seconds from any starting point.
+        views: The views to notify.
+        clock: Returns seconds since any starting point.
     """
 
     def __init__(self, *views: View, clock: Clock = time.monotonic) -> None:
@@ -106,13 +106,13 @@ class Display(Watcher):
             view.stop()
 
     def phase(self, what: str) -> None:
-        """Tell what happens while no stage runs."""
+        """Announce a phase without stages."""
         with self._lock:
             for view in self.views:
                 view.on_phase(what)
 
     def planned(self, stages: Sequence[Work], finished: Collection[str]) -> None:
-        """All stages, and the keys of those that are finished already."""
+        """The run consists of these stages, of which those with the keys `finished` need not run."""
         with self._lock:
             self.forecast.planned(stages, finished)
             for view in self.views:
@@ -126,7 +126,7 @@ class Display(Watcher):
                 view.on_begun(running)
 
     def progressed(self, stage: Work, step: int, steps: int, figures: Mapping[str, float]) -> None:
-        """A stage has done so many of its steps."""
+        """A stage has done `step` of its `steps`."""
         with self._lock:
             running = self.forecast.progressed(stage, step, steps, figures)
             for view in self.views:
@@ -143,7 +143,7 @@ class Display(Watcher):
                     view.on_failed(running, seconds, failure)
 
     def close(self) -> None:
-        """No more stages will run; their results are collected and written."""
+        """No more stages will run; their results are now collected and written."""
         with self._lock:
             for view in self.views:
                 view.on_closed()
@@ -151,14 +151,14 @@ class Display(Watcher):
 
     @contextmanager
     def job(self, kind: str, label: str) -> Iterator[Progress]:
-        """The work of a verb without stages, such as an attack, reported as a stage is.
+        """Report the work of a command without stages, such as an attack, like a stage.
 
         Args:
-            kind: What sort of work.
-            label: What the reader sees.
+            kind: The kind of work.
+            label: The text that users see.
 
         Yields:
-            What to call with the steps done, the steps in all, and the newest figures.
+            A function to call with the number of steps done, the total, and the latest figures.
         """
         work = Job(kind, label)
         if not self.forecast.stages:
@@ -169,39 +169,39 @@ class Display(Watcher):
 
 
 class Failures(View):
-    """Says at once what fails, in one line without colours.
+    """Prints failures as they happen, one line each, without colours.
 
     Args:
         stream: Where lines go; stderr by default.
-        now: The time of day.
+        now: Returns the time of day.
     """
 
     def __init__(self, stream: TextIO | None = None, now: Now = datetime.now) -> None:
         self.stream, self.now = stream or sys.stderr, now
 
     def on_failed(self, running: Running, seconds: float, failure: Fault) -> None:
-        """The reason, and the path of the log."""
+        """Print the reason, and the path of the log."""
         reason = failure.reason.rstrip(".")
         self.write(f"{self.place(running)}: failed after {duration(seconds)}: {reason}. Log: {failure.log}")
 
     def write(self, text: str) -> None:
-        """A line with the time of day."""
+        """Print a line with the time of day."""
         print(f"{self.now():%H:%M:%S} {text}", file=self.stream, flush=True)
 
     def place(self, running: Running) -> str:
-        """The stage, and its number of how many."""
+        """Return the stage's number and its description."""
         of = f"[{running.number}/{self.forecast.stages}] " if self.forecast.stages > 1 else ""
         return f"{of}{describe(running.work)}"
 
 
 class Lines(Failures):
-    """Plain lines, for log files, CI and batch systems: no colours, nothing written over.
+    """Prints plain lines for log files, CI and batch systems: no colours, nothing overwritten.
 
-    A thread sees to it that a line comes at least once a minute, even while a stage reports nothing.
+    A thread prints a line at least once a minute, even while a stage reports nothing.
 
     Args:
         stream: Where lines go; stderr by default.
-        now: The time of day.
+        now: Returns the time of day.
         every: The longest silence, in seconds.
     """
 
@@ -217,45 +217,45 @@ class Lines(Failures):
         self._thread = threading.Thread(target=self._beat, name="progress", daemon=True)
 
     def start(self) -> None:
-        """Let the heart beat."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let it end."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()
 
     def on_phase(self, phase: str) -> None:
-        """The first phase is a sign of life, before anything heavy is imported; later ones show if they take long."""
+        """Print the first phase at once, before any heavy import; later ones are printed only if they take long."""
         if not (self.phase or self.forecast.stages):
             self.write(phase)
         self.phase = phase
         self._phase_since = self._newest = self.forecast.clock()
 
     def on_planned(self) -> None:
-        """How much there is to do."""
+        """Print how many stages there are to run."""
         stages, finished = self.forecast.stages, self.forecast.finished
         if stages > 1:
             self.write(f"{stages} stages, {finished} finished, {stages - finished} to run")
 
     def on_begun(self, running: Running) -> None:
-        """A line for the start."""
+        """Print that a stage starts."""
         self._line(running, "started")
 
     def on_ended(self, running: Running, seconds: float) -> None:
-        """A line with the stage's time and its last figures."""
+        """Print the stage's time and last figures."""
         figures = figures_text(running.figures)
         self._line(running, f"finished in {duration(seconds)}" + (f", {figures}" if figures else ""))
 
     def on_closed(self) -> None:
-        """How long it took altogether."""
+        """Print the total time."""
         done = self.forecast.ran
         if self.forecast.stages > 1 and done:
             taken = duration(self.forecast.clock() - self.forecast.started)
             self.write(f"{done} {'stage' if done == 1 else 'stages'} finished in {taken}")
 
     def tick(self) -> None:
-        """Write a line for all that has been silent for too long."""
+        """Print a line for everything that has been silent for too long."""
         with self.lock:
             now = self.forecast.clock()
             for key, running in self.forecast.running.items():

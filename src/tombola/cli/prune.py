@@ -15,29 +15,29 @@ from tombola.cli.options import Data, verb
 def prune(
     screen: Screen,
     model: Annotated[str, typer.Argument(help="A model: folder or hub id.")],
-    task: Annotated[str, typer.Argument(help="The task that it is calibrated on.")],
+    task: Annotated[str, typer.Argument(help="The task to calibrate on.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     settings: Annotated[
         list[str] | None, typer.Argument(help="Settings of the method, as key=value.")
     ] = None,
     method: Annotated[str, typer.Option(help="wanda, ria, sparsegpt or magnitude.")] = "wanda",
     sparsity: Annotated[
-        float | None, typer.Option(help="Share of every matrix that goes.", show_default="0.5")
+        float | None, typer.Option(help="Share of weights to remove from each matrix.", show_default="0.5")
     ] = None,
     pattern: Annotated[
-        str | None, typer.Option(help="2:4 in place of a sparsity, or blocks such as 16x16.")
+        str | None, typer.Option(help="2:4 instead of a sparsity, or blocks such as 16x16.")
     ] = None,
     scope: Annotated[
         Literal["local", "row"] | None,
         typer.Option(help="Rank a whole matrix, or each output row.", show_default="as published"),
     ] = None,
     examples: Annotated[int, typer.Option(help="Training examples to calibrate on.", min=1)] = 128,
-    max_length: Annotated[int, typer.Option(help="Tokens of an example.", min=1)] = 128,
+    max_length: Annotated[int, typer.Option(help="Truncate examples to this many tokens.", min=1)] = 128,
     data: Data = None,
-    seed: Annotated[int, typer.Option(help="Which examples.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed that selects the examples.", min=0)] = 1,
     device: Annotated[str, typer.Option(help="Where layers run: cpu, or an accelerator.")] = "cpu",
 ) -> None:
-    """Prune a whole model in one shot, a layer at a time, so that models larger than the memory fit.
+    """Prune a whole model in one shot, one layer at a time, so that even models larger than memory fit.
 
     [bold]Example:[/bold] tombola prune my-llama wikitext2 --method wanda --pattern 2:4 -o pruned
     """

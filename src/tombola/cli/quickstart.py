@@ -12,12 +12,12 @@ NEXT = {
     "echo 'a moving film' | tombola predict {model} -": "labels for new texts",
     "tombola list recipes": "the published systems",
 }
-"""What to try after the quick start, and what for."""
+"""Commands to try after the quick start, and what they do."""
 
 
 @verb(long=True, resumes=True)
 def quickstart(screen: Screen, output: Output = Path("quickstart"), store: Store = None) -> None:
-    """Make a first classifier twice as fast and tougher, with nothing but the package: minutes on two cores.
+    """Make a first classifier twice as fast and more robust, without downloads: minutes on two cores.
 
     [bold]Example:[/bold] tombola quickstart
     """

@@ -1,4 +1,4 @@
-"""What the verbs that run recipes have in common: their arguments, and the way from the plan to the tables."""
+"""What the commands that run recipes share: their options, and the way from the plan to the tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """The options of every verb that runs stages: where results go, who runs them, and what is shown."""
+    """The options of every command that runs stages: the output, the engine, and what to show."""
 
     output: Output = None
     store: Store = None
@@ -42,7 +42,7 @@ class EngineOptions:
     report: Report = True
 
     def chosen_engine(self, base: Local | Ray | None = None) -> Local | Ray | None:
-        """The engine that the options ask for, laid over the one of a study; None where nothing is asked."""
+        """Return the engine of the options, based on that of the study; the latter if no option sets one."""
         given = {"workers": self.workers, "address": self.address}
         asked = {key: value for key, value in given.items() if value is not None}
         if self.engine is None and not asked:
@@ -65,7 +65,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EngineOptions):
-    """The arguments of the verbs that run a recipe."""
+    """The options of the commands that run a recipe."""
 
     recipe: Recipe
     overrides: Overrides = None
@@ -73,7 +73,7 @@ class RunOptions(EngineOptions):
 
     @property
     def changes(self) -> list[str]:
-        """The overrides; none are an empty list."""
+        """The overrides as a list, empty if there are none."""
         return self.overrides or []
 
 
@@ -87,21 +87,21 @@ def carry_out(
     base: Local | Ray | None = None,
     **settings: Any,
 ) -> None:
-    """Plan, run, write the report and show the result; of a dry run, only the plan.
+    """Plan, run, write the report and show the result; in a dry run, show only the plan.
 
     Args:
         screen: Where to show it.
-        options: What was typed.
+        options: The options of the command.
         plan: Makes the plan.
-        run: Gives the function of `tombola.api` that carries the plan out. Looking it up imports torch, so that
-            happens only when the user has seen that something is going on.
+        run: Returns the function of `tombola.api` that runs the plan. Looking it up imports torch, so this happens
+            only after the first sign of progress.
         show: Prints the tables of the result.
-        base: The engine that the study asks for.
-        **settings: Further arguments of `run`.
+        base: The study's engine.
+        **settings: Further arguments of the function that `run` returns.
     """
     engine = options.chosen_engine(base)
     with screen.watch("planning") as watcher:
-        with no_garbage_collection():  # what is imported and planned stays
+        with no_garbage_collection():  # imports and plans stay in memory anyway
             planned = plan()
         if not options.dry_run:
             result = run()(

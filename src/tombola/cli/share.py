@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def share(screen: Screen, options: RunOptions) -> None:
     """Train several tasks on one encoder, each under its own ticket, and compare with sharing everything.
 
-    One task of the result is cut out and made small by: tombola shrink TICKET --task NAME -o DIR
+    To cut one task out of the result and shrink it: tombola shrink TICKET --task NAME -o DIR
 
     [bold]Example:[/bold] tombola share super_tickets/mtl_quick seed=\\[1,2,3]
     """

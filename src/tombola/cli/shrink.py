@@ -18,20 +18,18 @@ def shrink(
         Path, typer.Option("--output", "-o", help="The folder, or with --pack the file, to write.")
     ],
     pack: Annotated[
-        bool, typer.Option("--pack", help="Weight-level masks: keep values and bits in one file.")
+        bool, typer.Option("--pack", help="For masks of single weights: pack values and bits into one file.")
     ] = False,
     convert_pruned_heads: Annotated[
         bool,
         typer.Option(
             "--convert-pruned-heads",
-            help="Convert a model whose heads transformers 4 pruned, which transformers 5 cannot read.",
+            help="Convert a model with heads pruned by transformers 4, which transformers 5 cannot read.",
         ),
     ] = False,
-    task: Annotated[
-        str | None, typer.Option(help="Cut this task out of a ticket of several tasks first.")
-    ] = None,
+    task: Annotated[str | None, typer.Option(help="Cut this task out of a multi-task ticket first.")] = None,
 ) -> None:
-    """Cut the removed heads, neurons, FFNs and layers out of the model, check it, and measure what it gained.
+    """Cut the removed heads, neurons, FFNs and layers out of the model, check the result, and measure the gain.
 
     [bold]Example:[/bold] tombola shrink runs/heads/tickets/winning -o small
     """

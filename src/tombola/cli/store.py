@@ -14,13 +14,13 @@ from tombola.cli.options import Store, app, verb
 if TYPE_CHECKING:
     from tombola.store.garbage import Item
 
-store_app = typer.Typer(help="Look after the store of finished stages.", no_args_is_help=True)
+store_app = typer.Typer(help="Manage the store of finished stages.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
 
 
 @verb(to=store_app)
 def ls(screen: Screen, store: Store = None) -> None:
-    """List what is in the store, and which results need it.
+    """List the stages in the store, and the results that need them.
 
     [bold]Example:[/bold] tombola store ls
     """
@@ -44,7 +44,7 @@ def ls(screen: Screen, store: Store = None) -> None:
 
 @verb(to=store_app)
 def du(screen: Screen, store: Store = None) -> None:
-    """Show how much room each kind of stage takes, and each run.
+    """Show the disk space of each kind of stage, and of each run.
 
     [bold]Example:[/bold] tombola store du
     """
@@ -76,7 +76,7 @@ def du(screen: Screen, store: Store = None) -> None:
 
 @verb(to=store_app)
 def verify(screen: Screen, store: Store = None) -> None:
-    """Check every finished stage against its checksums; exit code 1 if one is damaged.
+    """Check every finished stage against its checksums; exit with code 1 if one is damaged.
 
     [bold]Example:[/bold] tombola store verify
     """
@@ -101,10 +101,10 @@ def verify(screen: Screen, store: Store = None) -> None:
 def gc(
     screen: Screen,
     yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
-    days: Annotated[float, typer.Option(min=0, help="Leave alone what is younger.")] = 1.0,
+    days: Annotated[float, typer.Option(min=0, help="Keep stages used within this many days.")] = 1.0,
     store: Store = None,
 ) -> None:
-    """Delete stages that no result needs any more. Without --yes, only show what would go.
+    """Delete stages that no result needs any more. Without --yes, only list them.
 
     [bold]Example:[/bold] tombola store gc --days 7 --yes
     """
@@ -123,15 +123,14 @@ def gc(
 @verb(to=store_app)
 def rm(
     screen: Screen,
-    what: Annotated[
-        list[str], typer.Argument(help="Folders of runs, or stages by the beginning of their keys.")
-    ],
+    what: Annotated[list[str], typer.Argument(help="Run folders, or stages by the start of their keys.")],
     yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
     store: Store = None,
 ) -> None:
-    """Delete the stages of a run that no other run needs, or a stage. Without --yes, only show what would go.
+    """Delete a stage, or the stages of a run that no other run needs. Without --yes, only list them.
 
-    Results, tickets and reports in the run's folder stay; attacked sentences and tests between models need the stages.
+    Results, tickets and reports in the run's folder stay; attacked sentences in new reports and McNemar's test need
+    the stages.
 
     [bold]Example:[/bold] tombola store rm runs/bert_tickets-quick --yes
     """
@@ -153,7 +152,7 @@ def rm(
 
 
 def _short(path: Path) -> str:
-    """A path as it is called from here."""
+    """Return the path relative to the working directory, if it is inside."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

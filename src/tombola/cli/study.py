@@ -25,9 +25,9 @@ def study(
     ] = None,
     tickets: Annotated[bool, typer.Option(help="Also write a ticket for each cell.")] = False,
 ) -> None:
-    """Run a grid of recipes: what cells share runs once, and what fails does not stop the rest.
+    """Run a grid of recipes: shared stages run once, and a failure does not stop the rest.
 
-    The same command goes on where it stopped: what is finished is not run again.
+    The same command resumes where it stopped: finished stages are not run again.
 
     [bold]Example:[/bold] tombola study bert_tickets/quick seed=\\[1,2,3] --workers 2 --table study.csv
     """

@@ -8,7 +8,7 @@ import typer
 from tombola.cli.console import Screen
 from tombola.cli.options import app, verb
 
-task_app = typer.Typer(help="Make task files, which describe data of your own.", no_args_is_help=True)
+task_app = typer.Typer(help="Make task files, which describe your own data.", no_args_is_help=True)
 app.add_typer(task_app, name="task")
 
 
@@ -18,24 +18,22 @@ def init(
     data: Annotated[Path, typer.Argument(help="A .csv, .tsv, .jsonl, .json or .parquet file.")],
     text: Annotated[
         list[str] | None,
-        typer.Option(help="The column of the text; twice for pairs.", show_default="recognised"),
+        typer.Option(help="The text column; give it twice for pairs.", show_default="inferred"),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="The column of the label.", show_default="recognised")
-    ] = None,
+    label: Annotated[str | None, typer.Option(help="The label column.", show_default="inferred")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="The task file, beside the data or above it.",
+            help="The task file, in the data's folder or one above it.",
             show_default="DATA.task.yaml",
         ),
     ] = None,
     language: Annotated[str, typer.Option(help="The language of the texts, such as de.")] = "en",
-    force: Annotated[bool, typer.Option("--force", help="Write over a task file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing task file.")] = False,
 ) -> None:
-    """Write a commented task file for a data file: columns, labels, splits, delimiter and encoding are recognised.
+    """Write a commented task file for a data file, inferring columns, labels, splits, delimiter and encoding.
 
     [bold]Example:[/bold] tombola task init reviews.csv --label rating
     """

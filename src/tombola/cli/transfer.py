@@ -19,11 +19,11 @@ def transfer(
     screen: Screen,
     options: RunOptions,
     source: Annotated[
-        list[str] | None, typer.Option(help="A task whose mask is tried; may be repeated.")
+        list[str] | None, typer.Option(help="A task to search a mask on; may be repeated.")
     ] = None,
     target: Annotated[list[str] | None, typer.Option(help="A task to train on; may be repeated.")] = None,
 ) -> None:
-    """Train some tasks under the masks of others, and compare with dense.
+    """Train tasks under the masks of other tasks, and compare with dense training.
 
     [bold]Example:[/bold] tombola transfer bert_tickets/transfer --source sst2 --source wikitext --target rte
     """

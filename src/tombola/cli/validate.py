@@ -26,8 +26,8 @@ def validate(
 ) -> None:
     """Check recipes and task files without running them.
 
-    With --data it also says how many rows and labels there are, which texts repeat or stand in the training data too,
-    and how many are longer than the model reads.
+    With --data, also count rows and labels, duplicates, texts that are in the training data too, and texts longer than
+    the model's input.
 
     [bold]Example:[/bold] tombola validate my-recipe.yaml train.epochs=1 --data
     """

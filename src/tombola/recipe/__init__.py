@@ -1,1 +1,1 @@
-"""Recipes: their schema in sections, reading and checking them, grids, and those that come with the package."""
+"""Recipes: their settings and schema, reading, checking, grids, and the built-in recipes."""

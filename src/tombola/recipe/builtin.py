@@ -1,4 +1,4 @@
-"""The recipes that come with the package, by name. (Light: the shell asks for them at every press of the tab key.)"""
+"""The built-in recipes by name. Imports stay light: shell completion runs this at every press of the tab key."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -11,12 +11,12 @@ RECIPES = Path(__file__).parents[1] / "recipes"
 
 
 def recipe_names() -> list[str]:
-    """`quickstart`, `bert_tickets/quick` and so on."""
+    """Return the names of the built-in recipes: `quickstart`, `bert_tickets/quick` and so on."""
     return sorted(str(path.relative_to(RECIPES).with_suffix("")) for path in RECIPES.rglob("*.yaml"))
 
 
 def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, Any]:
-    """A recipe by path, or by its name among those that come with the package (`bert_tickets/quick`)."""
+    """Find a recipe by path, or a built-in one by name (`bert_tickets/quick`)."""
     if isinstance(recipe, Mapping):
         return recipe
     path = Path(recipe).expanduser()

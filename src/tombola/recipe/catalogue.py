@@ -1,6 +1,6 @@
-"""What there is to name in a recipe.
+"""Everything that a recipe can refer to by name.
 
-Each list comes from the registry of its kind and imports what it is of and no more.
+Each list comes from the registry of its kind, and imports nothing else.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Rows = list[tuple[str, str]]
 
 
 def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, Rows]:
-    """Names with one line each, by kind.
+    """Return names with one line each, by kind.
 
     Args:
-        kind: One kind alone: "tasks", "attacks" …; `KINDS` lists them.
-        search: Only entries that have this word in their name or line. Kinds without any are left out.
+        kind: A single kind, such as "tasks" or "attacks"; see `KINDS`.
+        search: Only entries with this word in their name or description; empty kinds are left out.
     """
     if kind is not None and kind not in _LISTS:
         raise UnknownName("list", kind, _LISTS)
@@ -36,7 +36,7 @@ def _matches(row: tuple[str, str], search: str) -> bool:
 
 
 def summary(width: int = 6) -> Rows:
-    """For each kind, how many entries there are and the first names."""
+    """Return for each kind the first names, and the number of entries if there are more."""
     rows = []
     for kind, entries in catalogue().items():
         names = [name for name, _ in entries]
@@ -146,7 +146,7 @@ def _recipes() -> Rows:
 
 
 def _documented(entries: Iterable[tuple[str, Any]]) -> Rows:
-    """Names with the first line of their docstrings."""
+    """Return names with the first lines of their docstrings."""
     return [(name, (entry.__doc__ or "").strip().partition("\n")[0]) for name, entry in entries]
 
 
@@ -170,14 +170,14 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 KINDS = tuple(_LISTS)
-"""What can be listed."""
+"""The kinds that can be listed."""
 
 
 def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> str:
-    """Check a recipe, a study or a task file without running it; a sentence that says what it is.
+    """Check a recipe, a study or a task file without running it, and return a one-sentence summary.
 
     Args:
-        file: A file, or the name of a recipe of the package.
+        file: A file, or the name of a built-in recipe.
         overrides: Changes to a recipe, as `key=value`.
         data: Also read the data and the model's config, and describe them in further lines.
 

@@ -1,4 +1,4 @@
-"""Checks of recipes and task files before anything runs, with their data if asked."""
+"""Check recipes and task files, and optionally their data, before anything runs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tombola.tasks.targets import all_targets, find_target
 from tombola.training.settings import TrainSettings
 
 FITTING = 0.95
-"""The share of texts that a suggested length holds."""
+"""The share of texts that a suggested length fits."""
 
 
 def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
-    """What a file is, in a sentence; with `data` followed by a line for each split and model."""
+    """Return a one-sentence summary of a file; with `data`, also a line for each split."""
     if is_data_file(Path(file)):
         raise RecipeError(data_advice(Path(file)))
     path = find_recipe(file)
@@ -76,14 +76,14 @@ Wanted = tuple[Task, str, str | None, int | None, int]
 
 @dataclass(frozen=True)
 class _Reader:
-    """What reads the texts: a model, up to a length."""
+    """A model that reads the texts, and its maximum length."""
 
     model: str
     max_length: int
 
 
 def _check_data(cells: Iterable[Cell]) -> list[str]:
-    """A line for each split that the cells read, and one for each model that reads it."""
+    """Return a line for each split that the cells read."""
     wanted: dict[tuple[str, str], Wanted] = {}
     readers: dict[str, set[_Reader]] = {}
     reporting: dict[tuple[str, ...], TrainSettings] = {}
@@ -99,7 +99,7 @@ def _check_data(cells: Iterable[Cell]) -> list[str]:
 
 
 def _splits(recipe: Recipe) -> Iterator[Wanted]:
-    """The data that a recipe reads: the training data, what is mixed in, and all that it is scored on."""
+    """Yield the splits that a recipe reads: for training, mixed into it, and for evaluation and attacks."""
     data = recipe.data
     mixed = [one.on for one in (*data.mix, *getattr(recipe.search, "mix", ()))]
     besides = [recipe.attack.on] if recipe.attack else []
@@ -118,10 +118,10 @@ def _describe(
     readers: dict[str, set[_Reader]] | None = None,
     reporting: Sequence[TrainSettings] = (),
 ) -> list[str]:
-    """A line for each split: rows, labels, what also stands in the training data, and texts that are cut.
+    """Return a line for each split: rows, labels, overlap with the training data, and truncated texts.
 
     Raises:
-        RecipeError: If data, models or trackers are missing or damaged, with all that are.
+        RecipeError: If data, models or trackers are missing or damaged; names all of them.
     """
     lines: list[str] = []
     mistakes: list[str] = _missing_trackers(reporting)
@@ -156,7 +156,7 @@ def _describe(
 
 
 def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
-    """What is wrong with the trackers that trainings report to."""
+    """Return the problems with the trackers that trainings report to."""
     found = []
     for settings in reporting:
         from tombola.training.trackers import check_trackers
@@ -169,7 +169,7 @@ def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
 
 
 def _labels(split: Split) -> str:
-    """How often each label occurs."""
+    """Return the counts of the labels."""
     if split.task.labels is None or not all(isinstance(label, int) for label in split.labels):
         return ""
     counts = Counter(split.labels)
@@ -177,7 +177,7 @@ def _labels(split: Split) -> str:
 
 
 def _missing_labels(split: Split) -> Iterator[str]:
-    """Which of the task's labels no example has: they are never learned, or never scored."""
+    """Name the task's labels without examples, which are never learned or never scored."""
     if split.task.labels is None or not all(isinstance(label, int) for label in split.labels):
         return
     missing = [name for number, name in enumerate(split.task.labels) if number not in split.labels]
@@ -187,7 +187,7 @@ def _missing_labels(split: Split) -> Iterator[str]:
 
 
 def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
-    """How many texts stand there twice, or in training data too."""
+    """Count the texts that are duplicates, or that are in training data too."""
     again = len(split) - len(set(split.text_keys))
     if again:
         yield f"{again:,} repeat others"
@@ -199,9 +199,9 @@ def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
 
 
 def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
-    """How many texts are cut, and how long a text most have."""
+    """Count the texts that are truncated, and give a length that fits most."""
     if split.task.kind not in ("classification", "regression"):
-        return  # contexts are read in windows and passages in blocks: nothing is cut
+        return  # contexts are read in windows and passages in blocks: nothing is truncated
     import numpy as np
 
     from tombola.models.finding import find_folder

@@ -1,4 +1,4 @@
-"""How much of a model a ticket keeps, and how that spreads over its layers."""
+"""Settings of the draw: how much of a model a ticket keeps, and how that is spread over its layers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tombola.masks.pattern_names import PatternName, implied_sparsity
 Layout = Literal["free", "uniform"]
 Quantity = Literal["sparsity", "speedup", "latency", "parameters"]
 TIMED: tuple[Quantity, ...] = ("speedup", "latency")
-"""What is asked for in time, and so depends on the machine."""
+"""Targets that are times, and so depend on the machine."""
 AMOUNTS = ("sparsity", "heads", "ffns", "speedup", "latency", "parameters")
-"""The ways to say how much goes."""
+"""The settings that say how much to remove."""
 
 
 class Target(NamedTuple):
-    """What a ticket has to meet: a quantity, and its value."""
+    """What a ticket must meet: a quantity and its value."""
 
     quantity: Quantity
     value: float
@@ -31,13 +31,13 @@ def _several(value: Any) -> Any:
 
 
 def _or_null(schema: dict[str, Any]) -> None:
-    """A value, or null, which takes back the value of a recipe that this is laid over."""
+    """Allow null in a schema, which resets the value of the recipe that a change is merged into."""
     value = {key: schema.pop(key) for key in list(schema) if key not in ("description", "default", "title")}
     schema["anyOf"] = [value, {"type": "null"}]
 
 
 class DrawSettings(Settings):
-    """How many units go, and how they are ranked against each other."""
+    """How many units to remove, and how to rank them."""
 
     sparsity: float = Field(
         0.5, ge=0, lt=1, description="share of the units removed, exactly", json_schema_extra=_or_null
@@ -49,23 +49,23 @@ class DrawSettings(Settings):
     )
     pattern: PatternName | None = Field(
         None,
-        description="single weights: 2:4 keeps 2 of every 4 along a matrix's inputs, and any N:M likewise, in place of "
+        description="single weights: 2:4 keeps 2 of every 4 along a matrix's inputs, and any N:M likewise, instead of "
         "sparsity; 16x16 removes whole blocks of outputs by inputs",
     )
-    heads: int | None = Field(None, ge=0, description="number of heads removed, in place of sparsity")
-    ffns: int | None = Field(None, ge=0, description="number of FFNs removed, in place of sparsity")
+    heads: int | None = Field(None, ge=0, description="number of heads to remove, instead of sparsity")
+    ffns: int | None = Field(None, ge=0, description="number of FFNs to remove, instead of sparsity")
     perturb: float = Field(
         0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
     )
 
     speedup: float | None = Field(
-        None, gt=1, description="in place of sparsity: times faster than the dense model, measured"
+        None, gt=1, description="instead of sparsity: speed-up over the dense model, measured"
     )
     latency: float | None = Field(
-        None, gt=0, description="in place of sparsity: milliseconds of a forward pass, measured"
+        None, gt=0, description="instead of sparsity: latency of a forward pass in milliseconds, measured"
     )
     parameters: float | None = Field(
-        None, gt=0, lt=1, description="in place of sparsity: share of all parameters that is left"
+        None, gt=0, lt=1, description="instead of sparsity: share of all parameters to keep"
     )
     layout: Layout = Field(
         "free",
@@ -81,14 +81,13 @@ class DrawSettings(Settings):
     ] = Field(
         (32,),
         min_length=1,
-        description="speedup, latency: texts in a forward pass, one number or a list; of several sizes the slowest "
-        "has to meet the target",
+        description="speedup, latency: texts per forward pass, one number or a list; every size must meet the target",
     )
     length: int | None = Field(
         None, gt=0, description="speedup, latency: tokens of a text; by default the task's own texts"
     )
     threads: int | None = Field(
-        None, gt=0, description="speedup, latency: threads of a forward pass; by default as PyTorch has"
+        None, gt=0, description="speedup, latency: threads of a forward pass; by default PyTorch's setting"
     )
     device: str = Field(
         "cpu",
@@ -97,12 +96,12 @@ class DrawSettings(Settings):
     rounds: int = Field(
         1,
         gt=0,
-        description="remove in so many steps, training the small model in between; needs retrain.shrink",
+        description="remove in this many steps, training the small model in between; needs retrain.shrink",
     )
 
     @property
     def target(self) -> Target | None:
-        """What the ticket has to meet, where that is more than a share of units in one ranking."""
+        """What the ticket must meet, if that is more than a share of units in one ranking."""
         for quantity in ("speedup", "latency", "parameters"):
             if (value := getattr(self, quantity)) is not None:
                 return Target(quantity, value)
@@ -110,14 +109,14 @@ class DrawSettings(Settings):
 
     @property
     def counts(self) -> dict[str, int] | None:
-        """How many units of each kind go, where that is given in place of a sparsity."""
+        """The number of units of each kind to remove, if given instead of a sparsity."""
         given = {"head": self.heads, "ffn": self.ffns}
         return {kind: count for kind, count in given.items() if count is not None} or None
 
     @model_validator(mode="before")
     @classmethod
     def _no_sparsity(cls, raw: Any) -> Any:
-        """`sparsity: null` takes back the one of a recipe that this is laid over."""
+        """Let `sparsity: null` reset the sparsity of the recipe that a change is merged into."""
         if isinstance(raw, dict) and raw.get("sparsity", 0) is None:
             raw = {name: value for name, value in raw.items() if name != "sparsity"}
         return raw
@@ -125,14 +124,14 @@ class DrawSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _implied_sparsity(cls, raw: Any) -> Any:
-        """A pattern such as 2:4 says how much goes."""
+        """Set the sparsity that a pattern such as 2:4 implies."""
         if (
             not isinstance(raw, dict)
             or not isinstance(raw.get("pattern"), str)
             or raw.get("sparsity") is not None
         ):
             return raw
-        with suppress(ValueError):  # which the field's own check tells
+        with suppress(ValueError):  # the field's validator reports it
             if (implied := implied_sparsity(raw["pattern"])) is not None:
                 return {**raw, "sparsity": implied}
         return raw

@@ -28,28 +28,28 @@ Path = tuple[str, ...]
 logger = logging.getLogger(__name__)
 
 MOST_CELLS = 100_000
-"""Cells that a grid may have, unless the environment variable says otherwise."""
+"""The most cells of a grid, unless the environment variable sets another limit."""
 MOST_CELLS_VARIABLE = "TOMBOLA_MAX_CELLS"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid: a whole recipe, the variant it belongs to, and where it is on each axis."""
+    """One point of the grid: a whole recipe, the variant it belongs to, and its value on each axis."""
 
     variant: str
     axes: dict[str, Any]
     recipe: Recipe
     source: Recipe | None = None
-    """The recipe as it is for the task that the mask is searched on, where that is another."""
+    """The recipe for the task that the mask is searched on, if that is another task."""
 
     @property
     def label(self) -> str:
-        """A name that tells this cell from all others of the grid."""
+        """A name that is unique in the grid."""
         parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
         return "_".join([self.variant, *parts])
 
     def raw(self) -> Raw:
-        """The recipe that gives this one cell again, without what is at its default."""
+        """Return the recipe of this cell alone, without defaults."""
         raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
         if self.source is not None:
             raw["per_task"] = {
@@ -60,7 +60,7 @@ class Cell:
 
 @no_garbage_collection()
 def expand(raw: Raw) -> list[Cell]:
-    """All cells of a raw recipe: variants by grid, in the order they are written, seeds innermost.
+    """Return all cells of a raw recipe: every variant at every grid point, in the order written, seeds innermost.
 
     Raises:
         RecipeError: With all mistakes of all cells.
@@ -77,7 +77,7 @@ def expand(raw: Raw) -> list[Cell]:
         for name, one, changes in grids:
             place = "" if name == common.get("name", "run") else name
             for seeds in _points(one):
-                known: Cell | None = None  # of all cells that differ in their seeds alone, one is checked
+                known: Cell | None = None  # cells that differ only in their seeds are checked once
                 for point, values in seeds:
                     try:
                         cell = _reseeded(known, point) or _cell(name, point, values, changes, per_task, place)
@@ -96,13 +96,13 @@ def expand(raw: Raw) -> list[Cell]:
 
 
 def count_cells(raw: Raw) -> int:
-    """How many cells a raw recipe has, without building them."""
+    """Count the cells of a raw recipe without building them."""
     common, variants, _ = _parts(raw)
     return sum(_count(merge(common, changes)) for changes in variants.values())
 
 
 def check_size(cells: int) -> None:
-    """Refuse a grid that nobody meant to run."""
+    """Raise if a grid is too large to be intended."""
     told = os.environ.get(MOST_CELLS_VARIABLE)
     try:
         most = MOST_CELLS if told is None else int(told)
@@ -116,7 +116,7 @@ def check_size(cells: int) -> None:
 
 
 def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
-    """What all cells share, what each variant changes, and what differs for single tasks."""
+    """Return the settings that all cells share, the changes of each variant, and those of single tasks."""
     common = dict(raw)
     per_task = common.pop("per_task", None) or {}
     variants = common.pop("variants", None) or {str(common.get("name", "run")): {}}
@@ -150,7 +150,7 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
 
 
 def _points(one: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
-    """Where each cell of one variant is on the axes, and its raw recipe; those that differ in their seeds together."""
+    """Yield the axis values and the raw recipe of each cell of a variant, in lists of cells that differ in seed."""
     if one.get("search") is None:
         one = {key: value for key, value in one.items() if key != "draw"}
     axes = [axis for axis in _axes(one, Recipe, ()) if axis[0] != ("seed",)]
@@ -166,7 +166,7 @@ def _points(one: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
 
 
 def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
-    """The cell with another seed, which nothing else in a recipe depends on; None if the seed is wrong."""
+    """Return the cell with another seed, on which no other setting depends; None if the seed is invalid."""
     if cell is None:
         return None
     try:
@@ -193,7 +193,7 @@ def _cell(
 
 
 def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place: str) -> Recipe:
-    """The recipe for one task, with what `per_task` says of it laid over."""
+    """Return the recipe for one task, with its `per_task` settings merged in."""
     own = per_task.get(str(task), {})
     changed = merge({**raw, "task": task} if task is not None else raw, own)
     whole = _inherit(changed)
@@ -214,7 +214,7 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
 
 
 def _recipe(whole: Raw) -> Recipe:
-    """The recipe, checked; its sections are checked once for all cells that have them in common."""
+    """Validate a recipe; sections that cells have in common are validated once."""
     return Recipe.model_validate(
         {key: _section(key, value) if isinstance(value, dict) else value for key, value in whole.items()}
     )
@@ -222,7 +222,7 @@ def _recipe(whole: Raw) -> Recipe:
 
 @cached_in_run
 def _section(name: str, raw: Raw) -> Any:
-    """A section of a recipe, checked; where it is wrong it stays raw, and the recipe complains of it."""
+    """Validate a section; if it is invalid, return it raw, so that the recipe's validation reports it."""
     if name not in Recipe.model_fields:
         return raw
     try:
@@ -237,7 +237,7 @@ def _section_type(name: str) -> TypeAdapter[Any]:
 
 
 def _says(changes: Raw, path: Path) -> bool:
-    """Whether a mapping of changes says what stands at a path, or chooses the kind of settings that lack it."""
+    """Return whether changes set the value at a path, or choose the kind of settings that lack it."""
     part: Any = changes
     for key in path:
         if not isinstance(part, dict) or not part:
@@ -251,7 +251,7 @@ def _says(changes: Raw, path: Path) -> bool:
 
 
 def _inherited(path: Path, raw: Raw) -> bool:
-    """Whether a mistake in `retrain` or `search.train` comes from `train`, where it is reported already."""
+    """Return whether a mistake in `retrain` or `search.train` comes from `train`, where it is reported already."""
     for prefix in (("retrain",), ("search", "train")):
         if path[: len(prefix)] == prefix and len(path) > len(prefix):
             part: Any = raw
@@ -267,11 +267,11 @@ OWN_TO_SEARCH = {
     *("epochs", "steps", "learning_rate", "weight_decay", "warmup", "schedule"),
     *("optimizer", "betas", "epsilon", "select"),
 }
-"""How a search is optimised is its own affair; how data is fed to it and what is minimised is as in `train`."""
+"""Settings of the optimizer, which a search does not inherit from `train`, unlike those of the data and the loss."""
 
 
 def _inherit(raw: Raw) -> Raw:
-    """What `retrain` does not say is as in `train`, and so is what a search that trains does not say."""
+    """Let `retrain`, and a search that trains, inherit unset settings from `train`."""
     train, retrain, search = raw.get("train") or {}, raw.get("retrain", {}), raw.get("search")
     if not isinstance(train, dict):
         return raw

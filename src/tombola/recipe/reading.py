@@ -1,4 +1,4 @@
-"""Reading recipes: from YAML and `key=value` overrides to a raw mapping, which `expand` checks."""
+"""Read recipes: from YAML and `key=value` overrides to a raw mapping, which `expand` checks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tombola.tasks.data_files import data_advice, is_data_file
 Raw = dict[str, Any]
 
 LAID_OVER = ("per_task", "variants")
-"""The keys whose parts are laid over the rest of a recipe."""
+"""The keys whose values are merged into the rest of a recipe."""
 
 
 def load_recipe(
     source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
 ) -> Raw:
-    """Read a recipe, lay changes over it, and load the plugins that it names. `expand` checks the result.
+    """Read a recipe, apply changes, and load its plugins. `expand` checks the result.
 
-    What is typed last wins: a change also replaces what `per_task` or a variant says. `variants.NAME=null` drops a
-    variant, and `variants={…}` replaces all of them.
+    Changes win: they also replace settings in `per_task` and in variants. `variants.NAME=null` drops a variant, and
+    `variants={…}` replaces all of them.
 
     Args:
         source: A recipe file or a mapping.
@@ -44,7 +44,7 @@ def load_recipe(
 
 
 def read_recipe(path: Path) -> Raw:
-    """The mapping in a recipe file. Plugins that lie beside it are named by paths that hold from here."""
+    """Read the mapping in a recipe file, and resolve the paths of plugins next to it."""
     raw = _read(path)
     if isinstance(raw.get("plugins"), list):
         raw["plugins"] = [_from_here(name, path.parent) for name in _plugin_names(raw)]
@@ -52,7 +52,7 @@ def read_recipe(path: Path) -> Raw:
 
 
 def parse_overrides(overrides: Iterable[str]) -> Raw:
-    """The values of `key=value` overrides, by dotted key."""
+    """Return the values of `key=value` overrides by dotted key."""
     parsed = {}
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -63,7 +63,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
 
 
 def merge(base: Raw, changes: Raw) -> Raw:
-    """Lay `changes` over `base`. A mapping with a `method` or `kind` of its own replaces another one's settings."""
+    """Merge `changes` into `base`. A mapping with another `method` or `kind` replaces the whole mapping."""
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
@@ -75,7 +75,7 @@ def merge(base: Raw, changes: Raw) -> Raw:
 
 
 def _override(raw: Raw, path: list[str], value: Any) -> Raw:
-    """Lay one change over a recipe."""
+    """Apply one change to a recipe."""
     nested = value
     for part in reversed(path):
         nested = {part: nested}
@@ -96,7 +96,7 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
 
 
 def _without(variants: Any, name: str) -> Raw:
-    """The variants without one."""
+    """Return the variants without one of them."""
     names = variants if isinstance(variants, dict) else {}
     if not names:
         raise RecipeError(f"variants.{name}: the recipe has no variants")
@@ -108,10 +108,10 @@ def _without(variants: Any, name: str) -> Raw:
 
 
 def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
-    """What a variant or a task says, without what was typed over it.
+    """Return the settings of a variant or task without those that a change overrides.
 
-    Settings that choose a method or kind of their own hide what was typed outside of them, so it goes into them as
-    far as they have such settings.
+    Settings that choose their own method or kind would hide the change, so it is merged into them, as far as they have
+    such settings.
     """
     kept = dict(part)
     for key, value in typed.items():
@@ -172,7 +172,7 @@ def _read(path: Path) -> Raw:
 
 
 def _parse_value(key: str, text: str) -> Any:
-    """The value of an override. What the shell has torn apart at a space misses its closing bracket."""
+    """Parse the value of an override. A missing closing bracket means that the shell split it at a space."""
     torn = any(text.count(left) > text.count(right) for left, right in ("{}", "[]"))
     try:
         return _parse(text, f"override {key}")

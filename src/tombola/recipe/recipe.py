@@ -27,7 +27,7 @@ from tombola.training.settings import DEVICE, TrainSettings
 
 
 class Recipe(Settings):
-    """One ticket: a model, a task, a search, a draw, a retraining and what to evaluate on."""
+    """One ticket: a model, a task, a search, a draw, a retraining and an evaluation."""
 
     hints: ClassVar[dict[str, str]] = {
         "device": DEVICE,
@@ -52,7 +52,7 @@ class Recipe(Settings):
     model: str = Field(description="an embedded model, a local folder or a hub id")
     pooler: Literal["own", "new"] = Field(
         "own",
-        description="new: initialised as the head is, for sentence encoders, whose own was never trained",
+        description="new: initialised like the head, for sentence encoders, whose own pooler was never trained",
     )
     task: str = Field(description="a task's name, or the path of a task file")
     seed: int = Field(1, ge=0)
@@ -75,13 +75,13 @@ class Recipe(Settings):
     measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
     runtime: Runtime = Field(
         "transformers",
-        description="what runs the finished model where it is evaluated, attacked and timed: transformers, or "
+        description="what runs the finished model when it is evaluated, attacked and timed: transformers, or "
         "onnxruntime in 32 bits or with 8-bit weights",
     )
 
     @property
     def scope(self) -> Scope:
-        """What is ranked together when the ticket is drawn: as the draw says, or as usual for the search."""
+        """The units that are ranked together in the draw: the draw's scope, or the search's usual one."""
         usual: Scope = "global" if self.search is None else self.search.usual_scope
         return self.draw.scope or usual
 

@@ -1,4 +1,4 @@
-"""The recipe as a JSON schema, so that editors complete and check it while it is typed."""
+"""The JSON schema of recipes, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REF = "#/$defs/"
 
 
 def recipe_schema() -> Schema:
-    """The schema of a recipe file: one value or a list of them for a grid, `variants`, `per_task`."""
+    """Return the schema of recipe files, with lists of values for grids, `variants` and `per_task`."""
     recipe = Recipe.model_json_schema()
     definitions: Schema = recipe.pop("$defs")
     listed = set(_listed([recipe, *definitions.values()]))
@@ -47,7 +47,7 @@ def recipe_schema() -> Schema:
 
 
 def _listed(schema: Any, in_list: bool = False) -> Iterator[str]:
-    """What lists consist of: a value inside them makes no grid."""
+    """Yield the references inside lists, where a list of values makes no grid."""
     if isinstance(schema, dict):
         if in_list and "$ref" in schema:
             yield schema["$ref"]
@@ -59,7 +59,7 @@ def _listed(schema: Any, in_list: bool = False) -> Iterator[str]:
 
 
 def _open_to_grids(kind: Schema) -> None:
-    """Every value may be a list of values, and settings may be partial: a variant says only what differs."""
+    """Allow lists of values everywhere, and partial settings: a variant contains only what differs."""
     required = [name for name in kind.pop("required", []) if name == "method"]
     if required:
         kind["required"] = required

@@ -1,4 +1,4 @@
-"""The parts of a recipe: settings of the data, the draw, retraining, evaluation and measurements."""
+"""The sections of a recipe: data, draw, retraining, evaluation, attacks and measurements."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ WantedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 class DataSettings(Settings):
-    """Where the data lies and how much of it is used."""
+    """Where the data is, and how much of it to use."""
 
     folder: str | None = Field(
-        None, description="root of the local data folders; else TOMBOLA_DATA, else the hub"
+        None, description="root of the local data folders; by default TOMBOLA_DATA, or the hub"
     )
     train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
     holdout: float | None = Field(
         None, gt=0, lt=1, description="share of the training data kept for evaluation, as the split `holdout`"
     )
     evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
-    seed: int = Field(0, description="which random subset")
+    seed: int = Field(0, description="seed of the random subsets")
     synthetic_bias: SyntheticBias | None = Field(
         None, description="a word that gives the label away in training and misleads at test"
     )
     mix: tuple[Mixed, ...] = Field((), description="other data added to all training, e.g. {on: hans/train}")
     task_settings: dict[str, bool | int | float | str | None] = Field(
-        {}, description="settings of the kind of task, laid over the task file's, e.g. {doc_stride: 64}"
+        {}, description="settings of the kind of task, which override the task file's, e.g. {doc_stride: 64}"
     )
 
     def __hash__(self) -> int:
-        """Of all but the mapping, so that settings at their defaults are not copied for every cell of a study."""
+        """Hash everything but the mapping, so that default settings are not copied for every cell of a study."""
         return hash(tuple(value for name, value in self if name != "task_settings"))
 
 
 class RetrainSettings(TrainSettings):
-    """The training of the drawn ticket. Unset keys are as in `train`."""
+    """The training of the drawn ticket. Unset keys are inherited from `train`."""
 
     start: Literal["rewind", "pretrained", "finetuned", "last_round", "searched"] = Field(
         "rewind",
@@ -66,55 +66,55 @@ class RetrainSettings(TrainSettings):
     control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
     shrink: bool = Field(
         False,
-        description="cut the ticket out of its starting weights first, and train the small model itself; else all "
+        description="cut the ticket out of its starting weights first, and train the small model; by default all "
         "weights stay, and the removed ones are held at zero",
     )
 
 
 class EvaluateSettings(Settings):
-    """What the result is scored on: splits of the task, or other tasks as `task` or `task/split`."""
+    """The data to score the result on: splits of the task, or other tasks as `task` or `task/split`."""
 
     on: tuple[str, ...] = ("validation",)
     every: Literal["epoch"] | Annotated[int, Field(gt=0)] | None = Field(
         None,
-        description="also score the model while it is trained: after each epoch, or every so many steps of its last "
-        "training; the curves are in the results and the report",
+        description="also score the model during its last training: after each epoch, or every this many steps; "
+        "the curves are in the results and the report",
     )
     best: str | None = Field(
         None,
-        description="keep the model of the epoch, or step as `every` says, with the best score on this data set "
-        "(`holdout`), in place of the last; it is none of those that are reported",
+        description="keep the model of the epoch (or step, see `every`) with the best score on this data set, such as "
+        "`holdout`, instead of the last; it must not be one of the data sets in `on`",
     )
 
 
 class AttackSettings(Settings):
-    """Which attacks the result must withstand."""
+    """The attacks to run on the result."""
 
     recipes: tuple[Attack, ...] = Field(
         (TextFooler(),),
         min_length=1,
-        description="attacks by name, or with settings of their own: {name: textfooler, min_similarity: 0.7}",
+        description="attacks by name, or with settings: {name: textfooler, min_similarity: 0.7}",
         json_schema_extra={"default": ["textfooler"]},
     )
-    on: str = Field("validation", description="what the sample is drawn from, as in evaluate.on")
+    on: str = Field("validation", description="the data set to sample from, as in evaluate.on")
     n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
-    seed: int = Field(0, ge=0, description="which sample")
-    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
+    seed: int = Field(0, ge=0, description="seed of the sample")
+    query_budget: int | None = Field(None, gt=0, description="most queries per example")
     vectors: str | None = Field(
-        None, description="a file of word vectors for synonyms; else the embedded ones"
+        None, description="a file of word vectors for synonyms; by default the built-in ones"
     )
     mlm: str | None = Field(None, description="masked language model, for bert_attack")
     encoder: str | None = Field(
-        None, description="a sentence encoder; else the embedded one, for English texts alone"
+        None, description="a sentence encoder; by default the built-in one, for English texts only"
     )
     lexicon: str | None = Field(
         None,
-        description="a file of words, their tags and synonyms; else the embedded one, for English texts alone",
+        description="a file of words, their tags and synonyms; by default the built-in one, for English texts only",
     )
     every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
 
     def chosen(self) -> dict[str, Attack]:
-        """The attacks, by what they are called in results."""
+        """Return the attacks by their names in results."""
         return {attack.label: attack for attack in self.recipes}
 
     @field_validator("recipes")
@@ -128,10 +128,10 @@ class AttackSettings(Settings):
 
 
 class MeasureSettings(Settings):
-    """On what the size and the speed of the result are measured, in turns with the dense model."""
+    """How to measure the size and speed of the result; the dense model is timed in turns with it."""
 
-    batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts in a forward pass")
+    batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts per forward pass")
     length: int | None = Field(
-        None, gt=0, description="tokens of a text; by default the task's own texts, as long as they are"
+        None, gt=0, description="tokens per text; by default the task's own texts, at their own lengths"
     )
     device: str = Field("cpu", description="where models are timed: cpu, or an accelerator such as cuda")

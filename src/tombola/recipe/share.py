@@ -1,4 +1,4 @@
-"""What a user may say about tasks that share an encoder: the recipe of `tombola share`."""
+"""The recipe of `tombola share`: several tasks that share an encoder."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 from tombola.training.settings import TrainSettings
 
 KINDS = ("classification", "regression")
-"""The kinds of task whose heads can stand on one encoder in one batch schedule."""
+"""The kinds of task that can share an encoder and a batch schedule."""
 
 
 class OneTask(Settings):
-    """Settings of one task, laid over those of all tasks."""
+    """Settings of one task, which override those of all tasks."""
 
     sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
-    heads: int | None = Field(None, ge=0, description="heads that its ticket loses, in place of a sparsity")
-    ffns: int | None = Field(None, ge=0, description="FFNs that its ticket loses, in place of a sparsity")
+    heads: int | None = Field(None, ge=0, description="number of heads to remove, instead of a sparsity")
+    ffns: int | None = Field(None, ge=0, description="number of FFNs to remove, instead of a sparsity")
     data: DataSettings = DataSettings()
     single: TrainSettings = TrainSettings()
     search: dict[str, Any] = Field(
         {},
-        description="how its ticket is found, where that differs; {method: given, masks: [FOLDER]} takes one of yours",
+        description="how to find its ticket, if that differs; {method: given, masks: [FOLDER]} takes one of yours",
     )
     evaluate: EvaluateSettings | None = Field(
         None,
-        description="what it is scored on, where that differs; its part of the average is the mean of all",
+        description="what to score it on, if that differs; the mean over these data sets enters the average",
     )
     metrics: tuple[str, ...] = Field(
-        (), description="the scores that tables show and the average takes the mean of; else its first"
+        (), description="the metrics to show in tables and to average; by default the task's first"
     )
 
     @property
     def counts(self) -> dict[str, int]:
-        """Heads and FFNs that go, where they are given."""
+        """The numbers of heads and FFNs to remove, as far as given."""
         given = {"heads": self.heads, "ffns": self.ffns}
         return {name: count for name, count in given.items() if count is not None}
 
@@ -56,7 +56,7 @@ class OneTask(Settings):
 
 
 class ShareRecipe(Settings):
-    """Several tasks, a ticket for each drawn from its own fine-tuning, and one training of all of them."""
+    """Several tasks, each with a ticket drawn from its own fine-tuning, trained together."""
 
     name: str = Field("share", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")
@@ -66,19 +66,20 @@ class ShareRecipe(Settings):
     model: str = Field(description="an embedded model, a local folder or a hub id")
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
     seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
-        Field([1], min_length=1, description="one seed, or a list: everything is done for each")
+        Field([1], min_length=1, description="one seed, or a list to repeat everything for each")
     )
     precision: WantedPrecision = "auto"
     data: DataSettings = DataSettings()
     train: TrainSettings = Field(TrainSettings(), description="the training of all tasks at once")
     single: TrainSettings = Field(
-        TrainSettings(), description="the fine-tuning that a task's ticket is drawn from; else as `train`"
+        TrainSettings(),
+        description="the fine-tuning that a task's ticket is drawn from; by default as `train`",
     )
     search: dict[str, Any] = Field(
         {"method": "importance"}, description="how each ticket is found, as in a recipe of `tombola run`"
     )
     sparsity: float = Field(0.1, ge=0, lt=1, description="of every task's ticket")
-    per_task: dict[str, OneTask] = Field({}, description="what is different for a task, by its name")
+    per_task: dict[str, OneTask] = Field({}, description="settings that differ for a task, by its name")
     sampling: Sampling = PROPORTIONAL
     evaluate: EvaluateSettings = EvaluateSettings()
 
@@ -140,12 +141,12 @@ class ShareRecipe(Settings):
         return self
 
     def sparsity_of(self, task: str) -> float:
-        """How much of the encoder a task does without."""
+        """Return the sparsity of a task's ticket."""
         own = self.per_task[task].sparsity if task in self.per_task else None
         return self.sparsity if own is None else own
 
     def for_task(self, task: str, seed: int) -> Cell:
-        """The recipe of one task on its own, which its ticket is drawn by."""
+        """Return the recipe of a single task, which draws its ticket."""
         own = self.per_task.get(task, OneTask())
         amount: dict[str, Any] = own.counts or {"sparsity": self.sparsity_of(task)}
         raw = {
@@ -169,7 +170,7 @@ class ShareRecipe(Settings):
 
 
 def check_share(raw: Raw) -> ShareRecipe:
-    """The recipe in a raw mapping, checked for each of its tasks too.
+    """Return the recipe in a raw mapping, after checking it for each of its tasks.
 
     Raises:
         RecipeError: With all mistakes.

@@ -1,4 +1,4 @@
-"""Studies: several recipes and grids over them, as one file names them."""
+"""Studies: several recipes, and grids over them, in one file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tombola.recipe.grid import Cell, check_size, count_cells, expand
 from tombola.recipe.reading import Raw, load_recipe, parse_overrides
 
 OWN = ("grid", "engine")
-"""The keys that a plain recipe may have besides its own when it is run as a study."""
+"""The extra keys that a plain recipe may have when it is run as a study."""
 
 
 class StudyRecipe(Settings):
-    """A study file. A plain recipe is a study of itself."""
+    """A study file. A plain recipe is a study with a single recipe."""
 
     name: str = Field("study", description="what to call it in tables and folders")
     about: str = Field("", description="a sentence for the reader")
@@ -33,14 +33,14 @@ class StudyRecipe(Settings):
     recipes: list[str | Raw] | dict[str, str | Raw] = Field(
         min_length=1, description="recipes by path or name, or written out; a mapping gives them names"
     )
-    over: Raw = Field({}, description="laid over every recipe; a list makes a grid, as in a recipe")
+    over: Raw = Field({}, description="changes to every recipe; a list makes a grid, as in a recipe")
     grid: dict[str, list[Any] | dict[str, Any]] = Field(
         {}, description="fields by path, with the values to try; a mapping gives the values names"
     )
 
 
 def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any) -> Raw:
-    """Read a study or a recipe, with changes laid over every recipe in it. The result is raw."""
+    """Read a study or a recipe, and apply changes to every recipe in it. The result is not checked."""
     found = find_recipe(source)
     raw = load_recipe(found)
     if "recipes" not in raw:
@@ -56,7 +56,7 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
 
 
 def study_cells(study: StudyRecipe) -> list[Cell]:
-    """The cells of all recipes of a study, over its grid.
+    """Return the cells of all recipes of a study, over its grid.
 
     Raises:
         RecipeError: With all mistakes of all recipes.
@@ -89,7 +89,7 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
 
 
 def _beside(recipes: Any, base: Path) -> Any:
-    """Recipes named by a path are found beside the study's own file first."""
+    """Resolve the paths of recipes, relative to the study's file first."""
 
     def find(recipe: Any) -> Any:
         near = base / recipe if isinstance(recipe, str) else None
@@ -107,7 +107,7 @@ def _name(recipe: str | Raw) -> str:
 
 
 def _options(path: str, values: list[Any] | dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """The values of an axis, each with its name in tables."""
+    """Return the values of an axis, each with its name in tables."""
     if not values:
         raise RecipeError(f"grid.{path}: an empty list makes an empty grid")
     if isinstance(values, dict):

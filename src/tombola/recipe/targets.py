@@ -1,4 +1,4 @@
-"""Checks that the tasks and splits that a recipe names exist, when the recipe is read."""
+"""Check that the tasks and splits in a recipe exist."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tombola.tasks.targets import all_targets, find_target
 
 
 def check_task_name(task: str) -> list[str]:
-    """What is wrong with a task that `per_task` names."""
+    """Return the problems with a task in `per_task`."""
     problem = _task_problem(task)
     return [f"per_task: {problem}"] if problem else []
 
 
 def target_complaints(recipe: Recipe) -> list[Complaint]:
-    """What is wrong with the tasks and splits that a recipe names, with their paths."""
+    """Return the problems with the tasks and splits in a recipe, with their paths."""
     if problem := _task_problem(recipe.task):
         return [Complaint(("task",), ("task",), problem)]
     held_out, biased = recipe.data.holdout is not None, recipe.data.synthetic_bias is not None
@@ -34,7 +34,7 @@ def target_complaints(recipe: Recipe) -> list[Complaint]:
 
 
 def _chosen_and_reported(recipe: Recipe) -> list[Complaint]:
-    """A model that was chosen on a data set cannot be reported on it."""
+    """Complain if the model is chosen on a data set that it is reported on."""
     best, task = recipe.evaluate.best, recipe.task
     if best is None:
         return []
@@ -50,7 +50,7 @@ def _chosen_and_reported(recipe: Recipe) -> list[Complaint]:
 
 
 def _targets(recipe: Recipe) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Everything that names data, by path."""
+    """Yield every reference to data, with its path."""
     for on in all_targets(recipe.evaluate.on, recipe.task):
         yield ("evaluate", "on"), on
     if recipe.evaluate.best is not None:
@@ -74,7 +74,7 @@ def _task_problem(task: str) -> str | None:
 
 @cached_in_run
 def _problem(on: str, task: str, held_out: bool, biased: bool) -> str | None:
-    """What is wrong with data that a recipe names, given whether it holds data out and puts a bias in."""
+    """Return the problem with a reference to data, given whether the recipe holds data out and adds a bias."""
     try:
         other, split = find_target(on, task)
     except TombolaError as error:

@@ -1,4 +1,4 @@
-"""Tables for the terminal. Each reads at 80 columns; what a table does not need is not imported."""
+"""Tables for the terminal. Each fits 80 columns, and imports only what it needs."""
 
 from typing import TYPE_CHECKING
 

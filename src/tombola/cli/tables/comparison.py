@@ -1,4 +1,4 @@
-"""The table of several runs side by side."""
+"""The table that compares several runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
-    """Variants and data sets down; the score of each run and its difference to the first across."""
+    """Return a table with a row for each variant and data set; columns for each run's score and difference."""
     tasks = [task for result in found.results for task in result.tasks]
     short = short_targets(found.targets, tasks)
     axes = [

@@ -1,4 +1,4 @@
-"""The table of a compression: original and ticket, in transformers and in ONNX, a row for each question."""
+"""The table of a compression: original and ticket, in transformers and in ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
 
 
 def compression_table(found: Compression) -> Grid:
-    """A column for each model, a row for each score, size and speed-up."""
+    """Return a table with a column for each model and a row for each score, size and speed-up."""
     cells = found.result.cells
     rows: dict[str, list[str]] = {}
     for on in found.result.targets:

@@ -1,4 +1,4 @@
-"""What a result decides: which tickets match, the phases of structured tickets, transfer and sharing."""
+"""The conclusions of a result: matching tickets, phases of structured tickets, transfer and sharing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def matching_lines(result: Result) -> list[str]:
-    """The sparsest ticket of each variant that is as good as the dense model, in a sentence each.
+    """Name the sparsest ticket of each variant that is as good as the dense model, one sentence each.
 
-    Where several models are dense, those with the same outcome share a sentence.
+    If there are several dense models, those with the same outcome share a sentence.
     """
     on = result.targets[0]
     found = result.matching(on)
@@ -45,7 +45,7 @@ def matching_lines(result: Result) -> list[str]:
 
 
 def _after(one: Matching, metric: str) -> str:
-    """How far a match goes, how fast that ticket is, and what is doubtful about it."""
+    """Describe up to which sparsity tickets match, how fast the sparsest one is, and any doubt."""
     parts = []
     if one.within is not None:
         worse = _worse(metric)
@@ -65,7 +65,7 @@ def _worse(metric: str) -> str:
 
 
 def phase_table(result: Result, phases: Phases) -> Grid:
-    """Sizes down, the three orders of tickets across, and the phase of each size."""
+    """Return a table with a row for each size; columns for the three orders of tickets, and the phase."""
     points = phases.points
     keys = [
         Column("units\nremoved", ["dense", *(write_share(point.sparsity) for point in points)]),
@@ -106,7 +106,7 @@ def _phase_caption(phases: Phases) -> list[str]:
 
 
 def transfer_table(matrix: Transfer) -> Grid:
-    """Score under the source's mask less the dense score; sources down, targets across."""
+    """Return a table of the scores under each source's mask minus the dense scores, with targets as columns."""
     columns = [
         Column(
             target,
@@ -130,7 +130,7 @@ def _points(difference: float | None, metric: str) -> str:
 
 
 def share_table(result: Result, on: str) -> Grid:
-    """Tasks down; the score without and with tickets, the difference, and what each task's mask keeps."""
+    """Return a table of the tasks: scores without and with tickets, the difference, and the parameters left."""
     rows = result.sharing(on)
     metrics = [row.metric or "" for row in rows]
     keys = [

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: turned round or cut into blocks where they are too wide, but no word is broken."""
+"""Tables that fit the terminal: if too wide, they are transposed or split into blocks, without breaking words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 NARROW = 8
-"""Characters that a wrapped name has at least."""
+"""The smallest width to wrap names to, in characters."""
 
 JOINTS = re.compile(r"(?<=[/_=])")
 TIE = "\u00a0"
 TURNED = 4
-"""Rows beyond which a table is cut into blocks rather than turned round."""
+"""The most rows of a table to transpose; longer ones are split into blocks."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """The characters of its longest line."""
+        """The length of the longest line, in characters."""
         return max(cell_len(line) for text in (self.heading, *self.cells) for line in str(text).split("\n"))
 
 
@@ -41,11 +41,11 @@ class Grid:
     """A table that chooses its shape when it is printed.
 
     Attributes:
-        title: Above the table.
-        keys: Columns that name a row, the first its main name.
+        title: The line above the table.
+        keys: Columns that identify a row; the first holds its main name.
         values: The other columns.
         caption: Lines below the table.
-        sections: Rows before which a line is drawn.
+        sections: Rows to separate from the row above by a line.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Grid:
     sections: Sequence[int] = field(default=())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table in the first shape that fits."""
+        """Yield the table in the first shape that fits."""
         width = options.max_width
         if self.title:
             yield from _lines(self.title, width, "italic")
@@ -80,7 +80,7 @@ class Grid:
         return _draw(columns, self.sections)
 
     def _turned(self) -> list[Column]:
-        """Rows as columns: the main name of each on top, everything else below."""
+        """Return the table transposed, with the main names of the rows as headings."""
         name, *below = [*self.keys, *self.values]
         labels = Column("", [one.heading.replace("\n", " ") for one in below], "left")
         cells = [[one.cells[index] for one in below] for index in range(len(name.cells))]
@@ -93,9 +93,9 @@ class Grid:
         ]
 
     def _blocks(self, width: int) -> list[list[Column]]:
-        """Several tables with the same keys, each with as many of the other columns as fit.
+        """Split the table into several with the same keys, each with as many of the other columns as fit.
 
-        Long names are wrapped where they leave no room for a value, or where that makes for fewer tables.
+        Long names are wrapped if they leave no room for a value, or if that yields fewer tables.
         """
         widest = max((column.width for column in self.values), default=0)
         whole = _narrowed(self.keys, width - widest - 2)
@@ -113,7 +113,7 @@ class Grid:
 
 
 def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns with names wrapped, those of the widest column first, until all fit or none can be narrower."""
+    """Wrap names, starting with the widest column, until all columns fit or none can be narrower."""
     found = list(columns)
     limits = [column.width for column in found]
     while _width(found) > width and max(limits) > NARROW:
@@ -126,7 +126,7 @@ def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _width(columns: Sequence[Column]) -> int:
-    """Characters of a table as `_draw` draws it: two spaces between columns."""
+    """Return the width of a table drawn by `_draw`, with two spaces between columns."""
     return sum(column.width + 2 for column in columns) - 2
 
 
@@ -143,26 +143,26 @@ def _draw(columns: Sequence[Column], sections: Sequence[int] = ()) -> Table:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that is broken between words when it is printed, and never inside `83.6 % ± 1.2`."""
+    """A sentence that wraps between words when printed, but never inside `83.6 % ± 1.2`."""
 
     text: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines that fit."""
+        """Yield the wrapped lines."""
         yield from _lines(self.text, options.max_width, "")
 
 
 def _lines(text: str, width: int, style: str) -> list[Text]:
-    """A title, a caption or a sentence in the lines of a terminal."""
+    """Wrap a title, caption or sentence to the width of the terminal."""
     return [
         Text(line, style=style, no_wrap=True, overflow="fold") for line in _wrapped(text, width).split("\n")
     ]
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Text in lines of that width: broken between words, and a longer word after a `/`, `_` or `=`.
+    """Wrap text to a width, between words, and inside longer words after `/`, `_` or `=`.
 
-    A number stays with its percent or times sign and with what follows a ±.
+    A number stays together with its percent or times sign and with its ± part.
     """
     lines = []
     for line in (

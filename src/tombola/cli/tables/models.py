@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 FEW_WORDS = (1, 2, 3, 5)
-"""Numbers of changed words whose accuracies the table of an attack shows."""
+"""The limits of changed words for which the table of an attack shows accuracies."""
 
 
 def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
-    """Scores of one model, each with its standard error."""
+    """Return a table of a model's scores with their standard errors."""
     rows = [(on, metric, score) for on, found in scores.items() for metric, score in found.items()]
     return Grid(
         name,
@@ -44,7 +44,7 @@ def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
 
 
 def attack_table(name: str, report: AttackReport) -> Grid:
-    """The figures of an attack."""
+    """Return a table of an attack's figures."""
     found = report.summary()
     low, high = found["accuracy_under_attack_interval"]
     rows = {
@@ -72,7 +72,7 @@ def attack_table(name: str, report: AttackReport) -> Grid:
 
 
 def _by_words(report: AttackReport) -> dict[str, str]:
-    """The accuracy that is left if the attack may change few words only, in one line."""
+    """Return a row with the accuracy left if the attack may change only a few words."""
     curve = [point for point in report.by_changed_words() if point.words in FEW_WORDS]
     limits = " / ".join(str(point.words) for point in curve)
     return {
@@ -81,7 +81,7 @@ def _by_words(report: AttackReport) -> dict[str, str]:
 
 
 def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
-    """The figures of one attack on several tasks of one model."""
+    """Return a table of an attack's figures on several tasks of one model."""
     found = [report.summary() for report in reports.values()]
     return Grid(
         f"{next(iter(reports.values())).attack} on {name}",
@@ -98,7 +98,7 @@ def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
 
 
 def size_table(title: str, rows: Sequence[Row]) -> Grid:
-    """Before and after, with the ratio of each; that of a time with its 95 % interval."""
+    """Return a table of values before and after, with their ratios; those of times have a 95 % interval."""
     return Grid(
         title,
         [Column("", [row.what for row in rows], "left")],
@@ -118,7 +118,7 @@ def _ratio(row: Row) -> str:
 
 
 def scaled(value: float, unit: str = "") -> str:
-    """Three digits and a prefix: 22.7 M, 90.9 MB, 63.5 ms."""
+    """Format a value with three digits and a prefix: 22.7 M, 90.9 MB, 63.5 ms."""
     sizes = {"G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3}
     prefix, size = next(((name, size) for name, size in sizes.items() if abs(value) >= size), ("µ", 1e-6))
     digits = 0 if abs(value) >= 100 * size else 1 if abs(value) >= 10 * size else 2
@@ -126,7 +126,7 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def export_table(done: Export) -> Grid:
-    """How far onnxruntime is from PyTorch, and how many times faster."""
+    """Return a table of the difference between onnxruntime and PyTorch, and of the speed-up."""
     models: dict[str, Export | Int8] = {"float32": done}
     if done.int8:
         models["int8"] = done.int8
@@ -152,7 +152,7 @@ def export_table(done: Export) -> Grid:
 
 
 def overlap_table(compared: Comparison) -> Grid:
-    """Jaccard overlap of the kept weights of every two masks."""
+    """Return a table of the pairwise Jaccard overlaps of the masks' kept weights."""
     names = _without_common_folder(list(compared.masks))
     overlaps = compared.overlaps()
     return Grid(
@@ -163,7 +163,7 @@ def overlap_table(compared: Comparison) -> Grid:
 
 
 def mask_table(name: str, mask: Mask) -> Grid:
-    """Sparsity by layer and kind of matrix, shaded: what the search thought it could spare."""
+    """Return a shaded table of the sparsity by layer and kind of matrix."""
     cells = mask.table()
     layers = list(dict.fromkeys(layer for layer, _ in cells))
     caption = [
@@ -182,7 +182,7 @@ def mask_table(name: str, mask: Mask) -> Grid:
 
 
 def catalogue_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    """Names with one line each."""
+    """Return a table of names with one line each."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
@@ -208,7 +208,7 @@ def _shaded(share: float | None) -> str | Text:
 
 
 def _without_common_folder(names: list[str]) -> list[str]:
-    """Paths below the folder that all of them are in."""
+    """Return the paths relative to their common folder."""
     if len(names) < 2 or len({PurePath(name).is_absolute() for name in names}) > 1:
         return names
     common = commonpath(names)

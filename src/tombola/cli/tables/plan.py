@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan_table(plan: Plan, costs: Sequence[Cost]) -> Grid:
-    """Kinds of stage down; across, how many cells ask for, share and find finished, and what the rest takes."""
+    """Return a table of the stages by kind: how many are needed, shared, finished and left, and their cost."""
     count = len(plan.cells)
     return Grid(
         f"{plan.name}: {count} {'cell' if count == 1 else 'cells'}",

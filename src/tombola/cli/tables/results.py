@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 NOTES = 6
-"""Remarks below a table; the report has all of them."""
+"""The most notes below a table; the report shows all of them."""
 
 
 def result_table(result: Result) -> Grid:
-    """Variants and grid points down, scores, size and speed across; the other way round where that is too wide."""
+    """Return a table with a row for each variant and grid point, and columns for scores, size and speed."""
     rows = result.summaries()
     varying, constant = _axes(rows)
     short = short_targets(result.targets, result.tasks)
@@ -56,7 +56,7 @@ def result_table(result: Result) -> Grid:
 
 
 def _axes(rows: list[Summary]) -> tuple[list[str], dict[str, object]]:
-    """The axes that tell rows apart, and those with one value, which the title states once."""
+    """Return the axes that distinguish rows, and those with a single value, which the title states."""
     found: dict[str, list[object]] = {}
     for row in rows:
         for axis, value in row.axes.items():
@@ -67,7 +67,7 @@ def _axes(rows: list[Summary]) -> tuple[list[str], dict[str, object]]:
 
 
 def _metrics(result: Result, rows: list[Summary]) -> tuple[dict[str, str], str]:
-    """The metric below each heading, or none and the one metric of all data sets for the caption."""
+    """Return the metric below each heading, and a word for the caption: the metric, if all data sets share one."""
     found = {
         on: list(dict.fromkeys(row.metrics[on] for row in rows if on in row.metrics))
         for on in result.datasets
@@ -89,7 +89,7 @@ def _caption(rows: list[Summary], metric: str) -> list[str]:
 
 
 def _legend(result: Result, short: dict[str, str]) -> list[str]:
-    """What shortened names stand for, and which columns are attacks."""
+    """Explain shortened names, and name the columns of attacks."""
     parts = [f"{name}: {on}" for on, name in short.items() if on in result.datasets and name != on]
     attacks = [on for on in result.targets if on not in result.datasets]
     parts += [f"{', '.join(attacks)}: accuracy under attack"] if attacks else []
@@ -97,7 +97,7 @@ def _legend(result: Result, short: dict[str, str]) -> list[str]:
 
 
 def _sizes(rows: list[Summary]) -> list[Column]:
-    """Parameters left, and what was measured of the shipped model."""
+    """Return columns for the parameters left, and for the size and speed of the shipped model."""
     left = parameters_left(rows)
     columns = []
     if any(left):
@@ -117,7 +117,7 @@ def _sizes(rows: list[Summary]) -> list[Column]:
 
 
 def _milliseconds(row: Summary, batch: int) -> str:
-    """The times behind a ratio, of the dense model and of the ticket in the same process."""
+    """Return the times behind a speed-up: dense model and ticket, timed in the same process."""
     if row.shipped is None or batch not in row.speedup or batch not in row.shipped.milliseconds:
         return ""
     dense, ticket = row.shipped.milliseconds[batch]
@@ -131,7 +131,7 @@ def _speed_legend(rows: list[Summary]) -> list[str]:
 
 
 def notes_below(result: Result) -> list[str]:
-    """What is doubtful about a result, as lines below its table."""
+    """Return the notes on a result's reliability, as lines below its table."""
     more = len(result.notes) - NOTES
     return [
         *(f"note: {note}" for note in result.notes[:NOTES]),
