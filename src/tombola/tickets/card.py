@@ -1,4 +1,4 @@
-"""The model card in a ticket's folder: what it is, how good it is, how to use it, the recipe that makes it again."""
+"""The model card in a ticket's folder: description, scores, usage, and the recipe to reproduce it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ def card(
     use: Sequence[str],
     after_use: str = "",
 ) -> str:
-    """Markdown with the front matter of the hub.
+    """Return the model card as Markdown with the hub's front matter.
 
-    `table` is a heading and its rows; the columns from `score` on are numbers.
+    `table` is a heading followed by rows; the columns from `score` on are numbers.
     """
     front = {
         "library_name": "transformers",
@@ -65,17 +65,17 @@ def card(
 
 
 def figures(score: Mapping[str, Any]) -> list[str]:
-    """The cells of a score: value, standard error, number of examples."""
+    """Return the table cells of a score: value, standard error, number of examples."""
     return [f"{score['value']:.4f}", f"{score['stderr']:.4f}", str(score["n"])]
 
 
 def plain(text: str) -> str:
-    """Text for Markdown that stays text: one line, no HTML, no links, no code."""
+    """Escape text for Markdown: one line, no HTML, no links, no code."""
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", " ".join(text.split()))
 
 
 def _fenced(language: str, content: str) -> list[str]:
-    """A block of code, behind a fence that is longer than any in it."""
+    """Return a code block with a fence longer than any inside it."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", content, fence]

@@ -1,4 +1,4 @@
-"""Masks beside each other: overlaps between tasks and methods, unions, intersections. (BERT-Tickets, section 4)"""
+"""Compare masks: overlaps between tasks and methods, unions, intersections. (BERT-Tickets, section 4)"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tombola.tickets.ticket import Ticket
 
 @dataclass(frozen=True)
 class Comparison:
-    """Some masks of one model, by name."""
+    """Several masks of one model, by name."""
 
     masks: dict[str, Mask]
 
@@ -26,26 +26,26 @@ class Comparison:
 
         Args:
             sources: Tickets, multi-task tickets or mask files.
-            task: The task of multi-task tickets; by default the masks of all of their tasks are opened.
+            task: The task of multi-task tickets; by default all of them.
         """
         return cls({name: mask for source in sources for name, mask in open_masks(source, task).items()})
 
     def overlaps(self) -> list[list[float]]:
-        """The Jaccard overlap of the kept weights of every two masks."""
+        """Return the matrix of pairwise Jaccard overlaps of the kept weights."""
         masks = list(self.masks.values())
         return [[one.overlap(other) for other in masks] for one in masks]
 
     def union(self) -> Mask:
-        """What at least one of the masks keeps."""
+        """Return the mask of all units that at least one mask keeps."""
         return reduce(or_, self.masks.values())
 
     def intersection(self) -> Mask:
-        """What all of the masks keep."""
+        """Return the mask of the units that all masks keep."""
         return reduce(and_, self.masks.values())
 
 
 def open_masks(source: str | Path, task: str | None = None) -> dict[str, Mask]:
-    """The mask of a ticket or of a mask file, or those of a multi-task ticket, by name.
+    """Load the mask of a ticket or mask file, or the masks of a multi-task ticket, by name.
 
     Args:
         source: A ticket, a multi-task ticket (folders or hub ids) or a mask file.

@@ -1,4 +1,4 @@
-"""What `tombola export` does with a folder: write its model as ONNX, compared on the texts of its own task."""
+"""Export a model folder to ONNX, and compare the result with PyTorch on the texts of its task."""
 
 import json
 import shutil
@@ -16,15 +16,15 @@ from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
 
 def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> Export:
-    """Write the model of a folder as ONNX, and compare it with PyTorch on its task's texts, if it knows its task.
+    """Export the model of a folder to ONNX, and compare it with PyTorch on its task's texts, if the task is known.
 
-    A defense of the folder is copied beside the file: whoever serves the model corrects texts by it first.
+    The folder's defense, if any, is copied next to the file: texts must be corrected by it before inference.
 
     Args:
         folder: The folder of a ticket, a shrunk ticket or any model.
-        path: The `.onnx` file to write; or a folder, which gets the config and the tokenizer too, so that predict,
-            evaluate and attack open it.
-        int8: Whether to write a dynamically quantised version too.
+        path: The `.onnx` file to write; or a folder, which also gets the config and the tokenizer, so that `predict`,
+            `evaluate` and `attack` can open it.
+        int8: Also write a dynamically quantised version.
     """
     folder, path = Path(folder), Path(path)
     whole = path.suffix != ".onnx"

@@ -1,4 +1,4 @@
-"""Bring masks that the published code bases left on disk into Tombola."""
+"""Import masks that the papers' published code wrote."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def import_mask(
     entry: str | None = None,
     first: int = 0,
 ) -> Mask:
-    """Convert a mask that the published code left on disk into one that `search: {method: given}` takes.
+    """Convert a mask that a paper's published code wrote, for use with `search: {method: given}`.
 
-    Nothing in the files is run: tensors are read by PyTorch's reader of plain tensors, lists as JSON or text.
+    No code in the files is run: tensors are loaded as plain tensors only, lists as JSON or text.
 
     Args:
-        source: A `mask.pt`, a folder with one or with a file for each matrix (`bert_tickets`, `srnets`); a file or
-            folder of removed heads, and one of removed FFNs (`super_tickets`).
-        model: The pre-trained model that the mask belongs to: an embedded name, a folder or a hub id.
-        kind: The code that wrote it: bert_tickets, srnets or super_tickets.
+        source: A `mask.pt`, or a folder with one or with a file per matrix (`bert_tickets`, `srnets`); or a list of
+            removed heads and one of removed FFNs, as files or in a folder (`super_tickets`).
+        model: The pre-trained model that the mask belongs to: a built-in name, a folder or a hub id.
+        kind: The code that wrote the mask: bert_tickets, srnets or super_tickets.
         output: The folder for the mask.
         task: The task whose head is masked too.
-        threshold: Where the files hold scores, what is above it is kept.
-        keep_head: Whether a mask of the task head is taken over; false leaves it out.
-        entry: In files of several tasks, the key of the one to take.
+        threshold: If the files hold scores, keep those above this.
+        keep_head: Whether to import the mask of the task head.
+        entry: In files of several tasks, the key of the one to import.
         first: The number of the first layer and head in lists: 0, or 1 in some programs.
     """
     if kind not in get_args(MaskFormat):
@@ -79,7 +79,7 @@ def _listed(source: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
 
 
 def _open(name: str, task: str | None) -> PreTrainedModel:
-    """The pre-trained model, with a head for the task if there is one."""
+    """Open the pre-trained model, with a head for the task if one is given."""
     from transformers import AutoModel
 
     from tombola.foundations.quiet import quiet
@@ -120,7 +120,7 @@ def _from_lists(sources: Sequence[Path], model: PreTrainedModel, entry: str | No
 
 
 def _lists_in(source: Path) -> list[Path]:
-    """The list of heads and the list of FFNs in a folder; a file itself, if its name says which it is."""
+    """Return the lists of heads and FFNs in a folder, or the file itself if its name tells which list it is."""
     candidates = sorted(source.iterdir()) if source.is_dir() else [source]
     found = [
         path

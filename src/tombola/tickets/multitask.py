@@ -1,6 +1,6 @@
-"""The multi-task ticket: one encoder, and for each task its head, its mask and its scores.
+"""The multi-task ticket: one encoder, and a head, a mask and scores for each task.
 
-The folder opens with `AutoModel` as the encoder that all tasks share; `MultiTaskTicket` gives one task's model.
+`AutoModel` opens the folder as the encoder that all tasks share; `MultiTaskTicket` opens the model of a task.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BaseInfo(BaseModel):
 
 
 class TaskInfo(BaseModel):
-    """What is known about one task of a ticket."""
+    """The metadata of one task of a ticket."""
 
     task: str
     mask: Drawn
@@ -52,7 +52,7 @@ class TaskInfo(BaseModel):
 
 
 class SharedInfo(BaseModel):
-    """What is known about a multi-task ticket."""
+    """The metadata of a multi-task ticket."""
 
     base: BaseInfo
     tasks: dict[str, TaskInfo]
@@ -63,7 +63,7 @@ class SharedInfo(BaseModel):
 
 @dataclass(frozen=True)
 class MultiTaskTicket(SavedTicket):
-    """Tasks that share an encoder, in a folder."""
+    """Several tasks that share an encoder, saved in a folder."""
 
     info_file: ClassVar[str] = SHARE
     otherwise: ClassVar[str] = "not a multi-task ticket"
@@ -71,7 +71,7 @@ class MultiTaskTicket(SavedTicket):
 
     @classmethod
     def from_pretrained(cls, source: str | Path) -> Self:
-        """Open a ticket of several tasks.
+        """Open a multi-task ticket.
 
         Args:
             source: A local folder or a hub id.
@@ -98,7 +98,7 @@ class MultiTaskTicket(SavedTicket):
         return {name: own["metrics"] for name, own in self.info["tasks"].items()}
 
     def mask(self, task: str) -> Mask:
-        """Which units a task keeps.
+        """Load the mask of a task.
 
         Args:
             task: The name of one of the tasks.
@@ -106,7 +106,7 @@ class MultiTaskTicket(SavedTicket):
         return Mask.load(task_folder(self.folder, task) / MASK)
 
     def model(self, task: str) -> PreTrainedModel:
-        """One task as an ordinary classifier: the encoder under the task's mask, and the task's head.
+        """Load one task as an ordinary classifier: the encoder under the task's mask, and the task's head.
 
         Args:
             task: The name of one of the tasks.
@@ -130,7 +130,7 @@ class MultiTaskTicket(SavedTicket):
             return write_ticket(folder, Path(temporary), Path(temporary), self.about(task))
 
     def about(self, task: str) -> dict[str, Any]:
-        """What is known about one task, as an ordinary ticket says it.
+        """Return the metadata of one task, in the form of an ordinary ticket's.
 
         Args:
             task: The name of one of the tasks.
@@ -147,7 +147,7 @@ class MultiTaskTicket(SavedTicket):
 
 
 def is_multi_task(folder: Path) -> bool:
-    """Whether a folder is a multi-task ticket.
+    """Return whether a folder is a multi-task ticket.
 
     Args:
         folder: The folder to look at.
@@ -156,11 +156,11 @@ def is_multi_task(folder: Path) -> bool:
 
 
 def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
-    """The task, if it is one of the ticket's; else an error that names those.
+    """Return the task if the ticket has it; otherwise raise an error that lists its tasks.
 
     Args:
         ticket: The ticket.
-        task: The task that was asked for.
+        task: The requested task.
     """
     if task is None:
         tasks = ", ".join(ticket.tasks)
@@ -172,7 +172,7 @@ def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
 
 @contextmanager
 def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
-    """An ordinary ticket's folder: the one given, or for a while that of one task of a multi-task ticket.
+    """Yield the folder of an ordinary ticket: the given one, or a temporary one for a task of a multi-task ticket.
 
     Args:
         folder: The folder of a ticket or of a multi-task ticket.
@@ -193,12 +193,12 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
 
 
 def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
-    """Assemble the folder from a finished shared training and what is known about it.
+    """Write a multi-task ticket from a finished shared training and its metadata.
 
     Args:
-        folder: The ticket's folder; a ticket that is there is replaced.
+        folder: The ticket's folder; an existing ticket is replaced.
         model: The folder of the shared training.
-        info: What is known: base, tasks with their masks and metrics, recipe, provenance.
+        info: The metadata: base, tasks with their masks and metrics, recipe, provenance.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, SHARE) as new:
@@ -212,7 +212,7 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
 
 
 def shared_card(info: Mapping[str, Any]) -> str:
-    """The model card of a multi-task ticket."""
+    """Return the model card of a multi-task ticket."""
     quoted = json.dumps(next(iter(info["tasks"])))
     return card(
         info,

@@ -1,4 +1,4 @@
-"""Opening a finished classifier from a folder: its model, its task, and the length that it reads."""
+"""Open a finished classifier from a folder: its model, its task and its maximum length."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 128
-"""Where texts are cut for models that do not say."""
+"""The maximum length for models whose training length is unknown."""
 
 Source = Ticket | MultiTaskTicket | str | Path
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A classifier, in PyTorch or onnxruntime, and what is known about it."""
+    """A classifier, in PyTorch or onnxruntime, with its folder, task and maximum length."""
 
     folder: Path
     model: PreTrainedModel | Any
@@ -39,7 +39,7 @@ class Opened:
 
 
 def tasks_of(source: Source) -> list[str]:
-    """The tasks of a multi-task ticket; none for anything else.
+    """Return the tasks of a multi-task ticket; an empty list for anything else.
 
     Args:
         source: A ticket, its folder or a hub id.
@@ -51,16 +51,16 @@ def tasks_of(source: Source) -> list[str]:
 def open_classifier(
     source: Source, task: str | None, max_length: int | None, *, needs_task: bool = True
 ) -> Opened:
-    """Open a ticket, one task of a multi-task ticket, a model folder or a hub id that has learned a task.
+    """Open a fine-tuned classifier: a ticket, one task of a multi-task ticket, a model folder or a hub id.
 
-    A `.onnx` file is opened with the config, the tokenizer and the defense beside it, and so is the ONNX file of a
-    folder that has no other weights.
+    A `.onnx` file is opened with the config, the tokenizer and the defense in its folder, and so is the ONNX file of a
+    folder without other weights.
 
     Args:
         source: What to open.
-        task: Its task, if it does not know; of a multi-task ticket, the one that is wanted.
-        max_length: Where texts are cut, if not as in training.
-        needs_task: Whether a model that does not know its task is refused.
+        task: The model's task, if unknown; for a multi-task ticket, the task to open.
+        max_length: Truncate texts to this many tokens; by default as in training.
+        needs_task: Whether to raise an error if the task is unknown.
     """
     from tombola.shrink.onnx_model import find_onnx, open_onnx
 
@@ -92,7 +92,7 @@ def open_classifier(
 
 
 def _within_positions(opened: Opened, asked: int | None) -> Opened:
-    """The same model, after a warning if more tokens were asked for than it has positions."""
+    """Warn if more tokens are requested than the model has positions; return the model unchanged."""
     from tombola.tasks import position_limit
 
     limit = position_limit(opened.model.config)
@@ -105,7 +105,7 @@ def _within_positions(opened: Opened, asked: int | None) -> Opened:
 
 
 def is_onnx(source: Source) -> bool:
-    """Whether a source is an ONNX file.
+    """Return whether a source is an ONNX file.
 
     Args:
         source: What to open.
@@ -114,7 +114,7 @@ def is_onnx(source: Source) -> bool:
 
 
 def folder_of(source: Source) -> Path:
-    """The folder with the config and the tokenizer of a source.
+    """Return the folder with the config and the tokenizer of a source.
 
     Args:
         source: A ticket, a folder, a hub id or an ONNX file.
@@ -135,7 +135,7 @@ def folder_of(source: Source) -> Path:
 
 
 def _trained_length(recipe: Mapping[str, Any]) -> int:
-    train = recipe.get("train")  # its other settings are not checked: its loss may be that of a plugin
+    train = recipe.get("train")  # other settings are not validated: the loss may come from a plugin
     length = train.get("max_length") if isinstance(train, Mapping) else None
     usual: int = TrainSettings.model_fields["max_length"].default
     return length if isinstance(length, int) and length > 0 else usual

@@ -1,4 +1,4 @@
-"""Files of texts without labels: read as a task lays them out, written again with a model's predictions."""
+"""Read files of texts without labels in a task's layout, and write them with a model's predictions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NEW_LINES = ("\n", "\r")
 
 @dataclass(frozen=True)
 class TextFile:
-    """The rows of a file as they are, and the same as examples of a task.
+    """The rows of a file, both unchanged and as examples of a task.
 
     Attributes:
         split: The examples, in the order of the rows.
-        rows: What stands in each row, by column.
-        form: How the file is written.
+        rows: The values of each row, by column.
+        form: The format of the file.
     """
 
     split: Split
@@ -38,16 +38,16 @@ class TextFile:
 
     @classmethod
     def read(cls, path: Path, task: Task) -> TextFile:
-        """Read a file with the task's columns, or in one of its layouts; labels need not be there.
+        """Read a file with the task's columns, or in one of its layouts; labels are optional.
 
         Args:
             path: The file.
-            task: The task that the texts are of.
+            task: The task of the texts.
         """
         found, table = open_unlabelled(_as_named(task), path)
         split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
         ending = ending_of(path)
-        if ending == ".jsonl":  # whole objects: they need not all have the keys of the first
+        if ending == ".jsonl":  # whole objects: their keys may differ
             rows = [json.loads(line) for _, line in numbered_lines(path)]
         else:
             rows = [dict(zip(table.columns, fields, strict=True)) for _, fields in table.rows]
@@ -56,12 +56,12 @@ class TextFile:
 
     @classmethod
     def of(cls, content: bytes, task: Task, form: Form | None) -> TextFile:
-        """Read what came from standard input.
+        """Read the content of standard input.
 
         Args:
             content: The bytes.
-            task: What to read the rows as.
-            form: How they are written; else as the first line looks. `txt` is a text a line, without a header.
+            task: The task of the texts.
+            form: The format; by default guessed from the first line. `txt` is one text per line, without a header.
         """
         if not content.strip():
             raise DataError("standard input: there is nothing to predict.")
@@ -85,11 +85,11 @@ class TextFile:
         return cls(read.split, read.rows, form)
 
     def with_predictions(self, predictions: Iterable[Prediction], form: Form) -> str:
-        """The rows with a label and its probabilities, as the text of a file.
+        """Return the rows with labels and probabilities, as the text of a file.
 
         Args:
             predictions: One for each row, in order.
-            form: How to write it: csv, tsv or jsonl.
+            form: The format: csv, tsv or jsonl.
         """
         taken = {PREDICTION, PROBABILITIES} | {
             f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
@@ -106,7 +106,7 @@ class TextFile:
 
 
 def form_of(path: Path) -> Form:
-    """How a file is to be written, by its ending.
+    """Return the format of an output file, by its extension.
 
     Args:
         path: The file.
@@ -119,7 +119,7 @@ def form_of(path: Path) -> Form:
 
 
 def _guess(first: str, task: Task) -> Form:
-    """How rows are written, by their first line: a text alone where it names no column of the task."""
+    """Guess the format from the first line: plain text if it names no column of the task."""
     if first.startswith("{"):
         return "jsonl"
     form: Form = "tsv" if "\t" in first else "csv"
@@ -131,7 +131,7 @@ def _guess(first: str, task: Task) -> Form:
 
 
 def _as_named(task: Task) -> Task:
-    """The task with a layout that calls columns by the task's own names, tried first."""
+    """Return the task with an extra first layout, in which columns have the task's own names."""
     plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": task.source.layouts})
     return task.model_copy(update={"source": plain})
 
@@ -144,7 +144,7 @@ def _nested(prediction: Prediction) -> dict[str, Any]:
 
 
 def _flat(prediction: Prediction) -> dict[str, Any]:
-    """A prediction in columns; several labels stand in one, and so do the probabilities of tags."""
+    """Return a prediction as columns; several labels go into one column, and so do the probabilities of tags."""
     label, chances = prediction.label, prediction.probabilities
     if not isinstance(chances, Mapping):
         assert isinstance(label, tuple)

@@ -1,4 +1,4 @@
-"""What tickets of one task and of several have in common: a folder, and what is known about it."""
+"""The base of single-task and multi-task tickets: a folder with its metadata."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FORMAT = 1
-"""Of what is known about a ticket."""
+"""The version of the metadata format."""
 
 
 @dataclass(frozen=True)
 class SavedTicket:
-    """A folder with a model, its masks, and a file that says what is known about them."""
+    """A folder with a model, its masks and a metadata file."""
 
     info_file: ClassVar[str]
     otherwise: ClassVar[str]
-    """What a folder without that file is."""
+    """What to call a folder without that file, in the error message."""
     required: ClassVar[tuple[str, ...]]
     """Entries that the file must have."""
 
@@ -44,11 +44,11 @@ class SavedTicket:
         return cls(folder, read_info(folder / cls.info_file, f"{source} is {cls.otherwise}", cls.required))
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokenizer that belongs to the model."""
+        """Load the model's tokenizer."""
         return load_tokenizer(self.folder)
 
     def save_pretrained(self, folder: str | Path) -> Path:
-        """Copy the ticket.
+        """Save a copy of the ticket.
 
         Args:
             folder: The folder to copy it to.
@@ -62,15 +62,15 @@ class SavedTicket:
         return folder
 
     def push_to_hub(self, repo_id: str, private: bool | None = None, token: str | None = None) -> str:
-        """Publish the folder, model card included.
+        """Upload the folder to the hub, model card included.
 
         Args:
-            repo_id: The repository on the hub, `OWNER/NAME`; it is made if it does not exist.
-            private: Whether a new repository is private; by default as the owner's account is set.
-            token: The token to write with; by default the one that you are logged in with.
+            repo_id: The repository on the hub, `OWNER/NAME`; it is created if it does not exist.
+            private: Whether a new repository is private; by default the setting of the owner's account.
+            token: The token to write with; by default the one you are logged in with.
 
         Returns:
-            The address of the commit.
+            The URL of the commit.
         """
         from huggingface_hub import HfApi
 
@@ -82,11 +82,11 @@ class SavedTicket:
 
 
 def task_of(about: Mapping[str, Any], folder: Path) -> str:
-    """The task that a recipe, or a part of a multi-task ticket, names.
+    """Return the task in a recipe, or in a part of a multi-task ticket.
 
     Args:
-        about: The recipe, which anybody may have written.
-        folder: The folder that it lies in, for messages.
+        about: The recipe, which is not trusted to be valid.
+        folder: Its folder, for messages.
     """
     task = about.get("task")
     if not isinstance(task, str):
@@ -95,12 +95,12 @@ def task_of(about: Mapping[str, Any], folder: Path) -> str:
 
 
 def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",)) -> dict[str, Any]:
-    """What is known about a ticket, from the file beside its weights.
+    """Read a ticket's metadata from the file next to its weights.
 
     Args:
         path: The file.
-        otherwise: How the sentence begins that says it is not there.
-        required: Entries that must be there.
+        otherwise: The start of the error message if it does not exist.
+        required: Entries that must exist.
     """
     if not path.is_file():
         raise TombolaError(f"{otherwise}: it has no {path.name}")
@@ -108,7 +108,7 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
         info: dict[str, Any] = json.loads(path.read_bytes())
         json.dumps(
             info, allow_nan=False, ensure_ascii=False
-        ).encode()  # no infinite number, no half character
+        ).encode()  # raises on infinite numbers and lone surrogates
     except (ValueError, RecursionError) as error:
         raise TombolaError(f"{path} is not valid JSON ({str(error)[:200]}): copy or make it again") from None
     found = info.get("format") if isinstance(info, dict) else None

@@ -1,4 +1,4 @@
-"""What `tombola shrink` does with a ticket's folder: shrink or pack it, check it, and say what it gained."""
+"""Shrink or pack a ticket's folder, check the result, and measure the gain."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,15 +39,15 @@ class Shrinkage(BaseModel):
     """A shrunk ticket: what was removed, and how the models before and after compare.
 
     Args:
-        folder: Where the shrunk model is.
+        folder: The folder of the shrunk model.
         units: The kind of units.
-        removed: Units that were removed.
-        of: Units in all.
-        before: Sizes of the ticket.
-        after: Sizes of the shrunk model, measured in turns with the ticket.
-        speedup: How many times faster the shrunk model is, by batch size.
-        max_difference: The largest difference of an output.
-        recipe: The recipe that the ticket was drawn by, if the ticket knows it.
+        removed: The number of units removed.
+        of: The total number of units.
+        before: The size of the ticket.
+        after: The size of the shrunk model, timed in turns with the ticket.
+        speedup: The speed-up of the shrunk model, by batch size.
+        max_difference: The largest difference between the outputs.
+        recipe: The ticket's recipe, if known.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ class Shrinkage(BaseModel):
 
 
 class Packing(BaseModel):
-    """A packed ticket: bytes of the whole file and of the prunable matrices alone, dense and packed."""
+    """A packed ticket: dense and packed size in bytes, of the whole file and of the prunable matrices alone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -102,17 +102,17 @@ def shrink_ticket(
 ) -> Shrinkage:
     """Shrink the model of a ticket's folder into another folder, tokenizer and report included.
 
-    Nothing is written unless the shrunk folder, loaded again, computes what the masked model does. A ticket that was
-    cut out when it was made is small already: it is copied, and compared with a model of the dense one's size.
+    Nothing is written unless the shrunk folder, loaded again, computes the outputs of the masked model. A ticket that
+    was made small by its recipe is copied, and compared with a model of the dense one's size.
 
     Args:
         folder: The ticket.
         output: The folder to write.
         multiple: Neurons are kept in multiples of this number.
-        batch_sizes: Texts in a forward pass, for timing.
-        length: Tokens of a text, for timing; if not given, texts of the ticket's task at their own lengths, or random
-            tokens where the task's data cannot be found.
-        rounds: Undisturbed rounds of timing wanted for each batch size.
+        batch_sizes: Texts per forward pass, for timing.
+        length: Tokens per text, for timing; by default texts of the ticket's task at their own lengths, or random
+            tokens if the task's data cannot be found.
+        rounds: Undisturbed rounds of timing for each batch size.
     """
     folder, output = Path(folder), Path(output)
     mask = Mask.load(folder / MASK)
@@ -157,7 +157,7 @@ def shrink_ticket(
 
 
 def cut_info(folder: Path) -> dict[str, Any] | None:
-    """How the model of a ticket's folder was cut out; None if what its mask removes is still there.
+    """Return how the model of a ticket's folder was cut out, or None if it still has its removed units.
 
     Args:
         folder: The ticket's folder.
@@ -174,7 +174,7 @@ def _copy_cut(
     length: int | None,
     rounds: int,
 ) -> Shrinkage:
-    """A ticket that is small already: its model is copied, and compared with one of the dense model's size."""
+    """Copy a ticket that is small already, and compare it with a model of the dense model's size."""
     config = config_from(dict(cut["dense"]))
     with quiet(), torch.random.fork_rng(devices=[]):
         dense = model_class(cut["dense"]["architectures"][0])(config)
@@ -205,7 +205,7 @@ def _copy_cut(
 
 
 def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
-    """Pack the model of a ticket's folder into one file, and say how much smaller it is.
+    """Pack the model of a ticket's folder into one file, and return the sizes before and after.
 
     Args:
         folder: The ticket's folder.

@@ -1,4 +1,4 @@
-"""The texts of the task that a ticket, or what was shrunk from one, was made for."""
+"""The recipe and the task's texts of a ticket, or of a model shrunk or exported from one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SHRINKAGE = "shrinkage.json"
 
 
 EXPORTED = "export.json"
-"""What is known of the model in a folder that was exported to."""
+"""The metadata in the folder of an exported model."""
 
 
 def recipe_of(folder: Path) -> dict[str, Any] | None:
-    """The recipe that a ticket, or what was shrunk or exported from one, was drawn by; None for other models.
+    """Return the recipe of a ticket, or of a model shrunk or exported from one; None for other models.
 
     Args:
         folder: The folder of a ticket, of a shrunk or exported model, or of any model.
@@ -43,7 +43,7 @@ def recipe_of(folder: Path) -> dict[str, Any] | None:
 
 
 def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
-    """Texts that the model in a folder was evaluated on; random tokens, with the reason, where there are none.
+    """Return texts that the model in a folder was evaluated on; if there are none, random tokens and the reason.
 
     Args:
         folder: The folder of a ticket, a shrunk ticket or any model.

@@ -1,7 +1,7 @@
-"""The ticket: a mask, the weights under it, and everything needed to trust and to repeat it.
+"""The ticket: a mask, the weights under it, and everything needed to trust and reproduce it.
 
 Its folder is an ordinary transformers model folder, so `AutoModelFor….from_pretrained` and `pipeline` open it;
-the mask, the recipe, the scores and the provenance lie beside the weights.
+the mask, the recipe, the scores and the provenance are stored next to the weights.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 TICKET = "ticket.json"
 CARD = "README.md"
-"""The model card, which people may change."""
+"""The model card, which users may edit."""
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
-"""Endings of the files of a model folder that a ticket takes over."""
+"""Extensions of the files to copy from a model folder into a ticket."""
 
 
 @dataclass(frozen=True)
 class Ticket(SavedTicket):
-    """A subnetwork with its weights, in a folder."""
+    """A subnetwork with its weights, saved in a folder."""
 
     info_file: ClassVar[str] = TICKET
     otherwise: ClassVar[str] = "a model but not a ticket"
@@ -49,38 +49,38 @@ class Ticket(SavedTicket):
 
     @cached_property
     def mask(self) -> Mask:
-        """Which units are kept."""
+        """The mask of the units that are kept."""
         if self.info.get("mask", True) is None:
             raise TombolaError(f"{self.folder} is a dense model: it has no mask")
         return Mask.load(self.folder / MASK)
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """The scores that were measured when the ticket was made, by data set and metric."""
+        """The scores measured when the ticket was made, by data set and metric."""
         metrics: Mapping[str, Any] = self.info["metrics"]
         return metrics
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """The recipe that draws this ticket again."""
+        """The recipe that reproduces this ticket."""
         recipe: Mapping[str, Any] = self.info["recipe"]
         return recipe
 
     @property
     def is_cut(self) -> bool:
-        """Whether the model is the small one already: what the mask removes is not there."""
+        """Whether the model is small already: its removed units have been cut out."""
         return "cut" in self.info
 
     def model(self, **options: Any) -> PreTrainedModel:
-        """The ticket as a transformers model; removed weights are zero, or not there if the ticket was cut out.
+        """Load the ticket as a transformers model; removed weights are zero, or absent if they were cut out.
 
         Args:
-            **options: Passed on to `from_pretrained` of the model's class, such as `dtype`.
+            **options: Passed to `from_pretrained` of the model's class, such as `dtype`.
         """
         return open_model(self.folder, **options)
 
     def shrink(self) -> PreTrainedModel:
-        """The model with the removed heads, neurons, FFNs and layers cut out: smaller and faster, the same outputs."""
+        """Return the model with the removed heads, neurons, FFNs and layers cut out: smaller, with the same outputs."""
         from tombola.shrink import shrink
 
         return self.model() if self.is_cut else shrink(self.model(), self.mask)
@@ -93,17 +93,17 @@ def write_ticket(
     info: Mapping[str, Any],
     beside: Mapping[str, Path] = MappingProxyType({}),
 ) -> Ticket:
-    """Assemble a ticket's folder from a finished training, its mask and what is known about them.
+    """Write a ticket's folder from a finished training, its mask and its metadata.
 
-    Where the mask was not trained under (no retraining), it is applied to the weights here. A small model that was cut
-    out by the mask (`cut` in what is known) is taken as it is.
+    Without retraining under the mask, the mask is applied to the weights. A small model that was cut out by the mask
+    (`cut` in the metadata) is copied unchanged.
 
     Args:
-        folder: The ticket's folder; a ticket that is there is replaced.
+        folder: The ticket's folder; an existing ticket is replaced.
         model: The folder of the trained model.
         mask: The folder with the mask.
-        info: What is known: base, mask, metrics, recipe, provenance.
-        beside: Further files to copy into the folder, by the names that they get.
+        info: The metadata: base, mask, metrics, recipe, provenance.
+        beside: Further files to copy into the folder, by their new names.
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
@@ -120,12 +120,12 @@ def write_ticket(
 
 
 def write_model(folder: Path, model: Path, info: Mapping[str, Any]) -> Ticket:
-    """Assemble the folder of a dense model: as a ticket's, so that it can be evaluated, attacked and served like one.
+    """Write the folder of a dense model in the form of a ticket, to be evaluated, attacked and served like one.
 
     Args:
-        folder: The model's folder; one that is there is replaced.
+        folder: The model's folder; an existing one is replaced.
         model: The folder of the trained model.
-        info: What is known: base, metrics, recipe, provenance.
+        info: The metadata: base, metrics, recipe, provenance.
     """
     full = {"format": FORMAT, **info, "mask": None, "versions": versions()}
     with replacing(folder, TICKET) as new:
@@ -151,7 +151,7 @@ def _mask_weights(folder: Path) -> None:
 
 
 def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
-    """What is lost where the folder is opened without Tombola."""
+    """Explain what is lost if the folder is opened without Tombola."""
     if not defenses:
         return ""
     kinds = " and ".join(str(defense["kind"]) for defense in defenses)
@@ -164,7 +164,7 @@ def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def ticket_card(info: Mapping[str, Any]) -> str:
-    """The model card of a ticket."""
+    """Return the model card of a ticket."""
     task, mask = public_name(str(info["recipe"]["task"])), info["mask"]
     return card(
         info,
@@ -202,7 +202,7 @@ def _about_mask(mask: Mapping[str, Any]) -> str:
 
 
 def _size(info: Mapping[str, Any]) -> str:
-    """For a model that was cut out: how small it is."""
+    """Return the size of a model that was cut out."""
     if "cut" not in info:
         return ""
     now, dense = info["cut"]["parameters"], info["cut"]["dense_parameters"]
@@ -210,7 +210,7 @@ def _size(info: Mapping[str, Any]) -> str:
 
 
 def _opening(info: Mapping[str, Any]) -> str:
-    """How else the folder opens."""
+    """Explain how to open the folder with plain transformers."""
     plain = "The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, and in a `pipeline`"
     if "cut" in info and info["cut"]["layout"] == "free":
         return f"{plain}, after `import tombola`."
