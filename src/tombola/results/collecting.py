@@ -1,4 +1,4 @@
-"""From finished stages to a result: what came out of every cell, and its ticket."""
+"""Collect the results of all cells from finished stages, and write their tickets."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from tombola.tickets.ticket import write_model, write_ticket
 
 
 def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, tickets: bool) -> RunRecord:
-    """The record of a run.
+    """Return the record of a run.
 
     Args:
-        plan: What was run.
+        plan: The plan that was run.
         outcome: How it ended. Cells that need a failed stage are left out.
-        store: Where the stages are.
-        folder: The folder of the result, which tickets are written below.
-        tickets: Whether to write tickets, and dense models beside them.
+        store: The store of finished stages.
+        folder: The folder of the result and its tickets.
+        tickets: Whether to write tickets and dense models.
     """
     missing = outcome.unfinished
     whole = [cell for cell in plan.cells if not missing or not _needs(cell, missing)]
@@ -72,7 +72,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, ti
 
 
 def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
-    """What came out of one cell."""
+    """Return the result of one cell."""
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
     evaluated = {portable(on): store.read(stage) for on, stage in plan.evaluations.items()}
     scores = {on: found.scores for on, found in evaluated.items()}
@@ -110,7 +110,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
 
 
 def _course(course: ScoreCourse, names: list[str]) -> dict[str, list[CoursePoint]]:
-    """Scores while training, by data set; none where only the choice of a step was asked for."""
+    """Return the scores during training by data set; empty if they only served to choose a step."""
     if not course.points[0].scores:
         return {}
     return {
@@ -127,7 +127,7 @@ def _chosen(course: ScoreCourse, on: str) -> ChosenStep | None:
 
 
 def attack_score(attacked: Attacked) -> Score:
-    """Accuracy under attack as a score like any other, so that tables and decisions treat it alike."""
+    """Return the accuracy under attack as an ordinary score for tables and decisions."""
     return Score.of_share(attacked.accuracy_under_attack, attacked.n)
 
 
@@ -154,7 +154,7 @@ def _failures(plan: Plan, outcome: Outcome) -> list[FailureRecord]:
 def _write_tickets(
     plan: Plan, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: RunFolder
 ) -> list[CellResult]:
-    """Write a ticket for every cell with a mask and every shared training with masks, and the model of dense cells."""
+    """Write a ticket for each cell with a mask and each shared training with masks, and the models of dense cells."""
     known, written, placed = folder.places(), set[str](), []
     for cell_plan, cell in zip(planned, cells, strict=True):
         name, former = path_part(cell.label), known.get(cell_key(cell.variant, cell.recipe))
@@ -176,7 +176,7 @@ def _write_tickets(
 
 
 def _about_model(plan: CellPlan, cell: CellResult) -> dict[str, Any]:
-    """What is known about the model of a cell, besides its mask."""
+    """Return the metadata of a cell's model, without its mask."""
     recipe = plan.cell.recipe
     return {
         "base": {
@@ -197,7 +197,7 @@ def write_cell(
     folder: Path,
     beside: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
-    """Write the ticket of a cell with a mask, and further files beside it, by their names."""
+    """Write the ticket of a cell with a mask, and further files by name."""
     assert plan.mask is not None
     assert cell.mask is not None
     info = {
@@ -236,7 +236,7 @@ def _write_shared(
 
 
 def _whole(trained: Path, task: str) -> Drawn:
-    """The mask of a task that shares everything, as the training of all tasks has kept it."""
+    """Return the mask of a task that shares everything, as saved by the shared training."""
     from tombola.training.multitask.model import open_task, task_folder
 
     mask = Mask.load(task_folder(trained, task) / MASK)

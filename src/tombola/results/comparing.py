@@ -1,4 +1,4 @@
-"""Several runs side by side: what differs between their scores, paired by seed where the seeds agree."""
+"""Compare several runs: the differences between their scores, paired by seed if they have the same seeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """How much higher the score of one run is than that of the first.
+    """How much higher the score of a run is than that of the first.
 
     Attributes:
         estimate: The difference, with its 95 % interval.
@@ -37,22 +37,22 @@ class Change:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return self.estimate.low > 0 or self.estimate.high < 0
 
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A variant at one point of the grid, on one data set, in every run.
+    """A variant at one grid point, on one data set, in every run.
 
     Attributes:
-        variant: The variant; where runs with one row each are compared, that of the first.
+        variant: The variant; if runs of one row each are compared, that of the first.
         axes: The value on each axis of the grid that rows differ in.
         on: The data set or attack.
         metric: The headline metric.
-        sparsities: Of each run; None where a run has no such row.
-        scores: Of each run.
-        changes: Of each run but the first, against the first.
+        sparsities: The sparsity in each run; None if a run has no such row.
+        scores: The score in each run.
+        changes: The differences of the other runs from the first.
     """
 
     variant: str
@@ -65,7 +65,7 @@ class ComparedRow:
 
     @property
     def label(self) -> str:
-        """What the row is called in a sentence."""
+        """The row's name in a sentence."""
         axes = (f"{short_axis(axis)} {short_value(value)}" for axis, value in self.axes.items())
         return " · ".join([self.variant, *axes])
 
@@ -82,7 +82,7 @@ class ResultComparison:
 
     @cached_property
     def names(self) -> list[str]:
-        """What each run is called: its name, or its folder where names are equal."""
+        """The names of the runs, or their folders if names are equal."""
         names = [result.name for result in self.results]
         if len(set(names)) == len(names):
             return names
@@ -109,7 +109,7 @@ class ResultComparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Rows that only one run has, and what makes a comparison doubtful."""
+        """Rows that only one run has, and reasons to doubt the comparison."""
         notes = []
         places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
         for name, own in zip(self.names, places, strict=True):
@@ -119,12 +119,12 @@ class ResultComparison:
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
             here, there = (list(map(short_value, one.tasks)) for one in (result, first))
-            if set(here) != set(there):  # by name: a path depends on the folder that a run was started in
+            if set(here) != set(there):  # by name: paths depend on the folder in which a run was started
                 notes.append(f"{name} is of another task: {', '.join(here)}, not {', '.join(there)}")
         return notes
 
     def rows(self) -> list[dict[str, Any]]:
-        """A tidy table: a row for each variant, grid point, data set and run."""
+        """Return a tidy table: a row for each variant, grid point, data set and run."""
         tidy = []
         for row in self.table:
             changes = (None, *row.changes)
@@ -151,7 +151,7 @@ class ResultComparison:
         return tidy
 
     def frame(self) -> pandas.DataFrame:
-        """The tidy table as a data frame."""
+        """Return the tidy table as a data frame."""
         return frame(self.rows())
 
     def __repr__(self) -> str:
@@ -166,12 +166,12 @@ class ResultComparison:
 
     @cached_property
     def _alone(self) -> bool:
-        """Whether every run has one row, so that there is no doubt which belong together."""
+        """Whether every run has one row, so that it is clear which rows belong together."""
         return all(len(result.summaries()) == 1 for result in self.results)
 
     @cached_property
     def _axes(self) -> list[str]:
-        """The axes of any run, but for the seed."""
+        """The axes of all runs, except the seed."""
         rows = [row for result in self.results for row in result.summaries()]
         return list(dict.fromkeys(axis for row in rows for axis in row.axes))
 
@@ -195,7 +195,7 @@ class ResultComparison:
 
 
 def compare(*results: Result) -> ResultComparison:
-    """Put two or more results side by side.
+    """Compare two or more results.
 
     Args:
         *results: The results; the others are compared with the first.
@@ -221,11 +221,11 @@ def compare(*results: Result) -> ResultComparison:
 
 
 def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
-    """The rows on some data sets.
+    """Return the rows of some data sets.
 
     Args:
         found: The comparison.
-        on: Data sets or attacks; none for all.
+        on: Data sets or attacks; empty for all.
     """
     wanted = list(on)
     for name in wanted:
@@ -235,7 +235,7 @@ def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
 
 
 def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:
-    """The rows of a result by what rows of other results are matched with."""
+    """Return the rows of a result by the key that matches them with rows of other results."""
     rows = result.summaries()
     if alone:
         return {"": rows[0]}
@@ -243,9 +243,9 @@ def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, 
 
 
 def _values(row: Summary, axes: Sequence[str]) -> list[Any]:
-    """The row's value on each axis, which its recipe has where its own grid does not vary it.
+    """Return the row's value on each axis, from its recipe if its own grid does not vary the axis.
 
-    A dense model has no draw: how sparse others are makes no difference to it.
+    A dense model has no draw, so its values on the draw's axes are None.
     """
     return [None if row.dense and axis.startswith("draw.") else _value(row, axis) for axis in axes]
 
@@ -264,7 +264,7 @@ def _value(row: Summary, axis: str) -> Any:
 
 
 def _change(first: Summary, other: Summary, on: str) -> Change:
-    """`other` − `first`, seed by seed where they have the same seeds."""
+    """Return `other` − `first`, paired by seed if they have the same seeds."""
     own, others = _by_seed(first, on), _by_seed(other, on)
     seeds = [seed for seed in own if seed in others]
     if seeds and (len(seeds) == len(own) == len(others) or len(seeds) > 1):
@@ -279,7 +279,7 @@ def _by_seed(row: Summary, on: str) -> dict[int, Score]:
 
 
 def _welch(first: Estimate, other: Estimate) -> Estimate:
-    """The difference of two means over different seeds, with Welch's interval; normal where one has a single seed."""
+    """Return the difference of two means over different seeds, with Welch's interval; normal if one has one seed."""
     mean = other.mean - first.mean
     parts = [one.std**2 / one.seeds if one.std else one.stderr**2 for one in (first, other)]
     error = sqrt(sum(parts))

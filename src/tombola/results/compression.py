@@ -1,4 +1,4 @@
-"""What a compression comes to: original and ticket side by side, and one sentence about them."""
+"""The result of a compression: original and ticket compared, and a verdict in one sentence."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ORIGINAL, TICKET = "original", "ticket"
 
 @dataclass(frozen=True)
 class Change:
-    """A difference between two models on the same examples, ticket less original.
+    """A difference between two models on the same examples, ticket minus original.
 
     Attributes:
         mean: The difference.
-        low: Lower end of its 95 % interval, over examples that both models answered.
-        high: Upper end.
+        low: The lower end of its paired 95 % interval over examples.
+        high: The upper end.
     """
 
     mean: float
@@ -47,9 +47,9 @@ class Compression:
     Attributes:
         result: All cells: original and ticket, in transformers and in ONNX.
         model: The folder of the ticket, which plain transformers opens.
-        within: Points of the headline score that were allowed to be lost; percent, if it is a perplexity.
+        within: Accepted loss, in points of the headline score; in percent for a perplexity.
         clean: The difference on the task's own data; None for scores that are not shares of examples.
-        verdict: What came out, in a sentence.
+        verdict: The outcome in a sentence.
         notes: What was inferred from the data.
     """
 
@@ -61,19 +61,19 @@ class Compression:
     notes: tuple[str, ...] = ()
 
     def cell(self, variant: str, runtime: str = "transformers") -> CellResult:
-        """The cell of a variant in a runtime."""
+        """Return the cell of a variant in a runtime."""
         return _cell(self.result, variant, runtime)
 
 
 def judge(
     result: Result, store: Store, within: float, model: Path, notes: tuple[str, ...] = ()
 ) -> Compression:
-    """Compare the ticket with the original, and keep the verdict in the result's file.
+    """Compare the ticket with the original, and save the verdict in the result's file.
 
     Args:
         result: The result of a compression.
-        store: Where the predictions of its evaluations are.
-        within: Points of the headline score that may be lost.
+        store: The store with the predictions of its evaluations.
+        within: Accepted loss, in points of the headline score.
         model: The folder of the ticket.
         notes: What was inferred from the data.
     """
@@ -87,9 +87,9 @@ def judge(
 
 
 def chosen_speedup(result: Result, on: str, within: float) -> float:
-    """The largest speed-up whose ticket loses at most so many points on a data set, as a recipe's value.
+    """Return the largest speed-up whose ticket loses at most `within` points on a data set.
 
-    A speed-up that no ticket of the model can reach is none of them.
+    Speed-ups that no ticket of the model can reach are skipped.
 
     Raises:
         TombolaError: If every ticket loses more, or none could be made.
@@ -126,7 +126,7 @@ def _cell(result: Result, variant: str, runtime: str) -> CellResult:
 
 
 def _change(result: Result, store: Store, on: str) -> Change | None:
-    """The paired difference on a data set, from which examples each model got right."""
+    """Return the paired difference on a data set, from the examples that each model got right."""
     from tombola.pipeline.stages.evaluate import read_correct
 
     pair = [_cell(result, variant, "transformers") for variant in (ORIGINAL, TICKET)]
@@ -174,7 +174,7 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
 
 
 def _lost(before: float, after: float, metric: str) -> float:
-    """What a ticket has lost, in points; of a perplexity, by how many percent it has risen."""
+    """Return the loss of a ticket in points; for a perplexity, its rise in percent."""
     return 100 * (after / before - 1) if lower_is_better(metric) else 100 * (before - after)
 
 

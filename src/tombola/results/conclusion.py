@@ -1,4 +1,4 @@
-"""What a result comes to, in one sentence: which ticket, how sparse, how good, how fast, and on how many seeds."""
+"""The conclusion of a result in one sentence: the best ticket, its sparsity, scores and speed, and the seeds."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 GROUPS = 3
-"""Comparisons, each with its own dense model, of which a sentence speaks; tables have all."""
+"""The most comparisons, each with its own dense model, in a sentence; tables show all."""
 
 
 def conclude(result: Result) -> str:
-    """The result in a sentence: the verdict of a compression, what sharing or transfer brought, or the best ticket."""
+    """Conclude a result in a sentence: a compression's verdict, the gain of sharing or transfer, or the best ticket."""
     if not result.cells:
         return ""
     return result.record.verdict or _sharing(result) or _transfer(result) or _tickets(result)
@@ -69,7 +69,7 @@ def _tickets(result: Result) -> str:
 
 
 def _one_by_one(result: Result, rows: list[Summary]) -> str:
-    """Models that have no dense model in common: each against the first."""
+    """Compare models without a common dense model, each with the first."""
     first, *others = rows
     on = next(iter(result.targets))
     told = [
@@ -83,13 +83,13 @@ def _one_by_one(result: Result, rows: list[Summary]) -> str:
 
 
 def _place(row: Summary) -> str:
-    """What a row is called among those of other baselines."""
+    """Return the row's name among rows of other baselines."""
     values = [short_value(value) for value in row.baseline_key.values()]
     return " · ".join(dict.fromkeys([row.variant, *values]))
 
 
 def _group(result: Result, rows: list[Summary]) -> str:
-    """One dense model and its tickets, or whatever there is of them."""
+    """Conclude on one dense model and its tickets, as far as they exist."""
     on = next((name for name in result.targets if any(name in row.scores for row in rows)), None)
     scored = [row for row in rows if on in row.scores]
     if on is None or not scored:
@@ -118,7 +118,7 @@ def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: st
 
 
 def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
-    """A model against another: the score with its difference, the speed-up, other data and attacks."""
+    """Compare two models: the score with its difference, the speed-up, other data and attacks."""
     metric = row.metrics[on]
     change = estimate_difference(other, row, on)
     interval = f" ({write_interval(change, metric)})" if change is not None else ""
@@ -136,7 +136,7 @@ def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
 
 
 def _alone(result: Result, row: Summary, on: str, models: int) -> str:
-    """A model that has nothing to be compared with."""
+    """Describe a model that has nothing to be compared with."""
     score, metric = row.scores[on], row.metrics[on]
     parts = [
         f"{metric} {write_value(score.mean, metric)} on {on} ({_between(score.low, score.high, metric)})"

@@ -29,16 +29,16 @@ class Difference:
     """Two variants at one point of the grid, seed by seed: `first` − `second` in the headline metric.
 
     Attributes:
-        first: Variant and axes of the one.
-        second: Variant and axes of the other.
+        first: Variant and axes of the first.
+        second: Variant and axes of the second.
         on: The data set.
-        seeds: Number of seeds that both have.
+        seeds: Number of common seeds.
         mean: Mean difference.
-        t: Two-sided p of the paired t test; needs two seeds.
-        flips: Two-sided p of the sign-flip permutation test, which assumes no distribution.
-        mcnemar: Two-sided exact p of McNemar's test on the examples of all seeds, where predictions are classes.
-        holm: The p of the t test (of McNemar's with one seed), corrected for the number of pairs.
-        note: Why McNemar's test is missing, where predictions are no longer in the store.
+        t: Two-sided p value of the paired t test; needs two seeds.
+        flips: Two-sided p value of the sign-flip permutation test, which assumes no distribution.
+        mcnemar: Two-sided exact p value of McNemar's test on the examples of all seeds, if predictions are classes.
+        holm: The p value of the t test (of McNemar's with one seed), corrected for the number of pairs.
+        note: Why McNemar's test is missing, if predictions are no longer in the store.
     """
 
     first: dict[str, Any]
@@ -54,12 +54,12 @@ class Difference:
 
 
 def differences(result: Result, on: str, store: Store | None = None) -> list[Difference]:
-    """Compare every two variants that meet and have seeds in common.
+    """Compare all pairs of variants that can be compared fairly and have seeds in common.
 
     Args:
         result: The result.
         on: The data set.
-        store: Where the predictions are, for McNemar's test; without a store that test is left out.
+        store: The store with the predictions, for McNemar's test; without it, the test is left out.
     """
     if on not in result.targets:
         raise UnknownName("data set of this result", on, result.targets)
@@ -79,15 +79,15 @@ def differences(result: Result, on: str, store: Store | None = None) -> list[Dif
 
 
 def estimate_difference(first: Summary, second: Summary, on: str) -> Estimate | None:
-    """How far `second` is above `first` in the headline metric, with a 95 % interval.
+    """Estimate `second` − `first` in the headline metric, with a 95 % interval.
 
-    Over seeds that both have, it is the t interval of the differences; of one seed, or where runs have no seed in
-    common, it is normal, from the standard errors of both.
+    Over several common seeds, this is the t interval of the differences; with one or no common seed, a normal interval
+    from the standard errors of both.
 
     Args:
         first: The row to compare with.
-        second: The row that is compared.
-        on: The data set or attack; None is returned where either has no score on it.
+        second: The row to compare.
+        on: The data set or attack; if either row has no score on it, the result is None.
     """
     if on not in first.scores or on not in second.scores or first.metrics[on] != second.metrics[on]:
         return None
@@ -134,7 +134,7 @@ def _by_seed(first: Summary, second: Summary, on: str) -> Iterator[tuple[CellRes
 
 
 def _reader(store: Store) -> ReadCorrect:
-    """Reads which examples an evaluation got right, each stage once."""
+    """Return a function that reads which examples an evaluation got right, each stage once."""
     from tombola.pipeline.stages.evaluate import read_correct
 
     @cache
@@ -145,7 +145,7 @@ def _reader(store: Store) -> ReadCorrect:
 
 
 def _examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
-    """McNemar's p over the examples of all seeds, and why there is none; neither where predictions are no classes."""
+    """Return McNemar's p over the examples of all seeds, or why it is missing; neither if there are no classes."""
     try:
         right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
     except TombolaError as error:

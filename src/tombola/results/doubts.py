@@ -1,4 +1,4 @@
-"""What makes a result doubtful: models that learned nothing, seeds that change nothing, masks that block the signal."""
+"""Reasons to doubt a result: models that learned nothing, seeds without effect, masks that block the signal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME_SCORES = "all seeds of the dense model score the same: the standard error o
 
 
 def notes(result: Result) -> list[str]:
-    """Everything that a reader should know before believing the numbers, a sentence each."""
+    """Return everything to know before trusting the numbers, one sentence each."""
     rows = result.summaries()
     return [
         *_constant_answers(rows, result),
@@ -33,7 +33,7 @@ def notes(result: Result) -> list[str]:
 
 
 def level_of_constant(row: Summary, on: str) -> float | None:
-    """The score of the best constant answer if the row's own is not above it by more than chance, else None."""
+    """Return the score of the best constant answer if the row is not significantly better, else None."""
     known = [cell.constants[on] for cell in row.cells if on in cell.constants]
     if not known or on not in row.scores:
         return None
@@ -43,7 +43,7 @@ def level_of_constant(row: Summary, on: str) -> float | None:
 
 
 def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
-    """Why a ticket cannot be compared with this dense model, if it cannot."""
+    """Return why tickets cannot be compared with this dense model, or None."""
     own = [name for name in dense.scores if result.condition(name) == "clean"]
     if any(level_of_constant(dense, name) is not None for name in own[:1]):
         return NOT_LEARNED
@@ -53,12 +53,12 @@ def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
 
 
 def decided_by_error(dense: Summary, on: str) -> str | None:
-    """A remark where several seeds score the same, so that their deviation cannot decide."""
+    """Return a note if several seeds score the same, so that their deviation cannot decide."""
     return SAME_SCORES if dense.scores[on].std == 0 else None
 
 
 def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
-    """Dense models that learned nothing, one by one; and tickets, together."""
+    """Name the dense models that learned nothing, one per sentence, and such tickets, in one sentence."""
     for on in result.datasets:
         tickets = []
         for row in rows:
@@ -79,7 +79,7 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
 
 
 def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
-    """Seeds that learned nothing in rows that did on the whole: they alone may explain a low mean or a wide spread."""
+    """Name seeds that learned nothing in otherwise good rows: they may explain a low mean or a wide spread."""
     for row in rows:
         for on in (name for name in row.scores if result.condition(name) == "clean"):
             if row.seeds == 1 or level_of_constant(row, on) is not None:
@@ -93,7 +93,7 @@ def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and the number of the rest."""
     more = f"{separator}and {len(names) - count} more" if len(names) > count else ""
     return separator.join(names[:count]) + more
 

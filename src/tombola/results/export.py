@@ -1,4 +1,4 @@
-"""Tables as files, for pandas and for LaTeX."""
+"""Export tables as files, data frames and LaTeX."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 def frame(rows: Rows) -> pandas.DataFrame:
-    """The rows as a data frame."""
+    """Return the rows as a data frame."""
     try:
         import pandas
     except ImportError:
@@ -38,18 +38,18 @@ def frame(rows: Rows) -> pandas.DataFrame:
 
 
 def columns(rows: Rows) -> list[str]:
-    """The columns of all rows, in the order in which they first come."""
+    """Return the columns of all rows, in order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def check_table(path: Path) -> None:
-    """Refuse a file that no table can be written to, before there is one."""
+    """Raise if the file's extension is not that of a table."""
     if path.suffix not in (".csv", ".json", ".parquet"):
         raise TombolaError(f"{path}: tables are written as .csv, .json or .parquet")
 
 
 def write_table(rows: Rows, path: Path) -> Path:
-    """Write the rows as .csv, .json or .parquet, by the name of the file."""
+    """Write the rows as .csv, .json or .parquet, depending on the file's extension."""
     check_table(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
@@ -69,7 +69,7 @@ def write_table(rows: Rows, path: Path) -> Path:
 
 
 def latex(result: Result) -> str:
-    """The summary of a result as a LaTeX table with booktabs rules."""
+    """Return the summary of a result as a LaTeX table with booktabs rules."""
     rows = result.summaries()
     axes = list(dict.fromkeys(axis for row in rows for axis in row.axes if axis != SPARSITY))
     short = short_targets(result.targets, result.tasks)
@@ -93,7 +93,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""Text as LaTeX: special characters escaped, ± and − as symbols."""
+    r"""Escape text for LaTeX, with ± and − as symbols."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 

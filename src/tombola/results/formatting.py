@@ -1,4 +1,4 @@
-"""How numbers and names of a result are written: in the terminal, in LaTeX and in sentences."""
+"""Format the numbers and names of a result for the terminal, LaTeX and sentences."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from tombola.shrink.sizes import Speedup
 
 LARGE = 10_000
-"""Numbers from here on, such as the perplexity of a destroyed model, are written with three digits."""
+"""Numbers from this one up, such as the perplexity of a destroyed model, are written with three digits."""
 
 SPARSITY = "draw.sparsity"
-"""The axis that every table shows in a column of its own."""
+"""The axis that every table shows in a separate column."""
 
 
 def write_value(value: float, metric: str, sign: str = "") -> str:
-    """A score alone: `82.4 %`, `−0.347` or `31.250`."""
+    """Format a score: `82.4 %`, `−0.347` or `31.250`."""
     text = f"{100 * value:{sign}.1f} %" if is_share(metric) else _number(value, sign)
     return text.replace("-", "−")
 
 
 def write_metric(metric: str) -> str:
-    """A metric's name, with the direction where it is not the usual one: `perplexity (lower is better)`."""
+    """Return a metric's name, and say if lower is better: `perplexity (lower is better)`."""
     from tombola.tasks.metrics import lower_is_better
 
     return f"{metric} (lower is better)" if lower_is_better(metric) else metric
 
 
 def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> str:
-    """A score with its spread: `82.4 % ± 1.2` or `−0.347 ± 0.021`."""
+    """Format a score with its spread: `82.4 % ± 1.2` or `−0.347 ± 0.021`."""
     if estimate is None:
         return ""
     spread = f"{100 * estimate.spread:.1f}" if is_share(metric) else _number(estimate.spread)
@@ -41,19 +41,19 @@ def write_estimate(estimate: Estimate | None, metric: str, sign: str = "") -> st
 
 
 def write_difference(estimate: Estimate, metric: str) -> str:
-    """A difference with its 95 % interval: `+1.2 (−0.3 to +2.7)` points, or `+0.021 (…)` of a correlation."""
+    """Format a difference with its 95 % interval: `+1.2 (−0.3 to +2.7)` in points, `+0.021 (…)` for a correlation."""
     mean, low, high = _signed(estimate, metric)
     return f"{mean} ({low} to {high})"
 
 
 def write_interval(difference: Estimate, metric: str) -> str:
-    """The same for a sentence: `+1.5 points, 95 %: −0.2 to +3.2`, or without a unit for a correlation."""
+    """Format a difference for a sentence: `+1.5 points, 95 %: −0.2 to +3.2`; without a unit for a correlation."""
     mean, low, high = _signed(difference, metric)
     return f"{mean}{' points' if is_share(metric) else ''}, 95 %: {low} to {high}"
 
 
 def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
-    """The mean and the ends of the interval with their signs, in points where the metric is a share."""
+    """Format the mean and the ends of the interval with signs, in points if the metric is a share."""
     values = (difference.mean, difference.low, difference.high)
     told = (f"{100 * value:+.1f}" if is_share(metric) else _number(value, "+") for value in values)
     mean, low, high = (value.replace("-", "−") for value in told)
@@ -61,40 +61,40 @@ def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
 
 
 def _number(value: float, sign: str = "") -> str:
-    """A number that is no share: three places, or three digits where it is large."""
+    """Format a number that is not a share, with three decimals, or three digits if it is large."""
     return f"{value:{sign}.3f}" if abs(value) < LARGE else f"{value:{sign}.3g}"
 
 
 def write_share(share: float) -> str:
-    """A sparsity as a reader would say it: `40 %`, or `41.7 %` where it is not whole."""
+    """Format a share: `40 %`, or `41.7 %` if it is not whole."""
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
 def write_speedup(speedup: Speedup | None) -> str:
-    """A ratio with its interval: `1.42 (1.38–1.47)`."""
+    """Format a speed-up with its interval: `1.42 (1.38–1.47)`."""
     return f"{speedup.ratio:.2f} ({speedup.low:.2f}–{speedup.high:.2f})" if speedup else ""
 
 
 def short_axis(axis: str) -> str:
-    """An axis without the section that it is in: `search.step` → `step`."""
+    """Return an axis without its section: `search.step` → `step`."""
     return axis.rsplit(".", 1)[-1]
 
 
 def short_value(value: Any) -> str:
-    """A value of an axis; of a path its last part, without `.yaml`."""
+    """Format the value of an axis; for the path of a YAML file, its stem."""
     text = str(value)
     return PurePath(text).stem if text.endswith((".yaml", ".yml")) else text
 
 
 def write_axes(axes: Mapping[str, Any]) -> str:
-    """Axes with their values in words: `task rte, step 0.1`."""
+    """Format axes with their values: `task rte, step 0.1`."""
     return ", ".join(f"{short_axis(axis)} {short_value(value)}" for axis, value in axes.items())
 
 
 def short_targets(targets: Sequence[str], tasks: Iterable[str] = ()) -> dict[str, str]:
-    """Short names for data sets: without the split that all other tasks share, and without the own task's name.
+    """Return short names for data sets, without the split that all other tasks share and the model's own task.
 
-    Of a model for `reviews`, `reviews_product/test` is `product`. A name that would no longer be unique stays whole.
+    For a model of `reviews`, `reviews_product/test` becomes `product`. Names that would become ambiguous stay whole.
 
     Args:
         targets: Names as in `evaluate.on`.
@@ -114,5 +114,5 @@ def short_targets(targets: Sequence[str], tasks: Iterable[str] = ()) -> dict[str
 
 
 def _task_of(target: str) -> str:
-    """The task in `task/split`; nothing for a split alone, a task alone or a file."""
+    """Return the task in `task/split`; empty for a split, a task or a file."""
     return "" if target.endswith((".yaml", ".yml")) else target.rpartition("/")[0]

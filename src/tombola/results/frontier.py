@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 SPEEDUP = "speed-up"
 AIMS = ("sparsity", SPEEDUP, "clean", "out of distribution", "under attack")
-"""What a ticket may be good at: size, measured speed, and the mean score under each condition."""
+"""The aims of a ticket: size, measured speed, and the mean score under each condition."""
 
 
 def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """The rows that no other row with the same baseline beats in every aim.
+    """Return the rows that no other row with the same baseline beats in every aim.
 
     Args:
         result: The result.
-        aims: Some of `AIMS`. `speed-up` is that of the smallest batch. By default all but it that every row has.
+        aims: Some of `AIMS`; `speed-up` is that of the smallest batch. By default all except `speed-up` that every
+            row has.
     """
     for aim in aims or ():
         if aim not in AIMS:
@@ -50,18 +51,18 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
 
 
 def front(points: Sequence[Sequence[float]]) -> list[bool]:
-    """Whether each point is on the Pareto front; higher is better in every column."""
+    """Return whether each point is on the Pareto front; higher is better in every column."""
     return [bool(kept) for kept in pareto(np.array(points, dtype=float))]
 
 
 def _merit(result: Result, row: Summary, aim: str, reached: Mapping[str, float]) -> float:
-    """How far a row has come in an aim, turned so that higher is better: what perplexities are not by themselves."""
+    """Return a row's value in an aim, with perplexities and the like turned so that higher is better."""
     scores = [row.merit(on) for on in row.scores if result.condition(on) == aim]
     return fmean(scores) if scores else reached[aim]
 
 
 def _reached(result: Result, rows: list[Summary]) -> list[tuple[Summary, dict[str, float]]]:
-    """How far each row has come in every aim that is known of it. Dense models are as fast as themselves."""
+    """Return each row with its values in all known aims. The speed-up of dense models is 1."""
     timed = any(row.speedup for row in rows)
     found = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""When a ticket is as good as the dense model. (BERT-Tickets, section 3)"""
+"""Decide whether a ticket is as good as the dense model. (BERT-Tickets, section 3)"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Standing = Literal["strict", "within", "below"]
 
 
 def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
-    """How a ticket compares with the dense model: not worse (`strict`), worse within its tolerance, or `below`."""
+    """Compare a ticket with the dense model: not worse (`strict`), worse `within` its tolerance, or `below`."""
     score, level = ticket.merit(on), dense.merit(on)
     if score >= level:
         return "strict"
@@ -24,7 +24,7 @@ def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
 
 
 def match(result: Result, on: str) -> list[Matching]:
-    """For each dense model and variant, the sparsest ticket that matches on `on`."""
+    """Return for each dense model and variant the sparsest ticket that matches on `on`."""
     found = []
     for rows in by_baseline(row for row in result.summaries() if on in row.scores):
         tickets = [row for row in rows if not row.dense]
@@ -56,5 +56,5 @@ def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> M
 
 
 def sparsest(rows: Iterable[Summary]) -> Summary | None:
-    """The row that has lost most, if there is any."""
+    """Return the sparsest row, or None if there are no rows."""
     return max(rows, key=lambda row: row.sparsity, default=None)

@@ -1,7 +1,7 @@
 """The phase transition of structured tickets, and the super ticket of a task. (Super Tickets, sections 3 and 5)
 
-Phase I: the winning ticket is as good as the dense model. II: it is below. III: it has collapsed: it is below by
-more than the dense model's spread, and no longer above a random ticket of its size by more than that one's.
+Phase I: the winning ticket is as good as the dense model. II: it is worse. III: it has collapsed: it is worse by more
+than the dense model's spread, and no longer better than a random ticket of its size by more than the latter's spread.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Order = Literal["winning", "random", "losing"]
 ORDERS: tuple[Order, ...] = ("winning", "random", "losing")
 
 Axes = dict[str, Any]
-"""What tells one set of curves of a grid from another: the task, settings of the search."""
+"""What distinguishes the sets of curves of a grid: the task, settings of the search."""
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the result with what its recipe says of it. `order` is None for a dense model."""
+    """A row of the result with its order and size. `order` is None for a dense model."""
 
     order: Order | None
     sparsity: float
@@ -44,7 +44,7 @@ class _Row:
         return 1 - mean(cell.mask.total_sparsity if cell.mask else 0.0 for cell in self.summary.cells)
 
     def belongs(self, axes: Axes) -> bool:
-        """Whether the row is part of the curves; a dense model is part of the curves of every search."""
+        """Return whether the row is part of the curves; a dense model is part of the curves of every search."""
         return self.axes == axes or (self.order is None and self.axes.items() <= axes.items())
 
     def score(self, on: str) -> Estimate:
@@ -52,10 +52,10 @@ class _Row:
 
 
 def find_phases(result: Result) -> list[Phases]:
-    """The curves of winning, random and losing tickets and the phase of each size; empty for other results.
+    """Return the curves of winning, random and losing tickets with the phase of each size; empty for other results.
 
-    Scores are of the second data set of the recipe, or of its only one. The super ticket is chosen on the first and
-    reported on the second; a result with one data set has none. Attacks are no data sets here.
+    Scores are those on the recipe's second data set, or on its only one. The super ticket is chosen on the first and
+    reported on the second; a result with one data set has none. Attacks do not count as data sets.
     """
     rows = list(_rows(result))
     found = []
@@ -103,17 +103,17 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
 def super_ticket(
     result: Result, choose_on: str, report_on: str, axes: Axes | None = None, *, same_split: bool = False
 ) -> SuperTicket:
-    """The winning ticket with the best mean on `choose_on` (of equal ones the smallest), scored on `report_on`.
+    """Return the winning ticket with the best mean on `choose_on` (the smallest of equals), scored on `report_on`.
 
-    Published numbers were chosen by hand on the split that they report, which flatters the best of many; that is
-    refused unless `same_split` asks for it.
+    Published tickets were chosen by hand on the split that they are reported on, which flatters the best of many. This
+    raises an error unless `same_split` is set.
 
     Args:
         result: A result with a dense model and winning tickets.
         choose_on: The data set to choose on.
         report_on: The data set to report.
-        axes: The `axes` of one of the result's phases; by default of the first.
-        same_split: Allow both to be the same data.
+        axes: The `axes` of one of the result's phases; by default those of the first.
+        same_split: Allow both data sets to be the same.
     """
     rows = list(_rows(result))
     curves = _curves(rows)
@@ -149,7 +149,7 @@ def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
 
 
 def _same_data(rows: list[_Row], first: str, second: str) -> bool:
-    """Whether two names mean the same data: then one and the same stage has scored both."""
+    """Return whether two names mean the same data, which a single stage has scored."""
     evaluations = rows[0].summary.cells[0].stages.evaluations
     return first == second or (first in evaluations and evaluations[first] == evaluations.get(second))
 
@@ -166,7 +166,7 @@ def _phase(
 
 
 def _curves(rows: list[_Row]) -> list[Axes]:
-    """The axes where there are a dense model and winning tickets; one ticket that meets a target makes no curve."""
+    """Return the axes with a dense model and winning tickets; a single ticket drawn to a target makes no curve."""
     dense = [row for row in rows if row.order is None]
     found: list[Axes] = []
     for row in rows:
@@ -179,7 +179,7 @@ def _curves(rows: list[_Row]) -> list[Axes]:
 
 
 def _rows(result: Result) -> Iterator[_Row]:
-    """The rows that are dense or drawn by importance, except tickets that a control has damaged."""
+    """Yield the rows that are dense or drawn by importance, except tickets damaged by a control."""
     for summary in result.summaries():
         cell = summary.cells[0]
         axes = {

@@ -1,4 +1,4 @@
-"""The record of a run: typed, versioned, and checked when it is read."""
+"""The record of a run: typed, versioned and validated on reading."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tombola.pipeline.stages.train import Frozen
 from tombola.shrink.sizes import Speedup
 
 FORMAT: Final = 2
-"""Raise it when the meaning of a field changes: a record of another format is refused."""
+"""Increase it when the meaning of a field changes: records of other formats are rejected."""
 
 UNDER_ATTACK = "under attack"
-"""The metric of a score that an attack left."""
+"""The metric of a score under attack."""
 
 
 class Record(BaseModel):
-    """A part of a result: refuses fields that it does not know."""
+    """Base class of the parts of a result; rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CellStages(Record):
-    """The names (`kind/key`) of the stages behind a cell; the store opens them."""
+    """The names (`kind/key`) of a cell's stages in the store."""
 
     model: str
     mask: str | None = None
@@ -47,7 +47,7 @@ class CoursePoint(Record):
 
 
 class ChosenStep(Record):
-    """The step whose model was kept, and the score that it was chosen by."""
+    """The step whose model was kept, and the score for which it was chosen."""
 
     step: int
     epoch: float
@@ -56,24 +56,24 @@ class ChosenStep(Record):
 
 
 class CellResult(Record):
-    """What came out of one cell of the grid.
+    """The result of one cell of the grid.
 
     Attributes:
         variant: The recipe's variant that the cell belongs to.
-        axes: Its value on every axis of the grid.
-        recipe: The recipe that gives this one cell again.
+        axes: The cell's value on every axis of the grid.
+        recipe: The recipe that reproduces this cell.
         scores: By data set and metric, the headline first. An attack counts as a data set with one metric.
-        constants: By data set, the headline score of the best constant answer: what a model must beat to have
-            learned something.
+        constants: By data set, the headline score of the best constant answer, which a model must beat to have
+            learned anything.
         curves: For each attack, its figures on the model of every epoch.
-        course: By data set, scores while the model was trained, where `evaluate.every` asks for them.
-        chosen: The step whose model was kept, where `evaluate.best` chooses it; None keeps the last.
+        course: By data set, the scores during training, if `evaluate.every` is set.
+        chosen: The step whose model was kept, if `evaluate.best` is set; None means the last.
         mask: The mask in numbers; None for a dense model.
-        fitted: What the draw's target asked for, and what the mask comes to, where the draw has a target.
-        ticket: Where its ticket lies, below the result's folder.
-        model: Where the model of a dense cell lies, below the result's folder.
-        notes: Remarks of its evaluations, such as doubts about the order of labels.
-        seconds: Time of all of its stages, shared ones included.
+        fitted: The draw's target and the value that the mask reaches, if the draw has a target.
+        ticket: The path of the ticket, relative to the result's folder.
+        model: The path of a dense cell's model, relative to the result's folder.
+        notes: Notes of its evaluations, such as doubts about the order of labels.
+        seconds: Time of all its stages, shared ones included.
     """
 
     variant: str
@@ -100,14 +100,14 @@ class CellResult(Record):
 
 
 class StageCounts(Record):
-    """How many stages a run has, and how many of them ran now."""
+    """The number of stages of a run, and how many of them ran this time."""
 
     all: int
     run_now: int
 
 
 class FailureRecord(Record):
-    """A stage that failed: why, the file with its traceback, and the cells that are missing for it."""
+    """A failed stage: the reason, the file with its traceback, and the cells that are missing because of it."""
 
     stage: str
     label: str
@@ -117,13 +117,13 @@ class FailureRecord(Record):
 
 
 class Estimate(Record):
-    """A score over seeds: the one definition of its spread and interval in tables, reports and files.
+    """A score over seeds, with its spread and interval as shown in tables, reports and files.
 
     Attributes:
         mean: Mean over seeds.
         std: Standard deviation over seeds; None for one seed.
-        stderr: Standard error of one run's score, a mean over seeds.
-        low: Lower end of the 95 % interval: Student's t over seeds; of one run, or of seeds that all score the same,
+        stderr: Standard error of a single run's score, averaged over seeds.
+        low: Lower end of the 95 % interval: Student's t over seeds; for one run, or if all seeds score the same,
             Wilson's for a share and normal for anything else.
         high: Upper end.
         seeds: Number of seeds.
@@ -143,12 +143,12 @@ class Estimate(Record):
 
     @property
     def stderr_of_mean(self) -> float:
-        """The standard error of the mean: of one run, or over seeds where these differ."""
+        """The standard error of the mean over seeds, or of one run if there is no spread over seeds."""
         return self.std / self.seeds**0.5 if self.std else self.stderr
 
     @property
     def tolerance(self) -> float:
-        """How far below this score another one still counts as equal: the spread, if there is any."""
+        """How far below this score another one still counts as equal: the spread, or the standard error if it is 0."""
         return self.std or self.stderr
 
 
@@ -157,12 +157,12 @@ class Matching(Record):
 
     Attributes:
         variant: The tickets' variant.
-        baseline_key: What they have in common with the dense model: model, task, data, training.
-        dense: The variant of the dense model; there may be several dense ones.
-        within: Sparsity of the sparsest ticket at most one `tolerance` below the dense mean, if there is one.
-        strict: Sparsity of the sparsest ticket that is not below the dense mean, if there is one.
-        speedup: How much faster than dense the ticket `within` is, by batch size, where it was measured.
-        note: What makes the decision doubtful, or impossible.
+        baseline_key: The settings they share with the dense model: model, task, data, training.
+        dense: The variant of the dense model; there may be several.
+        within: Sparsity of the sparsest ticket at most one `tolerance` below the dense mean, if any.
+        strict: Sparsity of the sparsest ticket not below the dense mean, if any.
+        speedup: Speed-up of the ticket `within` over dense, by batch size, if measured.
+        note: What makes the decision doubtful or impossible.
     """
 
     variant: str
@@ -175,7 +175,7 @@ class Matching(Record):
 
 
 class PhasePoint(Record):
-    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters that is left."""
+    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left."""
 
     sparsity: float
     remaining: float
@@ -186,10 +186,10 @@ class PhasePoint(Record):
 
 
 class SuperTicket(Record):
-    """The winning ticket that is best on the data it was chosen on, with its score on other data.
+    """The winning ticket that is best on the data used for the choice, with its score on other data.
 
-    A sparsity of 0 is the dense model, the winning ticket that keeps everything. `tickets` are folders below the
-    result's, one for each seed, where tickets were written.
+    A sparsity of 0 is the dense model, the winning ticket that keeps everything. `tickets` are paths relative to the
+    result's folder, one for each seed, if tickets were written.
     """
 
     sparsity: float
@@ -204,7 +204,7 @@ class SuperTicket(Record):
 class Phases(Record):
     """Winning, random and losing tickets of one search, densest first, and the phase of each size.
 
-    `axes` tells the curves of a grid apart: the task, the settings of the search.
+    `axes` distinguishes the curves of a grid: the task, the settings of the search.
     """
 
     on: str
@@ -220,12 +220,12 @@ class Transfer(Record):
     """How much better or worse than the dense model each target is under the mask of each source.
 
     Attributes:
-        sources: Where masks come from: the rows.
-        targets: What was trained under them: the columns.
+        sources: The tasks of the masks: the rows.
+        targets: The tasks trained under them: the columns.
         on: The data set of the scores.
-        difference: Mean over seeds of (score under the source's mask − dense score); None where a cell is missing.
-        at_least_own: For each source, the targets on which its mask is at least as good as the target's own.
-        compared: For each source, the targets that have a mask of their own to compare with.
+        difference: Mean score under the source's mask − mean dense score; None if a cell is missing.
+        at_least_own: For each source, the number of targets on which its mask is at least as good as the target's own.
+        compared: For each source, the number of targets with an own mask to compare with.
     """
 
     sources: list[str]
@@ -238,10 +238,10 @@ class Transfer(Record):
 
 
 class SharingRow(Record):
-    """A score of a task, or the average over tasks, trained together with the others: without and with tickets.
+    """A score of a task that was trained together with others, without and with tickets; or the average over tasks.
 
-    A task may have several rows, one for each data set (`on`) and metric; the average takes their mean first.
-    `difference` is of trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
+    A task may have several rows, one for each data set (`on`) and metric; the average is over the means of the tasks.
+    `difference` pairs trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
     included, that the task's mask keeps.
     """
 
@@ -255,18 +255,18 @@ class SharingRow(Record):
 
 
 class RunRecord(Record):
-    """Everything that a result says, as `results.json` keeps it.
+    """The content of `results.json`.
 
-    What comes after `failures` is derived from the cells when the result is saved, for readers of the JSON.
+    The fields after `failures` are derived from the cells when the result is saved, for readers of the JSON.
 
     Attributes:
-        recipe_hash: What tells the recipe from others: its folder belongs to it.
-        notes: What a reader should know before believing the numbers.
+        recipe_hash: A hash of the recipe, which the run's folder belongs to.
+        notes: What to know before trusting the numbers.
         matching: By data set or attack, how sparse each variant can be and still match the dense model.
         phases: The phase transitions of structured tickets.
-        transfer: Masks of some tasks under the training of others.
+        transfer: Scores of tasks trained under the masks of others.
         sharing: By data set, tasks that share an encoder, without and with tickets.
-        verdict: What a compression came to, in a sentence.
+        verdict: The outcome of a compression in a sentence.
         date: The day on which the run ended, as YYYY-MM-DD.
     """
 

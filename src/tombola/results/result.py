@@ -1,4 +1,4 @@
-"""What came out of a run: the record of every cell, and what its scores say over seeds."""
+"""The result of a run: the record of every cell, statistics over seeds, and decisions."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 RESULTS = "results.json"
 SHOWN_ROWS = 20
-"""Rows that a result shows of itself in a Python session."""
+"""The most rows in the `repr` of a result."""
 
 Condition = Literal["clean", "out of distribution", "under attack"]
 
 
 class Result:
-    """The outcome of a run, a study, a transfer or a sharing.
+    """The outcome of `run`, `study`, `transfer` or `share`.
 
     Attributes:
-        record: Everything in it, typed; `results.json` is its JSON.
+        record: The typed content of `results.json`.
         folder: The folder of `results.json`; the paths of tickets are relative to it.
     """
 
@@ -60,7 +60,7 @@ class Result:
 
     @classmethod
     def load(cls, path: Path | str) -> Result:
-        """Read a result from its folder or its JSON file.
+        """Load a result from its folder or its JSON file.
 
         Args:
             path: The folder of a run, or its `results.json`.
@@ -74,7 +74,7 @@ class Result:
         return cls(_read(file), file.parent)
 
     def save(self) -> Path:
-        """Write `results.json`, with the decisions that follow from its cells, whole or not at all."""
+        """Write `results.json` atomically, with the decisions derived from its cells."""
         self.record = self.record.model_copy(
             update={
                 "notes": self.notes,
@@ -90,22 +90,22 @@ class Result:
 
     @property
     def name(self) -> str:
-        """What the run is called."""
+        """The name of the run."""
         return self.record.name
 
     @property
     def cells(self) -> list[CellResult]:
-        """Every cell: variant, axes, scores, mask, where its ticket is."""
+        """All cells: variant, axes, scores, mask, and the path of the ticket."""
         return self.record.cells
 
     @property
     def failures(self) -> list[FailureRecord]:
-        """The stages that failed: why, where the log is, and the cells that are missing for it."""
+        """The failed stages: the reason, the path of the log, and the cells that are missing because of it."""
         return self.record.failures
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a reader should know before believing the numbers: models that learned nothing, and the like."""
+        """What to know before trusting the numbers, such as models that learned nothing."""
         return notes(self)
 
     @cached_property
@@ -124,7 +124,7 @@ class Result:
         return list(dict.fromkeys(str(cell.recipe["task"]) for cell in self.cells if "task" in cell.recipe))
 
     def headline(self, on: str) -> str:
-        """The metric that scores on a data set are compared by.
+        """Return the metric that decides comparisons on a data set.
 
         Args:
             on: The data set or attack.
@@ -132,9 +132,9 @@ class Result:
         return next(next(iter(cell.scores[on])) for cell in self.cells if on in cell.scores)
 
     def condition(self, on: str) -> Condition:
-        """Whether a score is of the task's own data, of other data, or of attacked texts.
+        """Return whether a score is on the task's own data, on other data, or on attacked texts.
 
-        A split of the task with a synthetic bias turned round (`validation+anti`) is other data.
+        Changed splits, such as `validation+anti` with its reversed bias or `test+typos`, are other data.
 
         Args:
             on: The data set or attack.
@@ -158,19 +158,19 @@ class Result:
         return summarise(self.cells)
 
     def summaries(self) -> list[Summary]:
-        """A row for each variant at each point of the grid, with its statistics over seeds."""
+        """Return a row for each variant at each grid point, with statistics over seeds."""
         return list(self._summaries)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A tidy table: statistics and decisions for every variant, grid point, data set and metric."""
+        """Return a tidy table of statistics and decisions for every variant, grid point, data set and metric."""
         return tidy_rows(self)
 
     def observations(self) -> list[dict[str, Any]]:
-        """A tidy table of the single scores."""
+        """Return a tidy table of the individual scores."""
         return observations(self)
 
     def frame(self, rows: Rows | None = None) -> pandas.DataFrame:
-        """A tidy table as a data frame.
+        """Return a tidy table as a data frame.
 
         Args:
             rows: The table; by default `rows()`.
@@ -178,11 +178,11 @@ class Result:
         return frame(self.rows() if rows is None else rows)
 
     def to_latex(self) -> str:
-        """The summary as a LaTeX table, which needs the package booktabs."""
+        """Return the summary as a LaTeX table, which needs the package booktabs."""
         return latex(self)
 
     def matching(self, on: str | None = None) -> list[Matching]:
-        """For each variant, the sparsest ticket that is as good as the dense model.
+        """Return for each variant the sparsest ticket that is as good as the dense model.
 
         Args:
             on: The data set or attack; by default the first.
@@ -191,18 +191,18 @@ class Result:
         return match(self, on) if on else []
 
     def differences(self, on: str, store: Store | Path | str | None = None) -> list[Difference]:
-        """Paired tests between every two variants at each point of the grid.
+        """Run paired tests between all pairs of variants at each grid point.
 
         Args:
             on: The data set.
-            store: Where the predictions are, for McNemar's test; by default as for a run.
+            store: The store with the predictions, for McNemar's test; by default as in `run`.
         """
         from tombola.store.store import Store
 
         return differences(self, on, store if isinstance(store, Store) else Store(store))
 
     def frontier(self, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The rows that no other row with the same baseline beats in every aim.
+        """Return the rows that no other row with the same baseline beats in every aim.
 
         Args:
             aims: Some of sparsity, speed-up, clean, out of distribution, under attack.
@@ -210,11 +210,11 @@ class Result:
         return frontier(self, aims)
 
     def phases(self) -> list[Phases]:
-        """The phase transitions of tickets drawn by importance; empty for other results."""
+        """Return the phase transitions of tickets drawn by importance; empty for other results."""
         return find_phases(self)
 
     def transfer(self, on: str | None = None) -> Transfer | None:
-        """Scores under the masks of other tasks, less the dense model's; None for a result without transfer.
+        """Return scores under the masks of other tasks minus the dense scores; None for a result without transfer.
 
         Args:
             on: The data set; by default the first.
@@ -223,7 +223,7 @@ class Result:
         return transfer_matrix(self, on) if on else None
 
     def sharing(self, on: str | None = None) -> list[SharingRow]:
-        """Tasks that share an encoder, without and with tickets; empty for a result without sharing.
+        """Return the scores of tasks that share an encoder, without and with tickets; empty for other results.
 
         Args:
             on: The data set; by default the first that has a table.
@@ -248,7 +248,7 @@ Study = Result
 
 
 def _read(file: Path) -> RunRecord:
-    """Read and check `results.json`."""
+    """Read and validate `results.json`."""
     text = file.read_bytes()
     again = "run the command that wrote it again; finished stages are not repeated"
     try:

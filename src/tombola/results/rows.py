@@ -1,4 +1,4 @@
-"""Tidy tables of a result: one fact in each row, for pandas, spreadsheets and plots."""
+"""Tidy tables of a result: one observation per row, for pandas, spreadsheets and plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def observations(result: Result) -> list[dict[str, Any]]:
-    """A row for every single score of every cell."""
+    """Return a row for every score of every cell."""
     return [
         {
             **row.point,
@@ -34,11 +34,11 @@ def observations(result: Result) -> list[dict[str, Any]]:
 
 
 def tidy_rows(result: Result) -> list[dict[str, Any]]:
-    """A row for each variant, grid point, data set and metric: statistics over seeds, decisions, and a test.
+    """Return a row for each variant, grid point, data set and metric: statistics over seeds, decisions, and a test.
 
     `frontier`: no other row with its baseline beats it in every aim. `matching`: how a ticket compares with its
-    first dense model; None where there is nothing to match. `difference` and `p` (the paired t test, corrected by
-    Holm's method) are against the variant `against`: the first that it can be compared with.
+    first dense model; None if there is nothing to match. `difference` and `p` (the paired t test, with Holm's
+    correction) compare it with the variant `against`, the first that it can be compared with.
     """
     rows = result.summaries()
     best = {json.dumps(row["point"]) for row in frontier(result)}
@@ -81,7 +81,7 @@ def _standing(row: Summary, dense: Summary | None, on: str, result: Result) -> s
 
 
 def _speedup(row: Summary) -> dict[str, float | None]:
-    """The speed-up of the smallest batch."""
+    """Return the speed-up at the smallest batch size."""
     found = next(iter(row.speedup.values()), None)
     return {
         "speedup": found.ratio if found else None,
@@ -91,7 +91,7 @@ def _speedup(row: Summary) -> dict[str, float | None]:
 
 
 def _against_first(result: Result, on: str) -> dict[str, Difference]:
-    """For each row, its comparison with the first that it meets: the dense model, where recipes name that first."""
+    """Return each row's comparison with the first it can be compared with: the dense model, if that comes first."""
     tests: dict[str, Difference] = {}
     for one in differences(result, on):
         tests.setdefault(json.dumps(one.second), one)

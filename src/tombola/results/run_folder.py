@@ -25,22 +25,22 @@ from tombola.results.record import CellResult, RunRecord
 from tombola.results.result import RESULTS, Result
 
 RUNNING = ".running"
-"""The folder of the locks that running processes hold, each named after its recipe."""
+"""The folder with the locks of running processes, each named after its recipe."""
 LOCK = "folder.lock"
 SHOWN = 3
-"""Settings in which two recipes differ that a message names."""
+"""The most differing settings of two recipes that a message names."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the results of a run go.
+    """The folder for the results of a run.
 
     Attributes:
         path: The folder.
-        previous: The result that it holds already, of the same recipe or of a part of its grid.
-        replaced: The result of another recipe that is going to be replaced.
+        previous: The result it already holds, of the same recipe or of a part of its grid.
+        replaced: The result of another recipe, which will be replaced.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class RunFolder:
     replaced: RunRecord | None = None
 
     def places(self) -> dict[str, str]:
-        """Where the tickets and models of earlier cells lie, by `cell_key`: they keep their names as the grid grows."""
+        """Return the paths of earlier tickets and models by `cell_key`: they keep their names as the grid grows."""
         if self.previous is None:
             return {}
         return {
@@ -59,12 +59,12 @@ class RunFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Inside, no other process writes to the folder."""
+        """Hold a lock, so that no other process writes to the folder."""
         with FileLock(self.path / RUNNING / LOCK):
             yield
 
     def clear(self, record: RunRecord) -> None:
-        """Remove the tickets and models of a result that the new one replaces.
+        """Remove the tickets and models of the replaced result.
 
         Args:
             record: The new result.
@@ -77,7 +77,7 @@ class RunFolder:
 
 
 def recipe_hash(recipe: Mapping[str, Any]) -> str:
-    """What tells a recipe from others, whatever folder the command runs in: a hash of all that it says.
+    """Return a hash of a recipe, independent of the working directory.
 
     Args:
         recipe: The recipe, overrides included.
@@ -87,11 +87,11 @@ def recipe_hash(recipe: Mapping[str, Any]) -> str:
 
 
 def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
-    """What tells a cell from all others, whatever grid it stands in.
+    """Return a key that identifies a cell in any grid.
 
     Args:
         variant: The cell's variant.
-        recipe: The recipe that gives this one cell.
+        recipe: The recipe of this cell alone.
     """
     rest = {name: value for name, value in recipe.items() if name not in ("name", "about")}
     return json.dumps([variant, rest], sort_keys=True, default=str)
@@ -99,13 +99,13 @@ def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
 
 @contextmanager
 def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFolder]:
-    """The folder for the results of a plan, which no run of another recipe may use meanwhile.
+    """Yield the folder for the results of a plan, and keep runs of other recipes out of it meanwhile.
 
-    Without an output it is `runs/NAME`, or `runs/NAME-2` and so on where that holds the result of another recipe.
+    By default it is `runs/NAME`, or `runs/NAME-2` and so on if that holds the result of another recipe.
 
     Args:
-        plan: What is going to run.
-        output: The folder that is asked for.
+        plan: The plan to run.
+        output: The requested folder, if any.
         replace: Whether to replace the result of another recipe.
 
     Raises:
@@ -133,12 +133,12 @@ def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFo
 
 
 def _look(plan: Plan, path: Path) -> RunFolder:
-    """Whose result a folder holds."""
+    """Determine whether a folder holds a result of this plan or of another recipe."""
     if not (path / RESULTS).is_file():
         return RunFolder(path)
     try:
         old = Result.load(path).record
-    except TombolaError:  # damaged, or of another version: nothing that could be kept
+    except TombolaError:  # damaged, or of another version: nothing to keep
         return RunFolder(path)
     if old.recipe_hash == recipe_hash(plan.recipe):
         return RunFolder(path, previous=old)
@@ -150,7 +150,7 @@ def _look(plan: Plan, path: Path) -> RunFolder:
 
 @contextmanager
 def _in_use(path: Path, recipe: str) -> Iterator[None]:
-    """Keep runs of other recipes out of a folder. Runs of the same recipe share their stages and write the same."""
+    """Keep runs of other recipes out of a folder. Runs of the same recipe share stages and write the same files."""
     locks = path / RUNNING
     own = FileLock(locks / f"{recipe}-{uuid.uuid4().hex}.lock", timeout=0)
     try:
@@ -174,7 +174,7 @@ def _in_use(path: Path, recipe: str) -> Iterator[None]:
 
 
 def _running(locks: Path) -> list[str]:
-    """The recipes of the processes at work; what killed ones have left is removed."""
+    """Return the recipes of running processes, and remove the locks of killed ones."""
     found = []
     for file in locks.glob("*-*.lock"):
         try:
@@ -190,7 +190,7 @@ def _places(cell: CellResult) -> list[str]:
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """In which settings two recipes differ, in a few words."""
+    """Describe the settings in which two recipes differ."""
     before, now = _flat(old), _flat(new)
     found = [
         f"{key}: {_written(before.get(key))} there, {_written(now.get(key))} here"

@@ -1,4 +1,4 @@
-"""What sharing an encoder came to: every task without and with tickets, and their average, over seeds."""
+"""The result of sharing an encoder: every task without and with tickets, and their average, over seeds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Task:
-    """One task: its scores, and what its masks keep."""
+    """One task: its scores, and the share of parameters that its masks keep."""
 
     name: str
     lines: list[_Line]
@@ -57,16 +57,16 @@ class _Task:
         )
 
     def of_seed(self, seed: int, index: int) -> tuple[float, float]:
-        """The mean of its scores for a seed, without (0) or with tickets (1), and its standard error."""
+        """Return the mean of the scores of a seed, without (0) or with tickets (1), and its standard error."""
         own = [line.scores[seed][index] for line in self.lines]
         return fmean(one.value for one in own), combined_error(one.stderr for one in own) / len(own)
 
 
 def share_rows(result: Result, on: str) -> list[SharingRow]:
-    """The tasks in the order of the recipe, then their average, on one data set.
+    """Return the tasks in the order of the recipe, then their average, on one data set; empty for other results.
 
-    A task shows the metrics that the recipe names for it, else its headline. One with data sets of its own shows all
-    of them beside the first data set of the others. Empty for a result that is not of sharing.
+    A task shows the metrics that the recipe sets for it, or its headline metric. A task with its own data sets shows
+    all of them in the table of the others' first data set.
     """
     tasks = _tasks(result, on)
     return [*(row for task in tasks for row in task.rows()), _average(tasks)] if tasks else []
@@ -94,13 +94,13 @@ def _tasks(result: Result, on: str) -> list[_Task]:
 
 
 def _settings_of(result: Result, cell: CellResult) -> dict[str, Any]:
-    """The recipe's settings of a cell's task alone."""
+    """Return the recipe's `per_task` settings of a cell's task."""
     settings = (result.record.recipe.get("per_task") or {}).get(cell.recipe.get("task")) or {}
     return dict(settings)
 
 
 def _data_sets(result: Result, settings: dict[str, Any], on: str) -> list[str]:
-    """The data sets of a task that stand in the table of `on`: all of its own in the first table, else `on`."""
+    """Return the data sets of a task in the table of `on`: `on`, or all its own in the first table."""
     own = (settings.get("evaluate") or {}).get("on")
     if own is None:
         return [on]
@@ -109,7 +109,7 @@ def _data_sets(result: Result, settings: dict[str, Any], on: str) -> list[str]:
 
 
 def _pairs(cells: list[CellResult], on: str, metric: str) -> dict[int, Pair]:
-    """A score without and with tickets, for each seed that has both."""
+    """Return the scores without and with tickets, for each seed that has both."""
     scores = {
         variant: {cell.seed: cell.scores[on][metric] for cell in cells if cell.variant == variant}
         for variant in (WITHOUT, WITH)
@@ -120,7 +120,7 @@ def _pairs(cells: list[CellResult], on: str, metric: str) -> dict[int, Pair]:
 
 
 def _average(tasks: list[_Task]) -> SharingRow:
-    """The mean over tasks, each the mean of its scores, for each seed that all have; then over seeds."""
+    """Average the tasks' mean scores for each seed that all tasks have, then over seeds."""
     lines = [line for task in tasks for line in task.lines]
     seeds = [seed for seed in lines[0].scores if all(seed in line.scores for line in lines)]
 

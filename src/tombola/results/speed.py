@@ -1,4 +1,4 @@
-"""Size and speed over seeds. A speed-up is a ratio timed in turns in one process, never one of two stages' times."""
+"""Size and speed over seeds. Speed-ups are ratios timed in turns in one process, never across two stages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tombola.shrink.sizes import Speedup
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a shipped model takes, a mean over seeds.
+    """The size and speed of a shipped model, averaged over seeds.
 
     Attributes:
         parameters: Parameters of the shipped model.
-        bytes: Bytes on disk.
-        milliseconds: By batch size, the time of the dense model and of the shipped one, taken in turns.
+        bytes: Size on disk.
+        milliseconds: By batch size, the times of the dense and the shipped model, timed in turns.
     """
 
     parameters: int
@@ -28,7 +28,7 @@ class Shipped:
 
 
 def mean_shipped(measured: Sequence[Measured]) -> Shipped | None:
-    """The sizes over seeds."""
+    """Return the mean sizes and times over seeds."""
     if not measured:
         return None
     return Shipped(
@@ -46,7 +46,7 @@ def mean_shipped(measured: Sequence[Measured]) -> Shipped | None:
 
 
 def mean_speedups(measured: Sequence[Measured]) -> dict[int, Speedup]:
-    """The speed-up by batch size: of one run its own interval, over seeds the t interval of the geometric mean."""
+    """Return the speed-up by batch size: the geometric mean over seeds with its t interval, or that of one run."""
     batches = sorted(set.intersection(*(set(one.speedup) for one in measured))) if measured else []
     return {batch: _mean([one.speedup[batch] for one in measured]) for batch in batches}
 

@@ -15,11 +15,11 @@ else:
 
 RESAMPLES = 2000
 EXACT = 12
-"""Seeds up to which all flips of signs are tried; beyond, `RESAMPLES` random ones."""
+"""The most seeds for which all sign flips are tried; with more, `RESAMPLES` random ones."""
 
 
 def paired_t(change: np.ndarray) -> float | None:
-    """Two-sided p of the t test that the mean of paired differences is zero."""
+    """Return the two-sided p value of the t test that the mean of paired differences is zero."""
     if len(change) < 2:
         return None
     if np.allclose(change, change[0], rtol=0, atol=1e-12):
@@ -28,7 +28,7 @@ def paired_t(change: np.ndarray) -> float | None:
 
 
 def sign_flips(change: np.ndarray) -> float | None:
-    """Two-sided p: how often the mean is as far from zero when each difference has a random sign."""
+    """Return the two-sided p value: how often the mean is as far from zero if the signs are random."""
     n = len(change)
     if n < 2:
         return None
@@ -42,7 +42,7 @@ def sign_flips(change: np.ndarray) -> float | None:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Two-sided exact p that two models err equally often, from which examples each got right."""
+    """Return the two-sided exact p value that two models err equally often, from the examples each got right."""
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     if only_first + only_second == 0:
         return 1.0
@@ -50,7 +50,7 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """p values corrected for their number: the smallest counts n times, the next n − 1 times, never less than it."""
+    """Return p values with Holm's correction: the smallest times n, the next times n − 1, never decreasing."""
     corrected, highest = [0.0] * len(values), 0.0
     for rank, index in enumerate(np.argsort(values, kind="stable")):
         highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
@@ -59,7 +59,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
-    """Which rows no other row beats: at least as high in every column and higher in one."""
+    """Return which rows no other row beats by being at least as high in every column and higher in one."""
     at_least = (points[:, None, :] >= points[None, :, :]).all(axis=2)
     higher = (points[:, None, :] > points[None, :, :]).any(axis=2)
     return np.logical_not((at_least & higher).any(axis=0))

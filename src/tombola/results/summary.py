@@ -19,7 +19,7 @@ from tombola.shrink.sizes import Speedup
 from tombola.tasks.metrics import merit
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
-"""The sections of a recipe that make a ticket; everything else it has in common with the dense model."""
+"""The sections of a recipe that define a ticket; all others it shares with the dense model."""
 
 
 def estimate_scores(scores: Sequence[Score]) -> Estimate:
@@ -35,7 +35,7 @@ def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimat
 
 
 def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
-    """Mean, deviation and t interval; where values do not differ, the interval of one run `alone`."""
+    """Return mean, deviation and t interval; if values do not differ, the interval `alone` of a single run."""
     seeds, stderr = len(values), mean(errors)
     if len(set(values)) == 1:
         std = None if seeds == 1 else 0.0
@@ -47,13 +47,13 @@ def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[flo
 
 
 def combined_error(errors: Iterable[float]) -> float:
-    """The standard error of a sum of independent values."""
+    """Return the standard error of a sum of independent values."""
     return sqrt(sum(error * error for error in errors))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A variant at one point of the grid: cells that differ in nothing but the seed."""
+    """A variant at one grid point: cells that differ only in their seeds."""
 
     cells: tuple[CellResult, ...]
 
@@ -64,12 +64,12 @@ class Summary:
 
     @cached_property
     def axes(self) -> dict[str, Any]:
-        """The value on every axis of the grid but the seed."""
+        """The value on every axis of the grid except the seed."""
         return {name: value for name, value in self.cells[0].axes.items() if name != "seed"}
 
     @cached_property
     def point(self) -> dict[str, Any]:
-        """What tells the row from all others: the variant and the axes."""
+        """What identifies the row: the variant and the axes."""
         return {"variant": self.variant, **self.axes}
 
     @property
@@ -84,7 +84,7 @@ class Summary:
 
     @cached_property
     def sparsity(self) -> float:
-        """Share of the prunable weights that is removed, a mean over seeds; 0 for a dense model."""
+        """The share of the prunable weights removed, averaged over seeds; 0 for a dense model."""
         return mean(cell.mask.weight_sparsity if cell.mask else 0.0 for cell in self.cells)
 
     @cached_property
@@ -102,17 +102,17 @@ class Summary:
         return {on: next(iter(self.cells[0].scores[on])) for on in self.scores}
 
     def merit(self, on: str) -> float:
-        """The mean headline score on a data set, turned so that higher is better."""
+        """Return the mean headline score on a data set, turned so that higher is better."""
         return merit(self.scores[on].mean, self.metrics[on])
 
     @cached_property
     def baseline_key(self) -> dict[str, Any]:
-        """What a ticket has in common with the dense model that it is compared with: model, task, data, training."""
+        """The axes that a ticket shares with its dense model: model, task, data, training."""
         return {name: value for name, value in self.axes.items() if name.split(".")[0] not in TICKET_SECTIONS}
 
     @cached_property
     def parameters(self) -> int | None:
-        """Parameters of the whole model, where that is known."""
+        """The parameters of the whole model, if known."""
         cell = self.cells[0]
         if cell.mask is not None:
             return cell.mask.parameters
@@ -120,7 +120,7 @@ class Summary:
 
     @cached_property
     def left(self) -> int | None:
-        """Parameters that the mask keeps, a mean over seeds."""
+        """The parameters that the mask keeps, averaged over seeds."""
         if self.parameters is None:
             return None
         removed = mean(cell.mask.total_sparsity if cell.mask else 0.0 for cell in self.cells)
@@ -128,40 +128,40 @@ class Summary:
 
     @cached_property
     def emptied(self) -> list[str]:
-        """Matrices of which the mask of some seed leaves nothing."""
+        """Matrices that the mask of some seed removes entirely."""
         return list(dict.fromkeys(name for cell in self.cells if cell.mask for name in cell.mask.emptied))
 
     @cached_property
     def speedup(self) -> dict[int, Speedup]:
-        """How many times faster than the dense model, by batch size, where it was measured."""
+        """The speed-up over the dense model by batch size, if measured."""
         return mean_speedups([cell.measured for cell in self.cells if cell.measured])
 
     @cached_property
     def shipped(self) -> Shipped | None:
-        """What the model takes when it is shipped, where it was measured."""
+        """The size and speed of the shipped model, if measured."""
         return mean_shipped([cell.measured for cell in self.cells if cell.measured])
 
     @cached_property
     def label(self) -> str:
-        """What the row is called in a sentence: the variant, its axes, its sparsity."""
+        """The row's name in a sentence: the variant, its axes, its sparsity."""
         axes = [
             f"{short_axis(axis)} {short_value(own)}" for axis, own in self.axes.items() if axis != SPARSITY
         ]
         return " · ".join([self.variant, *axes, *([] if self.dense else [write_share(self.sparsity)])])
 
     def shares_baseline(self, other: Summary) -> bool:
-        """Whether both are compared with the same dense model."""
+        """Return whether both are compared with the same dense model."""
         return self.baseline_key == other.baseline_key
 
     def meets(self, other: Summary) -> bool:
-        """Whether comparing them is fair: they are at one point of the grid, or one is the other's baseline."""
+        """Return whether a comparison is fair: both are at one grid point, or one is the other's baseline."""
         if self.dense or other.dense:
             return self.shares_baseline(other)
         return self.axes == other.axes
 
 
 def summarise(cells: Iterable[CellResult]) -> list[Summary]:
-    """The rows of the table, in the order of the cells."""
+    """Group cells into the rows of the table, in the order of the cells."""
     groups: dict[str, list[CellResult]] = {}
     for cell in cells:
         axes = {name: value for name, value in cell.axes.items() if name != "seed"}
@@ -170,7 +170,7 @@ def summarise(cells: Iterable[CellResult]) -> list[Summary]:
 
 
 def by_baseline(rows: Iterable[Summary]) -> list[list[Summary]]:
-    """The rows that are compared with each other: those with one baseline key, in order."""
+    """Group the rows to compare with each other, by baseline key, in order."""
     groups: dict[str, list[Summary]] = {}
     for row in rows:
         groups.setdefault(_key(row), []).append(row)
@@ -178,7 +178,7 @@ def by_baseline(rows: Iterable[Summary]) -> list[list[Summary]]:
 
 
 def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
-    """For each row the first dense model with its baseline key, if there is one."""
+    """Return for each row the first dense model with its baseline key, or None."""
     dense: dict[str, Summary] = {}
     for row in rows:
         if row.dense:
@@ -187,7 +187,7 @@ def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
 
 
 def parameters_left(rows: Sequence[Summary]) -> list[int | None]:
-    """For each row the parameters that are left; of a dense model all of them, as its tickets know."""
+    """Return the parameters left in each row; for a dense model, all of them, known from its tickets if need be."""
     whole: dict[str, int] = {}
     for row in rows:
         if row.parameters is not None:

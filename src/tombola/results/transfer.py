@@ -1,4 +1,4 @@
-"""Masks of some tasks under the training of others. (BERT-Tickets, section 4)"""
+"""Transfer of masks: train tasks under the masks of others. (BERT-Tickets, section 4)"""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 DENSE, TRANSFERRED = "dense", "transferred"
 TARGET, SOURCE = "task", "search.task"
-"""The axes of a transfer: what is trained, and where its mask comes from."""
+"""The axes of a transfer: the task to train, and the task that its mask comes from."""
 
 
 def transfer_grid(raw: Raw, sources: list[str], targets: list[str]) -> Raw:
-    """The recipe whose grid has every target dense and under the mask of every source.
+    """Return the recipe whose grid has every target dense and under the mask of every source.
 
     Args:
         raw: A recipe with a search.
-        sources: Tasks whose masks are tried; by default the recipe's `search.task`, else the targets.
+        sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
     """
     variants = raw.get("variants") or {}
@@ -37,9 +37,9 @@ def transfer_grid(raw: Raw, sources: list[str], targets: list[str]) -> Raw:
 
 
 def transfer_matrix(result: Result, on: str) -> Transfer | None:
-    """The matrix of a result whose tickets vary over `task` and `search.task`; None for other results.
+    """Return the matrix of a result whose tickets vary over `task` and `search.task`; None for other results.
 
-    Further axes of the tickets (the sparsity, say) make further rows, those of the training further columns.
+    Further axes of the tickets, such as the sparsity, make further rows; those of the training, further columns.
     """
     rows = [row for row in result.summaries() if on in row.scores and TARGET in row.axes]
     dense = {_target(row): row for row in rows if row.dense}
@@ -78,7 +78,7 @@ def transfer_matrix(result: Result, on: str) -> Transfer | None:
 
 
 class _Key(NamedTuple):
-    """A row or column of the matrix: a task, and further axes in words."""
+    """A row or column of the matrix: a task, and a description of further axes."""
 
     task: str
     further: str
