@@ -1,4 +1,4 @@
-"""The report: one self-contained page that a person can read."""
+"""The report: one self-contained HTML page."""
 
 from tombola.report.masks import write_masks
 from tombola.report.page import report, write_report

@@ -1,4 +1,4 @@
-"""Attacked sentences, old and new, with the changed words marked."""
+"""Attacked sentences before and after, with the changed words marked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tombola.results.result import Result
 from tombola.store.store import Store
 
 SHOWN = 8
-"""Successes of one attack on one model that the page shows; examples.csv of the attack has them all."""
+"""The most successes to show per attack and model; the attack's examples.csv has all of them."""
 
 
 def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: Store) -> Section | None:
-    """What attacks did to texts: those of a result's cells, and those that were run by themselves."""
+    """Return the section of attacked texts, from the attacks of a result and from separate attacks."""
     found: list[tuple[str, AttackReport, Facets]] = []
     missing: list[str] = []
     if result is not None:
@@ -39,7 +39,7 @@ def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: 
 
 
 def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
-    """The figures of attacks that were run by themselves, a row for each."""
+    """Return the table of separate attacks, one row each."""
     columns = [
         Column("model"),
         Column("attack"),
@@ -78,7 +78,7 @@ def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
 def _read_cells(
     result: Result, store: Store, found: list[tuple[str, AttackReport, Facets]], missing: list[str]
 ) -> None:
-    """Read the attacks of each row's first seed; the store may have been cleared since the run."""
+    """Read the attacks of each row's first seed, as far as they are still in the store."""
     for row in result.summaries():
         for attack, stage in row.cells[0].stages.attacks.items():
             try:

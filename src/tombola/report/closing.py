@@ -1,4 +1,4 @@
-"""The end of the page: what failed, the exact recipe, and the versions that ran it."""
+"""The end of the page: failures, the exact recipe, and the package versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tombola.results.result import Result
 
 
 def failed(result: Result) -> Section | None:
-    """The stages of a study that failed, and the cells that are missing for it."""
+    """Return the section of failed stages and the cells that are missing because of them."""
     columns = [
         Column("stage"),
         Column("what"),
@@ -27,7 +27,7 @@ def failed(result: Result) -> Section | None:
 
 
 def recipe(result: Result) -> Section:
-    """The recipe as it was run, and the versions of what ran it."""
+    """Return the section with the recipe as it was run, and the package versions."""
     text = yaml.safe_dump(
         publishable(result.record.recipe), sort_keys=False, allow_unicode=True, default_flow_style=None
     )

@@ -1,4 +1,4 @@
-"""Several runs side by side: the same model in each of them, and how far it differs."""
+"""Compare several runs: the same model in each of them, and the differences."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tombola.results.result import Result
 from tombola.results.summary import Summary
 
 RUN = "run"
-"""The axis that tells the runs of one page apart."""
+"""The axis that distinguishes the runs of a page."""
 
 
 def side_by_side(result: Result) -> Section | None:
-    """A table of the models that at least two runs have: a column for each run, and the difference from the first."""
+    """Return tables of the models that at least two runs have, with each run's difference from the first."""
     runs = list(dict.fromkeys(row.axes[RUN] for row in result.summaries() if RUN in row.axes))
     if len(runs) < 2:
         return None
@@ -36,7 +36,7 @@ def side_by_side(result: Result) -> Section | None:
 
 
 def _models(result: Result, runs: list[str]) -> dict[str, dict[str, Summary]]:
-    """By model and run the row of it; the model of a run that has no other is called `model`."""
+    """Return the rows by model and run; the only model of a run is called `the model`."""
     found: dict[str, dict[str, Summary]] = {}
     for run in runs:
         own = [row for row in result.summaries() if row.axes.get(RUN) == run]

@@ -1,4 +1,4 @@
-"""Lines: scores against sparsity, robustness over epochs."""
+"""Line charts: scores against sparsity, robustness over epochs, scores during training."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ RINGS = "Bands: 95 % intervals. Dashed: the dense model. Ring: the sparsest tick
 
 
 def against_sparsity(result: Result) -> Section | None:
-    """Every score against the share of weights removed, a chart for each data set and baseline.
+    """Return charts of scores against the share of weights removed, for each data set and baseline.
 
-    The first of them is at the top of the page.
+    The first chart is left out: it is at the top of the page.
     """
     charts = _charts(result)[1:]
     return Section("More scores against sparsity", RINGS, charts) if charts else None
 
 
 def first_chart(result: Result) -> Curves | None:
-    """The main chart of a result whose tickets have several sizes."""
+    """Return the main chart of a result whose tickets have several sizes."""
     return next((replace(chart, note=RINGS) for chart in _charts(result)), None)
 
 
@@ -68,7 +68,7 @@ def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
 
 
 def matching_rows(result: Result, on: str, rows: Sequence[Summary]) -> list[Summary]:
-    """The sparsest ticket of each variant that matches the first dense model."""
+    """Return the sparsest ticket of each variant that matches the first dense model."""
     dense = next((row for row in rows if row.dense), None)
     if dense is None or nothing_to_match(dense, on, result):
         return []
@@ -79,7 +79,7 @@ def matching_rows(result: Result, on: str, rows: Sequence[Summary]) -> list[Summ
 
 
 def over_epochs(result: Result) -> Section | None:
-    """Accuracy under attack after every epoch: longer training alone makes a model more robust."""
+    """Return charts of the accuracy under attack after every epoch: longer training alone makes models more robust."""
     charts = []
     for attack in dict.fromkeys(name for cell in result.cells for name in cell.curves):
         series = [
@@ -97,7 +97,7 @@ def over_epochs(result: Result) -> Section | None:
 
 
 def while_training(result: Result) -> Section | None:
-    """Scores of the last training on the way, a chart for each data set; a ring marks the model that was kept."""
+    """Return charts of the scores during the last training, by data set; a ring marks the model that was kept."""
     charts = []
     for on in dict.fromkeys(name for cell in result.cells for name in cell.course):
         rows = [row for row in result.summaries() if any(on in cell.course for cell in row.cells)]
@@ -125,12 +125,12 @@ def while_training(result: Result) -> Section | None:
 
 
 def _is_line(series: Sequence[Series]) -> bool:
-    """Whether some line has two points: a single one is in the table."""
+    """Return whether any line has at least two points: single ones are in the table."""
     return any(len(one.points) > 1 for one in series)
 
 
 def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
-    """The mean over seeds after every step that all of them have."""
+    """Return the mean over seeds after every step that all of them have."""
     cells = [cell for cell in row.cells if on in cell.course]
     kept = {cell.chosen.step for cell in cells if cell.chosen}
     points = []

@@ -1,4 +1,4 @@
-"""The models that no other beats in both of two aims: clean score against robustness and against size."""
+"""Pareto charts: clean score against robustness and against size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tombola.tasks.metrics import lower_is_better
 
 
 def frontier(result: Result) -> Section | None:
-    """Clean score against every other aim, a chart for each and for each baseline."""
+    """Return charts of the clean score against every other aim, for each baseline."""
     charts: list[Frontier] = []
     clean = next((on for on in result.targets if result.condition(on) == "clean"), None)
     if clean is None:
@@ -39,7 +39,7 @@ def frontier(result: Result) -> Section | None:
 
 
 def _chart(rows: Sequence[Summary], clean: str, on: str | None) -> Frontier:
-    """Against robustness on `on`, or against sparsity where that is None."""
+    """Return the chart of the clean score against the score on `on`, or against sparsity if that is None."""
     aims = [(row.sparsity if on is None else row.scores[on].mean, row.scores[clean].mean) for row in rows]
     merits = [(row.sparsity if on is None else row.merit(on), row.merit(clean)) for row in rows]
     spots = [

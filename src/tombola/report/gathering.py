@@ -1,4 +1,4 @@
-"""Several runs, studies and attacks on one page."""
+"""Gather several runs, studies and attacks for one page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tombola.results.result import RESULTS, Result
 
 @dataclass(frozen=True)
 class Sources:
-    """What a page is about: results, and attacks that were run by themselves."""
+    """The content of a page: results, and separate attacks."""
 
     results: list[Result]
     attacks: dict[str, AttackReport]
@@ -38,7 +38,7 @@ def gather(folders: Iterable[Path | str]) -> Sources:
 
 
 def combine(results: list[Result]) -> Result | None:
-    """Several results as one, told apart by an axis `run`; a single one stays as it is."""
+    """Combine several results into one with an additional axis `run`; return a single one unchanged."""
     if len(results) < 2:
         return results[0] if results else None
     names = _names(results)
@@ -67,13 +67,13 @@ def combine(results: list[Result]) -> Result | None:
 
 
 def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
-    """The cell of a run among those of others, with the whole path of its ticket."""
+    """Return the cell with its run as an axis, and with the whole path of its ticket."""
     ticket = publishable(str((folder / cell.ticket).resolve())) if cell.ticket else None
     return cell.model_copy(update={"axes": {"run": run, **cell.axes}, "ticket": ticket})
 
 
 def _names(results: list[Result]) -> list[str]:
-    """The runs' names; their folders' names, or else whole paths, where two runs have one name."""
+    """Return unique names for the runs: their own, those of their folders, or whole paths."""
     choices = [
         [result.name for result in results],
         [result.folder.resolve().name for result in results],

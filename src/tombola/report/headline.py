@@ -1,4 +1,4 @@
-"""The table at the top: the dense model against its tickets, in scores, size and speed."""
+"""The main table: dense models and their tickets, with scores, size and speed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tombola.shrink.sizes import Speedup
 
 
 def headline(result: Result) -> Section:
-    """Dense and tickets: sparsity, scores (clean, out of distribution, under attack), size, speed-up."""
+    """Return the main table: sparsity, scores (clean, out of distribution, under attack), size, speed-up."""
     rows = result.summaries()
     axes = list(dict.fromkeys(axis for row in rows for axis in row.axes if axis != SPARSITY))
     batches = sorted({batch for row in rows for batch in row.speedup})
@@ -55,7 +55,7 @@ def headline(result: Result) -> Section:
 
 
 def matching(result: Result) -> Section | None:
-    """For each data set, attack and variant, the sparsest ticket that is as good as the dense model."""
+    """Return a table of the sparsest matching ticket for each data set, attack and variant."""
     found = [(on, one) for on in result.targets for one in result.matching(on)]
     if not found:
         return None
@@ -112,7 +112,7 @@ def _ratio(found: Speedup | None) -> Value:
 
 
 def _milliseconds(row: Summary, batch: int) -> Value:
-    """The times behind a ratio, of the dense model and of the ticket in the same process."""
+    """Return the times behind a speed-up: dense model and ticket, timed in the same process."""
     if row.shipped is None or batch not in row.speedup or batch not in row.shipped.milliseconds:
         return None
     dense, ticket = row.shipped.milliseconds[batch]
@@ -124,7 +124,7 @@ def _estimate(row: Summary, on: str, best: Container[tuple[int, str] | None]) ->
 
 
 def _best(rows: list[Summary], on: str) -> tuple[int, str] | None:
-    """The best score among rows with one baseline, if its interval is apart from those of all others."""
+    """Return the best row of a baseline, if its interval does not overlap with any other."""
     scored = sorted((row for row in rows if on in row.scores), key=lambda row: row.merit(on))
     if len(scored) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The first screen: the result in a sentence, what it rests on, what is doubtful, and the main chart."""
+"""The top of the page: the conclusion, the facts behind it, doubts, and the main chart."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline
 
 MODELS = 8
-"""Models of one baseline beyond which intervals are no chart any more: the table has them."""
+"""The most models of one baseline for a chart of intervals; with more, only the table shows them."""
 
 
 def lead(result: Result) -> Lead:
-    """The sentence, and in a quiet line: examples, seeds, precision, hardware, date, version."""
+    """Return the conclusion, a line of facts (examples, seeds, precision, hardware, date, version), and doubts."""
     return Lead(unbroken(conclude(result)), _facts(result), [unbroken(note) for note in result.notes])
 
 
 def unbroken(text: str) -> str:
-    """Text in which no line ends between a number and its percent sign."""
+    """Keep numbers and percent signs on one line."""
     return text.replace(" %", "\u00a0%")
 
 
 def attack_lead(attacks: Mapping[str, AttackReport]) -> Lead:
-    """What attacks that were run by themselves have left of each model."""
+    """Return the accuracy of each model under separate attacks."""
     sentences = []
     for name, report in attacks.items():
         found = report.summary()
@@ -46,7 +46,7 @@ def attack_lead(attacks: Mapping[str, AttackReport]) -> Lead:
 
 
 def glance(result: Result) -> Section | None:
-    """The main chart: scores against sparsity where tickets have several, else every model with its intervals."""
+    """Return the main chart: scores against sparsity if tickets have several, else all models with intervals."""
     chart: Curves | Intervals | None = first_chart(result)
     if chart is not None:
         return Section("At a glance", "", [chart])

@@ -22,16 +22,16 @@ from tombola.store.store import Store
 from tombola.training.log import TrainLog
 
 POINTS = 50
-"""About as many points has a line; neighbours are averaged."""
+"""The approximate number of points of a line; neighbours are averaged."""
 
 Losses = list[tuple[float, float]]
 """Steps and losses."""
 
 
 def losses(result: Result, store: Store) -> Section | None:
-    """The loss of every row's last training, and of its search where masks are learned.
+    """Return charts of the losses of every row's last training, and of its search if masks are learned.
 
-    Only what is on this machine is read: a log is not worth fetching a model for.
+    Only logs on this machine are read: downloading a model for its log is not worth it.
     """
     charts = []
     for name, find in (("training", _training), ("search", _search)):
@@ -62,7 +62,7 @@ def _training(cell: CellResult, root: Path) -> Path | None:
 
 
 def _search(cell: CellResult, root: Path) -> Path | None:
-    """The search whose scores the mask was drawn from."""
+    """Return the search whose scores the mask was drawn from."""
     if cell.stages.mask is None:
         return None
     try:
@@ -74,7 +74,7 @@ def _search(cell: CellResult, root: Path) -> Path | None:
 
 
 def _read(folder: Path) -> Losses:
-    """The curve of a log, its neighbours averaged; nothing where there is no log."""
+    """Return the loss curve of a log, with neighbours averaged; empty if there is no log."""
     try:
         curve = TrainLog.model_validate_json((folder / LOG).read_bytes()).curve
     except (OSError, ValidationError):

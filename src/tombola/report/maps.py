@@ -1,4 +1,4 @@
-"""Heat maps: how masks transfer, agree and spread over the model, and what selective training froze."""
+"""Heat maps: transfer, overlap and sparsity of masks, and the tensors that selective training froze."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tombola.results.result import Result
 from tombola.tickets.comparison import Comparison
 
 MANY = 16
-"""Masks beyond these make maps that nobody reads: the page shows the first, `tombola inspect` all."""
+"""The most masks to show; `tombola inspect` shows all."""
 
 
 def transfer(result: Result) -> Section | None:
-    """Scores under the masks of other tasks, less the dense model's."""
+    """Return the map of scores under the masks of other tasks, minus the dense scores."""
     found = result.transfer()
     if found is None:
         return None
@@ -41,7 +41,7 @@ def transfer(result: Result) -> Section | None:
 
 
 def masks(result: Result) -> list[Section]:
-    """Where the tickets of a result are sparse, and how far they agree."""
+    """Return maps of the sparsity and the overlap of a result's tickets."""
     opened: dict[str, Mask] = {}
     filters: dict[str, Facets] = {}
     for row in result.summaries():
@@ -53,7 +53,7 @@ def masks(result: Result) -> list[Section]:
 
 
 def mask_sections(opened: Mapping[str, Mask], filters: Mapping[str, Facets]) -> list[Section]:
-    """The maps of some masks by name."""
+    """Return the maps of masks by name."""
     if not opened:
         return []
     sections = []
@@ -82,7 +82,7 @@ def _sparsities(name: str, mask: Mask, where: Facets) -> Heatmap:
 
 
 def freezing(result: Result) -> Section | None:
-    """How often selective training left each tensor as it was. (ROSE)"""
+    """Return maps of how often selective training froze each tensor. (ROSE)"""
     maps = []
     for row in result.summaries():
         frozen = [cell.frozen for cell in row.cells if cell.frozen]
@@ -108,7 +108,7 @@ def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) 
 
 
 def _endings(names: Collection[str]) -> dict[str, str]:
-    """The shortest ending of each dotted name that no other name has: a map of whole names is wider than a page."""
+    """Return the shortest unique ending of each dotted name, since whole names do not fit the page."""
     found = {}
     for name in names:
         parts = name.split(".")

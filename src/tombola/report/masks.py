@@ -1,4 +1,4 @@
-"""A page of heat maps: where each mask is sparse, and how far masks agree."""
+"""A page of heat maps: the sparsity of each mask, and the overlap of masks."""
 
 from pathlib import Path
 

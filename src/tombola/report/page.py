@@ -1,4 +1,4 @@
-"""Puts a page together: content as JSON, the script that draws it, and a policy that forbids everything else."""
+"""Assemble a page: content as JSON, the script that draws it, and a policy that forbids everything else."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from tombola.results.result import Result
 from tombola.store.store import Store
 
 REMARKS = 3
-"""Remarks that stand open at the top of a page; the others unfold."""
+"""The number of remarks shown at the top of a page; the others are folded."""
 
 HERE = Path(__file__).parent
 SCRIPTS = ("vendor/echarts.common.min.js", "elements.js", "tables.js", "charts.js", "page.js")
 
 
 def write_report(result: Result, path: Path | None = None, store: Store | Path | str | None = None) -> Path:
-    """Write the page of a result beside it, or to `path`."""
+    """Write the page of a result into its folder, or to `path`."""
     return _write(Sources([result], {}), path or result.folder / "report.html", store)
 
 
 def report(
     folders: Sequence[Path | str], path: Path | str, *, store: Store | Path | str | None = None
 ) -> Path:
-    """One page about the folders of runs, studies and attacks; attacked sentences are read from the store."""
+    """Write one page about folders of runs, studies and attacks; attacked sentences are read from the store."""
     return _write(gather(folders), Path(path), store)
 
 
@@ -86,7 +86,7 @@ def _sections(result: Result, attacks: dict[str, AttackReport], store: Store) ->
 
 
 def _facets(result: Result) -> dict[str, list[str]]:
-    """What a reader can filter by: every facet that has more than one value."""
+    """Return the facets to filter by: those with more than one value."""
     found: dict[str, list[str]] = {}
     for row in result.summaries():
         for name, value in facets(row).items():
@@ -123,13 +123,13 @@ def render(
 
 
 def _json(content: Any) -> Markup:
-    """JSON that no parser of HTML can take for markup."""
+    """Return JSON that is safe inside HTML."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _policy(script: str) -> str:
-    """No network, no frames, and no script but this one."""
+    """Return a content security policy that allows no network, no frames, and only this script."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = {
         "default-src": "'none'",

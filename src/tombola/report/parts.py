@@ -1,4 +1,4 @@
-"""What a page is made of: sections of tables, curves, maps and texts, as plain data that its script draws."""
+"""The parts of a page: sections of tables, curves, maps and texts, as plain data that its script draws."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 Facets = Mapping[str, str]
-"""What a reader may filter by: the variant and the value on every axis of the grid."""
+"""What readers can filter by: the variant and the value on every axis of the grid."""
 
 Format = Literal[
     "text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio", "points", "change"
 ]
-"""How a value is written. `points` and `change` are differences, of a share and of anything else."""
+"""The format of a value. `points` and `change` are differences, of a share and of anything else."""
 
 AxisFormat = Literal["percent", "correlation", "count", "number"]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval, written as `format`, or else as its column is.
+    """A mean with its 95 % interval, in its own `format` or that of its column.
 
-    `best` marks the best of those it is compared with, if its interval overlaps with none of theirs.
+    `best` marks the best of several estimates, if its interval overlaps with no other.
     """
 
     value: float
@@ -36,7 +36,7 @@ Value = str | float | Estimate | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, what is above it, and how its values are written."""
+    """A column of a table: its name, the format of its values, and the group heading above it."""
 
     name: str
     format: Format = "text"
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, with what it is filtered by."""
+    """A row of a table, with the facets to filter by."""
 
     values: Sequence[Value]
     facets: Facets = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """A mean at a value of the horizontal axis, with its interval; `ring` says why it is ringed."""
+    """A mean at a value of the x axis, with its interval; `ring` is the reason for a ring around it."""
 
     x: float
     y: float
@@ -75,7 +75,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart, or one level over its whole width where `level` is set."""
+    """A line of a chart, or a horizontal level if `level` is set."""
 
     name: str
     points: Sequence[Point]
@@ -85,9 +85,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Curves:
-    """Lines with bands over one axis; `spans` names stretches of that axis, as [name, from, to].
+    """Lines with bands; `spans` names ranges of the x axis, as [name, from, to].
 
-    With `ticks` the values of the axis are places in that list, whose names are written below it.
+    With `ticks`, the x values are positions in that list of labels.
     """
 
     kind: ClassVar[str] = "curves"
@@ -105,7 +105,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Interval:
-    """One score of one model, with its interval; `on` names the group that it stands in."""
+    """A score of a model with its interval; `on` names its group."""
 
     on: str
     name: str
@@ -118,7 +118,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Scores with their intervals on one scale, in a group for each data set and attack."""
+    """Scores with intervals on one scale, grouped by data set and attack."""
 
     kind: ClassVar[str] = "intervals"
     name: str
@@ -129,7 +129,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Spot:
-    """One model between two aims; `front` if none is better in both."""
+    """A model between two aims; `front` if no other beats it in both."""
 
     name: str
     x: float
@@ -141,7 +141,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Models between two aims, and the line of those that none beats."""
+    """Models between two aims, and the line of those on the Pareto front."""
 
     kind: ClassVar[str] = "frontier"
     name: str
@@ -155,9 +155,9 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A matrix of shares, shaded from 0 to 1; where it is signed, in two colours from 0 to the largest.
+    """A matrix of shares, shaded from 0 to 1; if `signed`, in two colours from 0 to the largest.
 
-    Values are written in percent, or as they are where `scale` is 1.
+    Values are shown in percent, or unscaled if `scale` is 1.
     """
 
     kind: ClassVar[str] = "heatmap"
@@ -175,7 +175,7 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text before and after an attack: for each column its name and its (piece, changed) pairs."""
+    """A text before and after an attack: the name and the (piece, changed) pairs of each column."""
 
     title: str
     verdict: str
@@ -186,7 +186,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Attacked texts, changed words marked."""
+    """Attacked texts with the changed words marked."""
 
     kind: ClassVar[str] = "sentences"
     name: str
@@ -195,7 +195,7 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Listing:
-    """Text as it is, such as a recipe."""
+    """Preformatted text, such as a recipe."""
 
     kind: ClassVar[str] = "listing"
     name: str
@@ -207,7 +207,7 @@ Part = Table | Curves | Intervals | Frontier | Heatmap | Sentences | Listing
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence on how to read what follows, the parts, and remarks to heed before believing them."""
+    """A heading, a sentence on how to read the section, its parts, and caveats."""
 
     title: str
     note: str
@@ -217,7 +217,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Lead:
-    """The top of a page: the result in a sentence, what it rests on, and what to heed before believing it."""
+    """The top of a page: the conclusion in a sentence, the facts behind it, and caveats."""
 
     sentence: str
     facts: Sequence[str] = ()
@@ -225,7 +225,7 @@ class Lead:
 
 
 def plain(thing: Any) -> Any:
-    """The same as lists and mappings, every part with its kind, ready for JSON."""
+    """Convert parts to lists and mappings for JSON, each part with its kind."""
     if isinstance(thing, str | int | float | None):
         return thing
     if isinstance(thing, Mapping):

@@ -17,7 +17,7 @@ TICKS = ["∞" if limit is None else str(limit) for limit in LIMITS]
 
 
 def by_changed_words(result: Result | None, attacks: Mapping[str, AttackReport]) -> Section | None:
-    """A chart for each attack and baseline with a line for each variant, and one for attacks run by themselves."""
+    """Return a chart for each attack and baseline with a line per variant, and charts of separate attacks."""
     charts = [
         chart
         for rows in (by_baseline(result.summaries()) if result else ())
@@ -60,7 +60,7 @@ def _chart(result: Result, attack: str, rows: Sequence[Summary]) -> Curves | Non
 
 
 def _has_curve(row: Summary, attack: str) -> bool:
-    """Whether every seed of a row has the curve of an attack."""
+    """Return whether every seed of a row has the curve of an attack."""
     return all(
         attack in cell.attacks
         and [point.words for point in cell.attacks[attack].by_changed_words] == list(LIMITS)
@@ -73,7 +73,7 @@ def _curves(name: str, series: Sequence[Series], axes: Mapping[str, str]) -> Cur
 
 
 def _points(curves: Sequence[tuple[int, Sequence[LimitedAccuracy]]]) -> list[Point]:
-    """The mean over seeds, each with its number of examples, at every limit."""
+    """Return the mean over seeds at every limit; each seed comes with its number of examples."""
     points = []
     for place in range(len(LIMITS)):
         score = estimate_scores([Score.of_share(curve[place].accuracy, n) for n, curve in curves])

@@ -1,4 +1,4 @@
-"""How the rows of a result are named, grouped and filtered on a page."""
+"""Name, group and filter the rows of a result on a page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tombola.results.summary import Summary
 
 
 def facets(row: Summary) -> dict[str, str]:
-    """What a row is filtered by: its variant and its value on every axis but the sparsity."""
+    """Return the facets of a row: its variant and its value on every axis except the sparsity."""
     return {"variant": row.variant, **words(row.axes)}
 
 
 def line(row: Summary) -> str:
-    """What a row is called beside those with its baseline: the variant, and what else tells it from them."""
+    """Return the row's name among those with its baseline: the variant, and the axes that distinguish it."""
     own = [
         f"{short_axis(axis)} {value}"
         for axis, value in words(row.axes).items()
@@ -26,43 +26,43 @@ def line(row: Summary) -> str:
 
 
 def model(row: Summary) -> str:
-    """What a row is called among all rows: its line, its baseline key, its sparsity."""
+    """Return the row's name among all rows: its line, its baseline key, its sparsity."""
     parts = [part for part in (line(row), named(words(row.baseline_key))) if part]
     return " · ".join(parts if row.dense else [*parts, f"{row.sparsity:.0%}"])
 
 
 def named(axes: Facets) -> str:
-    """Values of axes in a title, or nothing where there are none."""
+    """Join the values of axes for a title; empty if there are none."""
     return " · ".join(axes.values())
 
 
 def title(axes: Facets, name: str) -> str:
-    """The name of a chart, with the values that tell it from others."""
+    """Return the title of a chart: the axes' values and its name."""
     return " · ".join(part for part in (named(axes), name) if part)
 
 
 def point(row: Summary, on: str, ring: str = "") -> Point:
-    """A row's score at its sparsity."""
+    """Return a row's score at its sparsity."""
     score = row.scores[on]
     return Point(row.sparsity, score.mean, score.low, score.high, ring)
 
 
 def estimate(row: Summary, on: str, *, best: bool = False) -> Estimate:
-    """A row's score, written in the unit of its metric."""
+    """Return a row's score in the format of its metric."""
     score = row.scores[on]
     return Estimate(score.mean, score.low, score.high, best, score_format(row.metrics[on]))
 
 
 def score_format(metric: str) -> AxisFormat:
-    """How scores of a metric are written."""
+    """Return the format of a metric's scores."""
     return "percent" if is_share(metric) else "correlation"
 
 
 def difference_format(metric: str) -> Format:
-    """How differences in a metric are written: points of a share, or a number."""
+    """Return the format of a metric's differences: points for a share, or a number."""
     return "points" if is_share(metric) else "change"
 
 
 def words(axes: Mapping[str, Any]) -> dict[str, str]:
-    """The values of all axes but the sparsity, as text."""
+    """Return the values of all axes except the sparsity, as text."""
     return {axis: str(value) for axis, value in axes.items() if axis != SPARSITY}

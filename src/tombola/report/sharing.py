@@ -9,7 +9,7 @@ from tombola.results.result import Result
 
 
 def sharing(result: Result) -> Section | None:
-    """A table for each data set that tasks were scored on."""
+    """Return a table for each data set that tasks were scored on."""
     tables = [_table(on, rows) for on in result.datasets if (rows := result.sharing(on))]
     note = (
         "Every task trained together with the others: once with all parameters shared, once under its own ticket. "

@@ -1,4 +1,4 @@
-"""The phase transition: winning, random and losing tickets, and where the winning ones stop to win. (Super Tickets)"""
+"""The phase transition: winning, random and losing tickets, and where winning ones stop winning. (Super Tickets)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tombola.results.result import Result
 
 
 def transition(result: Result) -> Section | None:
-    """A chart for each set of tickets drawn by importance beside a dense model."""
+    """Return a chart for each set of tickets drawn by importance that has a dense model."""
     charts = [_chart(found) for found in result.phases() if len(found.points) > 1]
     note = (
         "Phase I: the winning ticket is not below the dense model. II: below it, and above a random ticket of its "
@@ -50,7 +50,7 @@ def _chart(found: Phases) -> Curves:
 
 
 def _spans(points: list[PhasePoint]) -> list[tuple[str, float, float]]:
-    """The stretches of one phase, each from half-way to the point before to half-way to the one after."""
+    """Return the range of each phase, from half-way to the previous point to half-way to the next."""
     at = [1 - point.remaining for point in points]
     edges = [0.0, *((one + other) / 2 for one, other in pairwise(at)), at[-1]]
     spans: list[tuple[str, float, float]] = []

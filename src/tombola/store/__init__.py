@@ -1,1 +1,1 @@
-"""Stages and the store that keeps their results: on disk, behind a URL, and cleaned of what nothing needs."""
+"""Stages and the store of their results: on disk or at a URL, with garbage collection."""

@@ -1,7 +1,7 @@
-"""What is in a store, how much room it takes, whether it is sound, and what no result needs any more.
+"""List, check and garbage-collect the content of a store.
 
-Every run records in the store which stages its result needs: a root. While a run is at work it renews its root every
-minute. The stages of a root are kept as long as its run is at work or its result exists, and for a grace period after.
+Every run records a root in the store: the stages that its result needs. While it runs, it renews its root every
+minute. The stages of a root are kept as long as its run is active or its result exists, and for a grace period after.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ TRASH = "trash"
 LOCK = "store.lock"
 DAY = 86_400.0
 RENEWAL = 60.0
-"""Seconds after which a running process renews its root."""
+"""Seconds between renewals of a running process's root."""
 LEASE = 15 * RENEWAL
-"""Seconds after which a root that nobody renewed no longer counts as running."""
+"""Seconds without renewal after which a root no longer counts as running."""
 MISSING = 30 * DAY
-"""Seconds for which the stages of a result are kept after its file was last seen: it may have been moved."""
+"""Seconds to keep the stages of a result after its file was last seen: it may have been moved."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Item:
-    """A folder of the store: a finished stage, or what is left of one that was not finished or is damaged."""
+    """A folder of the store: a finished stage, or the remains of an unfinished or damaged one."""
 
     name: str
     folder: Path
     label: str
     bytes: int
     used: float
-    """When the stage was last made or read."""
+    """The time when the stage was made or last read."""
     finished: bool
 
 
@@ -65,7 +65,7 @@ class RootRecord(BaseModel):
     finished: bool
     stages: list[str]
     seen: float
-    """When the result's file was last known to exist; for a run that has not ended, when it began."""
+    """The time when the result's file was last known to exist; for an unfinished run, the time of its start."""
     checksum: str = ""
 
 
@@ -78,13 +78,13 @@ class Root:
     stages: frozenset[str]
     alive: bool
     running: bool = False
-    """Whether a run is at work on it."""
+    """Whether its run is active."""
 
 
 def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
     """Record that a result needs these stages. Until it is `finished`, its file need not exist.
 
-    A store that cannot be written keeps no roots: whoever owns it decides what goes.
+    A read-only store records no roots: its owner decides what to delete.
     """
     path = str(result.absolute())
     record = RootRecord(
@@ -100,7 +100,7 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
 
 @contextmanager
 def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterator[None]:
-    """Inside, the stages of a result are kept from garbage collection, however long the run takes."""
+    """Protect the stages of a result from garbage collection, however long the run takes."""
     register_root(store, result, stages, finished=False)
     file, over = _root_file(store, str(result.absolute())), threading.Event()
 
@@ -119,7 +119,7 @@ def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterato
 
 
 def roots(store: Store) -> list[Root]:
-    """The results that are known, and whether their stages are still needed."""
+    """Return the known results, and whether their stages are still needed."""
     found, now = [], time.time()
     for file in _root_files(store):
         try:
@@ -143,7 +143,7 @@ def roots(store: Store) -> list[Root]:
 
 
 def damaged_roots(store: Store) -> list[str]:
-    """What is wrong with roots that cannot be read, in a sentence each."""
+    """Return a sentence for each root that cannot be read."""
     wrong = []
     for file in _root_files(store):
         try:
@@ -154,7 +154,7 @@ def damaged_roots(store: Store) -> list[str]:
 
 
 def items(store: Store) -> Iterator[Item]:
-    """Every stage folder of the store: finished, unfinished, and damaged ones."""
+    """Yield every stage folder of the store: finished, unfinished and damaged ones."""
     for folder in sorted(store.root.glob("*/*/")):
         kind = folder.parent.name
         if kind in (ROOTS, LOGS, TRASH):
@@ -174,7 +174,7 @@ def items(store: Store) -> Iterator[Item]:
 
 
 def damaged(store: Store) -> Iterator[tuple[Item, str | None]]:
-    """Check every folder against its checksums; what is wrong with it, if something is."""
+    """Check every folder against its checksums, and yield it with the problem, or None."""
     for item in items(store):
         if item.finished:
             try:
@@ -188,9 +188,9 @@ def damaged(store: Store) -> Iterator[tuple[Item, str | None]]:
 
 
 def garbage(store: Store, days: float = 1.0) -> list[Item]:
-    """What no result needs, and what was left unfinished, if it was last used more than so many days ago.
+    """Return stages that no result needs, and unfinished ones, last used more than `days` days ago.
 
-    While a root cannot be read, nobody knows what its result needs: finished stages are then left alone.
+    If a root cannot be read, the needs of its result are unknown: all finished stages are kept.
     """
     unsure = bool(damaged_roots(store))
     needed = {name for root in roots(store) if root.alive for name in root.stages}
@@ -204,10 +204,10 @@ def garbage(store: Store, days: float = 1.0) -> list[Item]:
 
 
 def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
-    """Delete garbage, and what was left of locks, logs and dead roots; the folders that were deleted.
+    """Delete garbage, old locks and logs, and dead roots; return the deleted folders.
 
-    What is needed is decided and renamed away under the store's lock, which every starting run takes too, so a run
-    never counts on a stage that is about to go.
+    Garbage is determined and renamed under the store's lock, which every starting run takes too, so a run never relies
+    on a stage that is about to be deleted.
     """
     with _locked(store):
         gone = _to_trash(store, garbage(store, days))
@@ -220,7 +220,7 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
 
 
 def discard(store: Store, found: Iterable[Item]) -> list[Item]:
-    """Delete stages whether or not a result needs them, but for those that a process works on; what was deleted.
+    """Delete stages even if a result needs them, except those that a process works on; return the deleted ones.
 
     Args:
         store: The store.
@@ -233,7 +233,7 @@ def discard(store: Store, found: Iterable[Item]) -> list[Item]:
 
 
 def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
-    """Rename folders away that nobody works on; those that were."""
+    """Move folders that no process works on to the trash, and return them."""
     trash, gone = store.root / TRASH, []
     for item in found:
         key = item.folder.name.split(".")[0]
@@ -248,7 +248,7 @@ def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
 
 
 def _sweep(store: Store, oldest: float) -> None:
-    """Remove locks that nobody holds and logs of stages that are gone."""
+    """Remove old locks that no process holds, and old logs."""
     for lock in store.root.glob("*/*.lock"):
         with suppress(Timeout, OSError), FileLock(lock, timeout=0):
             if lock.stat().st_mtime <= oldest:

@@ -1,4 +1,4 @@
-"""The manifest of a finished stage: a checksum per file, so that what was damaged later is noticed when it is read."""
+"""The manifest of a finished stage: a checksum per file, to detect later damage on reading."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ class FileEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a manifest says. It has no other entries, so that a damaged name is noticed too."""
+    """The content of a manifest. Other entries are rejected, so that a damaged name is detected too."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,7 +36,7 @@ class Manifest(BaseModel):
     @field_validator("files")
     @classmethod
     def _below(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
-        """Names lead nowhere but below the stage's folder."""
+        """Reject names outside the stage's folder."""
         for name in files:
             try:
                 inside(Path(), name)
@@ -46,7 +46,7 @@ class Manifest(BaseModel):
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """Check every file of a finished folder against its manifest, and give the manifest."""
+    """Check every file of a finished folder against its manifest, and return the manifest."""
     manifest = read_manifest(folder)
     for name, entry in manifest["files"].items():
         path = inside(folder, name)
@@ -58,7 +58,7 @@ def verify(folder: Path) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished folder."""
+    """Read the manifest of a finished folder."""
     try:
         content = (folder / MANIFEST).read_bytes()
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def parse_manifest(content: bytes, where: str, remedy: str) -> dict[str, Any]:
-    """The manifest in a file's content, if all of it is as it was written.
+    """Parse a manifest, and raise if it is damaged.
 
     Args:
         content: The bytes of the file.
@@ -84,7 +84,7 @@ def parse_manifest(content: bytes, where: str, remedy: str) -> dict[str, Any]:
 
 
 def write_manifest(folder: Path, about: dict[str, Any]) -> None:
-    """Seal a folder: what is in it now, and what is said about it."""
+    """Write the manifest of a folder: its files with checksums, and the metadata `about`."""
     files = {
         str(path.relative_to(folder)): {"size": path.stat().st_size, "blake2b": checksum(path)}
         for path in sorted(folder.rglob("*"))

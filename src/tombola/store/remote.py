@@ -1,8 +1,8 @@
-"""A store far away: any place that fsspec can reach, such as `s3://bucket/tickets`.
+"""A remote store: any location that fsspec can reach, such as `s3://bucket/tickets`.
 
-Object stores have neither renames nor locks. A stage is therefore uploaded to a folder of its own, and a small file
-that points to this folder is written last: what is pointed to is whole. Two machines that make the same stage at
-the same time do the work twice, and the first pointer stands.
+Object stores have neither renames nor locks. A stage is therefore uploaded to a new folder, and a small file that
+points to this folder is written last, so it only ever points to complete stages. Two machines that make the same stage
+at the same time do the work twice, and the first pointer wins.
 """
 
 import json
@@ -25,12 +25,12 @@ _STAGE = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}")
 
 
 def is_url(root: object) -> bool:
-    """Whether a store is named by a URL and not by a folder."""
+    """Return whether a store is a URL rather than a folder."""
     return "://" in str(root)
 
 
 class Remote:
-    """Finished stages at an fsspec URL, copied here when they are needed."""
+    """Finished stages at an fsspec URL, downloaded when needed."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -42,17 +42,17 @@ class Remote:
             ) from None
 
     def has(self, name: str) -> bool:
-        """Whether a stage, named kind/key, is there."""
+        """Return whether the store has a stage, named kind/key."""
         return bool(self.files.exists(self._pointer(name)))
 
     def names(self) -> set[str]:
-        """The names of all stages that are there, by one listing."""
+        """Return the names of all stages in the store, with a single listing."""
         found = self.files.glob(f"{self.root}/*/*.json")
         names = {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in found}
         return {name for name in names if _STAGE.fullmatch(name)}
 
     def manifest(self, name: str) -> dict[str, Any]:
-        """The manifest of a stage that is there."""
+        """Read the manifest of a stage in the store."""
         where = f"{self.url}/{name}"
         try:
             content = self.files.cat_file(f"{self._at(name)}/{MANIFEST}")
@@ -80,7 +80,7 @@ class Remote:
             ) from error
 
     def pull(self, name: str, final: Path) -> None:
-        """Download a stage, check it, and show it under its name only when it is whole."""
+        """Download and check a stage, and give it its final name only when it is complete."""
         partial = final.with_name(f"{final.name}.{uuid.uuid4().hex}.fetch")
         partial.mkdir(parents=True)
         try:
@@ -105,9 +105,9 @@ class Remote:
             shutil.rmtree(partial, ignore_errors=True)
 
     def orphans(self) -> Iterator[str]:
-        """Uploads that were cut short or came second: nothing points to them, and they can be deleted.
+        """Yield interrupted or duplicate uploads, which nothing points to and which can be deleted.
 
-        One that is being written at this moment looks the same.
+        An upload in progress looks the same.
         """
         for path in self.files.glob(f"{self.root}/*/*/*"):
             kind, key, upload = path.rstrip("/").split("/")[-3:]
@@ -121,7 +121,7 @@ class Remote:
                 yield f"{self.url}/{kind}/{key}/{upload}"
 
     def damaged(self) -> Iterator[tuple[str, str | None]]:
-        """Every stage that is there, and what is wrong with it if a file is missing or has another size."""
+        """Yield every stage in the store, with the problem if a file is missing or has the wrong size, or None."""
         for name in sorted(self.names()):
             try:
                 files = self.manifest(name)["files"]
@@ -140,7 +140,7 @@ class Remote:
             )
 
     def _at(self, name: str) -> str:
-        """Where the files of a stage are. The pointer may have been written by anybody."""
+        """Return the path of a stage's files. The pointer is not trusted: anyone may have written it."""
         try:
             upload = json.loads(self.files.cat_file(self._pointer(name)))["at"]
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Removing stages on request: those that only one run needs, or a single one; and how much room each run takes."""
+"""Remove the stages that only one run needs, or a single stage, and measure the disk space of each run."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tombola.store.garbage import Item, Root, discard, items, roots
 from tombola.store.store import Store
 
 SHORTEST = 4
-"""Characters of a key, at least, that a stage is named by."""
+"""The fewest characters of a key that identify a stage."""
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What a removal deletes.
+    """The stages to delete.
 
     Attributes:
         items: The stages.
-        run: The run whose stages they are; None where a stage was named.
-        shared: How many of its stages stay, since other runs need them.
-        needed_by: The results that need a stage that was named.
+        run: The run that they belong to; None if a single stage was requested.
+        shared: The number of the run's stages to keep, since other runs need them.
+        needed_by: The results that need the requested stage.
     """
 
     items: tuple[Item, ...]
@@ -32,7 +32,7 @@ class Removal:
     needed_by: tuple[Path, ...] = ()
 
     def carry_out(self, store: Store) -> list[Item]:
-        """Delete the stages; those that another process works on stay. Returns what was deleted."""
+        """Delete the stages, except those that another process works on, and return the deleted ones."""
         gone = discard(store, self.items)
         if self.run is not None:
             self.run.file.unlink(missing_ok=True)
@@ -41,13 +41,13 @@ class Removal:
 
 @dataclass(frozen=True)
 class RunSize:
-    """The room that the stages of a run take.
+    """The disk space of a run's stages.
 
     Attributes:
         result: The run's result; None for stages that no run needs.
-        stages: How many stages it has in the store.
-        bytes: How large they are.
-        alone: How much of that no other run needs.
+        stages: The number of its stages in the store.
+        bytes: Their size.
+        alone: The size of those that no other run needs.
     """
 
     result: Path | None
@@ -57,14 +57,14 @@ class RunSize:
 
 
 def find_removal(store: Store, what: str) -> Removal:
-    """What to delete for a run's folder, or for the beginning of a stage's name or key.
+    """Find the stages of a run's folder, or the stage with a given name or key.
 
     Args:
         store: The store.
-        what: The folder or `results.json` of a run, or `KIND/KEY` or `KEY`, of which the first characters will do.
+        what: The folder or `results.json` of a run, or `KIND/KEY` or `KEY`; the first characters of the key suffice.
 
     Raises:
-        TombolaError: If it names nothing or several stages, or if a run that needs it is at work.
+        TombolaError: If it matches nothing or several stages, or if a run that needs it is active.
     """
     alive = [root for root in roots(store) if root.alive]
     place = Path(what).expanduser().absolute()
@@ -90,7 +90,7 @@ def find_removal(store: Store, what: str) -> Removal:
 
 
 def sizes_by_run(store: Store) -> list[RunSize]:
-    """The room that the stages of each run take, the largest first; then that of stages that no run needs."""
+    """Return the disk space of each run's stages, the largest first, then that of stages that no run needs."""
     alive = [root for root in roots(store) if root.alive]
     stored = list(items(store))
     users = {item.name: [root for root in alive if item.name in root.stages] for item in stored}

@@ -1,4 +1,4 @@
-"""Stages: the steps of a plan, each identified by everything that decides its result."""
+"""Stages: the steps of a plan, each identified by everything that determines its result."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
-"""Called with the steps done, the steps in all, and the newest figures (a loss, a score), if there are any."""
+"""Called with the number of steps done, the total, and the latest figures, such as a loss or a score, if any."""
 
 WORK = "work"
-"""The folder inside an unfinished stage that survives a kill, for checkpoints; removed when the stage ends."""
+"""The folder for checkpoints inside an unfinished stage; it survives a kill, and is removed when the stage ends."""
 
 _canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
 
@@ -35,14 +35,14 @@ _canonical_json = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circul
 class Reference(ABC):
     """Something outside the store that a stage reads.
 
-    Only its fingerprint is part of the stage's identity: the same data in another place is the same data.
+    Only its fingerprint is part of the stage's identity, so the location of the data does not matter.
     """
 
     fingerprint: str
 
 
 stages: Registry[type[Stage[Any]]] = Registry("stage")
-"""Every kind of stage. A class registers itself when it is defined."""
+"""All kinds of stage. A class registers itself when it is defined."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,14 +51,14 @@ class Stage(ABC, Generic[T]):
 
     A kind of stage is a frozen, keyword-only dataclass. A field that holds a stage is an input, one that holds a
     `Reference` is a reference, and everything else is a setting; tuples of stages or references count as well.
-    Settings at their default leave no trace in the key, so a new setting renames no stored stage.
+    Settings at their default are left out of the key, so adding a setting renames no stored stage.
     """
 
     kind: ClassVar[str]
     version: ClassVar[int]
-    """Raise it when the result changes for equal settings."""
+    """Increase it when the result changes for equal settings."""
     distributed: ClassVar[bool] = False
-    """Whether all processes of a launcher take part. Where false, the first one works and the others wait."""
+    """Whether all processes of a launcher take part. If false, the first one works and the others wait."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -68,15 +68,15 @@ class Stage(ABC, Generic[T]):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What the person at the terminal reads while the stage runs."""
+        """The description that users see while the stage runs."""
 
     @abstractmethod
     def run(self, space: Workspace) -> None:
-        """Do the work, and leave the result in the workspace's folder."""
+        """Run the stage, and write the result to the workspace's folder."""
 
     @abstractmethod
     def read(self, folder: Path) -> T:
-        """The result, from the folder of the finished stage."""
+        """Read the result from the folder of the finished stage."""
 
     @cached_property
     def key(self) -> str:
@@ -85,7 +85,7 @@ class Stage(ABC, Generic[T]):
 
     @property
     def name(self) -> str:
-        """The kind and the key, which find the stage in any store."""
+        """The kind and the key, which identify the stage in any store."""
         return f"{self.kind}/{self.key}"
 
     @property
@@ -99,7 +99,7 @@ class Stage(ABC, Generic[T]):
         return self._parts[1]
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides what the stage produces."""
+        """Return everything that determines the stage's result."""
         identity = {
             "kind": self.kind,
             "version": self.version,
@@ -113,20 +113,20 @@ class Stage(ABC, Generic[T]):
         return {**identity, "plugins": list(plugins)} if plugins else identity
 
     def plugged(self) -> Iterable[object]:
-        """Further objects whose code decides the result, where a plugin may have defined them."""
+        """Return further objects that affect the result and that a plugin may define."""
         return ()
 
     def training_steps(self) -> int:
-        """Optimizer steps of the stage, for estimates; none where it does not train."""
+        """Return the optimizer steps of the stage, for estimates; 0 if it does not train."""
         return 0
 
     def with_inputs(self) -> list[Stage[Any]]:
-        """This stage and all that it needs, each once, in an order in which they can run."""
+        """Return this stage and all that it needs, each once, in an order in which they can run."""
         return topological_order([self])
 
     @cached_property
     def _parts(self) -> tuple[dict[str, Stage[Any]], dict[str, Reference], dict[str, Any]]:
-        """The inputs, the references and the settings, in one pass over the fields: plans have many stages."""
+        """The inputs, references and settings, from a single pass over the fields, since plans have many stages."""
         inputs: dict[str, Stage[Any]] = {}
         references: dict[str, Reference] = {}
         settings: dict[str, Any] = {}
@@ -149,7 +149,7 @@ class Stage(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where a stage works: the folder for its result, the store with its inputs, and who watches."""
+    """Where a stage works: the folder for its result, the store with its inputs, and the progress callback."""
 
     folder: Path
     store: Store
@@ -163,21 +163,21 @@ class Workspace:
         return folder
 
     def open(self, stage: Stage[Any]) -> Path:
-        """The folder of a finished input."""
+        """Return the folder of a finished input."""
         return self.store.open(stage)
 
     def read(self, stage: Stage[T]) -> T:
-        """The result of a finished input."""
+        """Return the result of a finished input."""
         return self.store.read(stage)
 
     def write_json(self, name: str, content: BaseModel | Mapping[str, Any]) -> None:
-        """Keep a part of the result as JSON."""
+        """Write a part of the result as JSON."""
         plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
         (self.folder / name).write_text(json.dumps(plain, indent=1, allow_nan=False), encoding="utf-8")
 
 
 def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
-    """These stages and all that they need, each once, in an order in which they can run."""
+    """Return these stages and all that they need, each once, in an order in which they can run."""
     seen: dict[str, Stage[Any]] = {}
 
     def visit(stage: Stage[Any]) -> None:
@@ -193,18 +193,18 @@ def topological_order(ends: Iterable[Stage[Any]]) -> list[Stage[Any]]:
 
 @cache
 def _defaults_of(kind: type[Stage[Any]]) -> tuple[tuple[str, Any], ...]:
-    """The fields of a kind of stage, and their defaults."""
+    """Return the fields of a kind of stage, and their defaults."""
     return tuple((field.name, field.default) for field in fields(kind))
 
 
 def _links(name: str, items: tuple[Any, ...]) -> dict[str, Stage[Any] | Reference]:
-    """The stages and references in a tuple, by the names that they have in the stage's identity."""
+    """Return the stages and references in a tuple, by their names in the stage's identity."""
     return {f"{name}.{n}": item for n, item in enumerate(items) if isinstance(item, Stage | Reference)}
 
 
 @cache
 def _role_of(kind: type) -> Literal["input", "reference", "settings", "model", "list", "value"]:
-    """What a value of a type is to a stage."""
+    """Return the role of a type's values in a stage."""
     if issubclass(kind, Stage):
         return "input"
     if issubclass(kind, Reference):
@@ -215,7 +215,7 @@ def _role_of(kind: type) -> Literal["input", "reference", "settings", "model", "
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON, without what is at its default."""
+    """Convert a setting to JSON, without defaults."""
     match _role_of(type(value)):  # type: ignore[arg-type]
         case "settings":
             return shared(value.canonical)

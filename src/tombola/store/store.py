@@ -1,7 +1,7 @@
-"""The store: one folder per finished stage, named by the hash of all that decides its result.
+"""The store: one folder per finished stage, named by a hash of everything that determines its result.
 
-A folder is written under a temporary name and renamed when complete, so whatever has its final name is whole.
-A manifest inside holds a checksum per file, so later damage is noticed when the stage is read.
+A folder is written under a temporary name and renamed when complete, so a folder with its final name is complete.
+Its manifest holds a checksum per file, so later damage is detected when the stage is read.
 """
 
 import logging
@@ -28,7 +28,7 @@ from tombola.version import __version__
 
 LOGS = "logs"
 SET_ASIDE = ".aside-"
-"""In the name of a folder that was found where a stage belongs, but is none."""
+"""Marks a renamed folder that had the name of a stage but was not a finished stage."""
 
 _NAME = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}")
 
@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 class Store:
     """Finished stages in a folder, shared safely by any number of processes.
 
-    With a URL (`s3://…`, whatever fsspec knows) they are shared with other machines as well, and a folder in
-    the cache folder (TOMBOLA_CACHE, else ~/.cache/tombola) holds copies of what was needed here.
+    With a URL (`s3://…`, or any that fsspec supports) they are shared with other machines as well, and the cache folder
+    (TOMBOLA_CACHE, by default ~/.cache/tombola) holds copies of those that were needed on this machine.
     """
 
     def __init__(self, root: Path | str | None = None) -> None:
@@ -52,33 +52,33 @@ class Store:
 
     @property
     def address(self) -> str:
-        """What opens the same store in another process, or on another machine."""
+        """The folder or URL that opens the same store in another process."""
         return self.remote.url if self.remote else str(self.root.absolute())
 
     def path(self, stage: Stage[Any]) -> Path:
-        """Where the finished stage is or will be, on this machine."""
+        """Return the local path of the stage, finished or not."""
         return self.root / stage.kind / stage.key
 
     def log(self, stage: Stage[Any]) -> Path:
-        """The file for what the stage prints in a worker, and for the traceback if it fails."""
+        """Return the file for the stage's output in a worker, and for the traceback if it fails."""
         return self.root / LOGS / f"{stage.kind}-{stage.key}.log"
 
     def has(self, stage: Stage[Any]) -> bool:
-        """Whether the stage is finished."""
+        """Return whether the stage is finished."""
         return self.remote.has(stage.name) if self.remote else self._has_here(stage)
 
     def finished(self, stages: Iterable[Stage[Any]]) -> set[str]:
-        """The keys of those stages that are finished; far away, by one listing in place of a question each."""
+        """Return the keys of the finished stages; a remote store is listed once."""
         if self.remote:
             there = self.remote.names()
             return {stage.key for stage in stages if stage.name in there}
         return {stage.key for stage in stages if self._has_here(stage)}
 
     def open(self, stage: Stage[Any] | str) -> Path:
-        """The folder of a finished stage, after its files have been checked against their checksums.
+        """Return the folder of a finished stage, after checking its files against their checksums.
 
         Args:
-            stage: The stage, or its name (`kind/key`) as a result records it.
+            stage: The stage, or its name (`kind/key`) in a result.
         """
         name = stage if isinstance(stage, str) else stage.name
         if not _NAME.fullmatch(name):
@@ -87,16 +87,16 @@ class Store:
         if self.remote and not (folder / MANIFEST).is_file():
             self.remote.pull(name, folder)
         verify(folder)
-        with suppress(OSError):  # garbage collection goes by last use; a store may be read-only
+        with suppress(OSError):  # garbage collection depends on the last use; a store may be read-only
             os.utime(folder)
         return folder
 
     def read(self, stage: Stage[T]) -> T:
-        """The typed result of a finished stage."""
+        """Return the typed result of a finished stage."""
         return stage.read(self.open(stage))
 
     def seconds(self, stage: Stage[Any]) -> float:
-        """How long a finished stage took."""
+        """Return the seconds that a finished stage took."""
         if stage.key not in self._seconds:
             far = None if self._has_here(stage) else self.remote
             manifest = far.manifest(stage.name) if far else read_manifest(self.path(stage))
@@ -107,10 +107,10 @@ class Store:
         return os.path.isfile(f"{self.root}/{stage.kind}/{stage.key}/{MANIFEST}")
 
     def make(self, stage: Stage[Any], run: Callable[[Path], None]) -> bool:
-        """Run the stage unless it is finished; true if it ran now.
+        """Run the stage unless it is finished; return whether it ran.
 
-        A second process that wants the same stage waits for the first. After a kill, the next one finds the
-        unfinished folder with its `work` sub-folder and may go on from there.
+        A second process that needs the same stage waits for the first. After a kill, the next one finds the
+        unfinished folder with its `work` subfolder and may resume from there.
         """
         if self.has(stage):
             return False
@@ -147,7 +147,7 @@ class Store:
 
 
 def _set_aside(final: Path) -> None:
-    """Rename a folder that has a stage's name but is no finished stage: a deletion or a copy that was cut short."""
+    """Rename a folder with a stage's name that is not a finished stage, such as an interrupted deletion or copy."""
     if final.exists():
         aside = final.with_name(f"{final.name}{SET_ASIDE}{uuid.uuid4().hex[:8]}")
         final.rename(aside)
