@@ -1,1 +1,1 @@
-"""From a recipe to finished stages: references, stage kinds, planning, and the engines that run a plan."""
+"""From a recipe to finished stages: references, kinds of stage, planning, and the engines that run a plan."""

@@ -1,4 +1,4 @@
-"""Refuse draws that would leave nothing of a model, before any work is done."""
+"""Reject draws that would leave nothing of a model, before anything runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEVER_ALL = 0.75
-"""A global sparsity below which no number of units is rounded up to all of them."""
+"""A global sparsity below which rounding never removes all units."""
 
 
 def check_draw(recipe: Recipe, model: ModelSource) -> None:
-    """Refuse a draw of more units than may go, with both numbers, and layers that the model does not have."""
+    """Reject a draw that removes too many units, with both numbers, and layers that the model does not have."""
     search, draw = recipe.search, recipe.draw
     assert search is not None
     if draw.target is not None:
@@ -75,7 +75,7 @@ def _check_count(kind: str, count: int, units: Units, search: SearchSettings) ->
 
 @cached_in_run
 def _say_what_stays(sparsity: float, min_heads: int, heads: tuple[int, ...]) -> None:
-    """Warn of a share of the heads that is not met, since every layer keeps some."""
+    """Warn if the share of heads cannot be reached because every layer keeps some."""
     wanted, most = whole_units(sparsity, sum(heads)), sum(max(count - min_heads, 0) for count in heads)
     if wanted > most:
         logger.warning(
@@ -101,7 +101,7 @@ def _check_share(sparsity: float, local: bool, units: Units) -> None:
 
 @cached_in_run
 def _units(folder: str, search: SearchSettings) -> Units:
-    """The units of a model by its sizes alone: its weights are not read."""
+    """Return the units of a model from its config, without reading its weights."""
     import torch
     from transformers import AutoModel
 

@@ -1,4 +1,4 @@
-"""What a plan will cost before it runs: stages, training steps, and the time that they will take."""
+"""Estimate the cost of a plan: stages, training steps and time."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from tombola.training.settings import TrainSettings
 TRIAL_STEPS = 8
 """Steps of the short training that measures the time of a step."""
 TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary", "r_drop", "augment")
-"""The settings of a training that a short trial takes over."""
+"""The training settings that a short trial uses too."""
 PACE = (*TRIED, "distill")
-"""The settings of a training that decide how long a step takes."""
+"""The training settings that determine how long a step takes."""
 TEACHER_SHARE = 1 / 3
-"""What a teacher's forward pass adds to a step of a model of its size."""
+"""The extra time of a step for the forward pass of a teacher of the same size."""
 
 Training = Train | Search | Share
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The stages of one kind: how many, how many of them are finished, and what the rest takes.
+    """The stages of one kind: their number, how many are finished, and the cost of the rest.
 
     Attributes:
         kind: The kind of stage.
-        asked: Stages that the cells ask for, each for itself, as a script per cell would run them.
-        stages: Stages once those that cells share are counted once.
+        asked: Stages summed over cells, as a script per cell would run them.
+        stages: Stages with those that cells share counted once.
         finished: Stages that are in the store already.
-        asked_steps: Training steps of all that is asked for.
-        steps: Training steps of the stages that are left to run.
-        seconds: Time of the stages that are left to run; None where the store has seen none of their like.
-        without_attacks: Whether trainings attack their model on the way, which is not part of `seconds`: how long it
-            takes depends on how well the model resists, and the store has seen no training of the like.
+        asked_steps: Training steps summed over cells.
+        steps: Training steps of the stages left to run.
+        seconds: Time of the stages left to run; None if the store has no similar ones.
+        without_attacks: Whether `seconds` leaves out attacks during training: their time depends on how well the
+            model resists, and the store has no similar training.
     """
 
     kind: str
@@ -60,13 +60,13 @@ class Cost:
 
 
 def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
-    """The cost of a plan by kind of stage.
+    """Estimate the cost of a plan by kind of stage.
 
-    Where the store has no training of the same model, data and pace, a few steps of one are run and kept.
+    If the store has no training of the same model, data and pace, a few steps are run and stored.
 
     Args:
         plan: The plan.
-        store: Where finished stages are.
+        store: The store of finished stages.
         afresh: Count as if nothing were finished.
     """
     stages = plan.stages
@@ -96,7 +96,7 @@ def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
 
 
 class _Times:
-    """How long stages and steps took in this store."""
+    """The duration of stages and steps in this store."""
 
     def __init__(self, store: Store, kinds: set[str]) -> None:
         self.store = store
@@ -113,7 +113,7 @@ class _Times:
             self.stage.setdefault(_like(identity), []).append(manifest["made"]["seconds"])
 
     def of(self, stage: Stage[Any], steps: int) -> float | None:
-        """Seconds that a stage will take; a training without steps takes none to speak of."""
+        """Return the seconds that a stage will take; a training without steps counts as 0."""
         if isinstance(stage, Train) and not steps:
             return 0.0
         if steps and isinstance(stage, Training):
@@ -137,7 +137,7 @@ class _Times:
 
 
 def _trial(stage: Training) -> Train:
-    """A few steps of the stage's training, from the pre-trained model and without the stages that it needs."""
+    """Return a few steps of the stage's training, from the pre-trained model and without its input stages."""
     tried = {name: getattr(stage.train, name) for name in TRIED}
     if isinstance(stage.train.adversary, AttackAdversary):
         tried["adversary"] = None
@@ -173,7 +173,7 @@ def _pace(training: dict[str, Any], precision: str | None, references: dict[str,
 
 
 def _like(identity: dict[str, Any]) -> str:
-    """What stages of about the same time have in common."""
+    """Return a key that stages of about the same duration share."""
     settings = {
         name: value for name, value in identity["settings"].items() if name in ("attack", "n", "search")
     }
@@ -181,5 +181,5 @@ def _like(identity: dict[str, Any]) -> str:
 
 
 def total_seconds(costs: Sequence[Cost]) -> float:
-    """The time of everything that is known to take some."""
+    """Return the sum of all known times."""
     return sum(cost.seconds or 0 for cost in costs)

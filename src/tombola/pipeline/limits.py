@@ -1,4 +1,4 @@
-"""Requests of a recipe that exceed the data or the model: warned of, or refused, before any work is done."""
+"""Check a recipe against the limits of its data and model before anything runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
-    """Say what is cut short: texts at the model's last position, a subset at the size of the data.
+    """Warn if texts exceed the model's positions, or a subset the data, and if augmentations do not apply.
 
-    And which augmentations leave the texts as they are, since they do not know the script.
+    Augmentations leave texts unchanged if they do not know their script.
 
     Args:
         recipe: The recipe of one cell.
@@ -66,7 +66,7 @@ def _compare_length(place: str, max_length: int, model: ModelSource) -> None:
 
 
 def _positions(model: ModelSource) -> int | None:
-    """The positions that a model's config names; None where it names none."""
+    """Return the number of positions in a model's config, or None."""
     from tombola.tasks import position_limit
 
     raw = read_config(Path(model.folder))

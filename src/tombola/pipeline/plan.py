@@ -1,4 +1,4 @@
-"""A plan: everything that one command is going to do, before anything runs."""
+"""A plan: everything that a command is going to run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tombola.store.stage import Stage, topological_order
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of a run, and what to call it.
+    """The cells of a run.
 
     Attributes:
-        name: What the run is called in tables and folders.
+        name: The name of the run in tables and folders.
         about: A sentence for the reader.
-        recipe: The recipe or study as it was given, overrides included.
-        cells: What each cell of the grid needs.
-        cache: The files that planning has read, so that running does not read them again.
+        recipe: The recipe or study, overrides included.
+        cells: The plan of each cell of the grid.
+        cache: The files read during planning, so that running does not read them again.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Plan:
 
     @cached_property
     def stages(self) -> list[Stage[Any]]:
-        """The stages that the cells share, each once, in an order in which they can run."""
+        """The stages of all cells, each once, in an order in which they can run."""
         return topological_order(stage for cell in self.cells for stage in cell.ends())
 
 
@@ -45,5 +45,5 @@ def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Pla
     with run_cache() as cache, sharing():
         plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
         for stage in plan.stages:  # computed here, where files are read once
-            stage.training_steps()  # refuses a step or warm-up that its training never reaches
+            stage.training_steps()  # raises if a step or warm-up lies beyond the end of its training
     return plan

@@ -1,4 +1,4 @@
-"""From the cells of a recipe to the stages that they need."""
+"""Plan the stages of a recipe's cells."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tombola.training.settings import TrainSettings
 
 @dataclass(frozen=True)
 class CellPlan:
-    """What one cell of a grid needs: its final model, its mask, and everything that is asked about them."""
+    """The stages of one cell of a grid: its final model, its mask, and their evaluations and measurements."""
 
     cell: Cell
     precision: Precision
@@ -42,17 +42,17 @@ class CellPlan:
     evaluations: dict[str, EvaluateStage]
     attacks: dict[str, Attack] = field(default_factory=dict)
     curves: dict[str, list[Attack]] = field(default_factory=dict)
-    """For each attack, the attacks on the model of every epoch, where the recipe asks for them."""
+    """For each attack, the attacks on the model of every epoch, if the recipe requests them."""
     measured: Measure | None = None
     exported: OnnxStage | None = None
-    """The exported ONNX model, where that is evaluated."""
+    """The exported ONNX model, if that is evaluated."""
 
     def stages(self) -> list[Stage[Any]]:
-        """Every stage of the cell, each once, in an order in which they can run."""
+        """Return every stage of the cell, each once, in an order in which they can run."""
         return topological_order(self.ends())
 
     def ends(self) -> Iterator[Stage[Any]]:
-        """The model, and what is asked about it: everything that the other stages are there for."""
+        """Yield the final stages of the cell, which require all others: model, mask, evaluations and the like."""
         yield self.model
         if self.mask is not None:
             yield self.mask
@@ -66,7 +66,7 @@ class CellPlan:
 
 
 def plan_cell(cell: Cell) -> CellPlan:
-    """The stages of one cell: search, draw, retrain, evaluate, attack; a dense model where there is no search."""
+    """Plan the stages of one cell: search, draw, retrain, evaluate, attack; without a search, a dense model."""
     recipe = cell.recipe
     precision = _precision(recipe.precision)
     builder = StageBuilder(recipe, precision)
@@ -115,7 +115,7 @@ def _precision(wanted: WantedPrecision) -> Precision:
 
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:
-    """All data that a stage and what it needs have seen: of trainings, of searches, and of scorers that read data."""
+    """Return all data that a stage and its inputs have seen: in trainings, in searches, and in scorers that read data."""
     seen = [
         one.data
         for one in stage.with_inputs()
@@ -126,7 +126,7 @@ def training_data(stage: Stage[Any]) -> list[DataSource]:
 
 
 def plan_search(cell: Cell, builder: StageBuilder) -> Found:
-    """What the search leads to: on the recipe's own task, or on another whose mask is transferred."""
+    """Plan the search on the recipe's own task, or on another task whose mask is transferred."""
     recipe = cell.recipe
     assert recipe.search is not None
     check_draw(recipe, builder.model)
@@ -134,7 +134,7 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
     if recipe.draw.perturb:
         found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
-    if cell.source is not None:  # only the mask is transferred: weights and head are those of another task
+    if cell.source is not None:  # only the mask is transferred: weights and head belong to another task
         return Found(found.mask)
     return found
 
@@ -142,7 +142,7 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
 def _retrain(
     builder: StageBuilder, found: Found, settings: RetrainSettings | None, keep_epochs: bool
 ) -> ModelStage[Any]:
-    """The final training under the mask, or the weights that the mask was found on."""
+    """Return the final training under the mask, or the weights that the mask was found on."""
     if settings is None:
         search = builder.recipe.search
         assert search is not None

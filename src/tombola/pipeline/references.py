@@ -1,4 +1,4 @@
-"""What stages read from outside the store: pre-trained models, data and users' files, with their fingerprints."""
+"""References from stages to pre-trained models, data and users' files outside the store, with fingerprints."""
 
 from __future__ import annotations
 
@@ -32,57 +32,57 @@ NO_SIZES = {
     *("architectures", "id2label", "label2id", "transformers_version", "problem_type", "finetuning_task"),
     *("dtype", "torch_dtype", "initializer_range", "gradient_checkpointing"),
 }
-"""What configs say besides the sizes of a model."""
+"""Config entries that are not about the sizes of a model."""
 
 TEXTS = 512
-"""Texts that models are timed on, at most."""
+"""The most texts to time models on."""
 
 
 @dataclass(frozen=True)
 class ModelSource(Reference):
-    """A pre-trained model in a folder, with its own pooler or a new one."""
+    """A pre-trained model in a folder, with its own or a new pooler."""
 
     name: str
     folder: str
     fingerprint: str
     pooler: Pooler = "own"
     device: str | None = None
-    """Where a stage that reads it puts its models, where that matters: to time them."""
+    """The device that a stage puts its models on, if that matters, as for timing."""
 
     @classmethod
     def find(cls, name: str, pooler: Pooler = "own") -> ModelSource:
-        """Find a model by embedded name, folder or hub id."""
+        """Find a model by built-in name, folder or hub id."""
         return _find_model(name, pooler)
 
     def load(self, task: Task, seed: int) -> PreTrainedModel:
-        """The model with a new head for the task."""
+        """Load the model with a new head for the task."""
         from tombola.models.loading import load_model
 
         return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
 
     def load_finetuned(self, task: Task) -> PreTrainedModel:
-        """The model with the trained head for the task that it brings along."""
+        """Load the model with its own trained head for the task."""
         from tombola.models.loading import load_model
 
         return load_model(Path(self.folder), task, seed=0, finetuned=True)
 
     def geometry(self) -> str:
-        """What decides how fast a model of this config is: its type, and all of its sizes and switches."""
+        """Return a key for everything that determines the model's speed: its type and its config's sizes and flags."""
         return _geometry(self.folder)
 
     def family(self) -> Family | None:
-        """Where a model of this type keeps its units, if that is known."""
+        """Return the family of the model's type, which describes its units, or None if it is unknown."""
         return family_of_type(_model_type(self.folder))
 
     def config(self) -> PreTrainedConfig:
-        """What the model's config.json says."""
+        """Load the model's config."""
         from tombola.models.safety import open_config
 
         config: PreTrainedConfig = open_config(Path(self.folder))
         return config
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The model's tokenizer."""
+        """Load the model's tokenizer."""
         from tombola.models.loading import load_tokenizer
 
         return load_tokenizer(Path(self.folder))
@@ -90,7 +90,7 @@ class ModelSource(Reference):
 
 @dataclass(frozen=True)
 class DataSource(Reference):
-    """A split of a task, or a random part of it; with a bias put in, or other data mixed in."""
+    """A split of a task, or a random subset of it, optionally with a synthetic bias or other data mixed in."""
 
     task: str
     split: str
@@ -101,9 +101,9 @@ class DataSource(Reference):
     synthetic_bias: SyntheticBias | None = None
     mix: tuple[Mixed, ...] = ()
     task_settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the task's kind that the recipe changes; the fingerprint covers them."""
+    """Settings of the task's kind that the recipe changes; the fingerprint includes them."""
     predicted_in: str | None = None
-    """A file of a bias model's predictions: examples that it does not have are left out."""
+    """A file of a bias model's predictions: examples without one are left out."""
     fingerprint: str = ""
 
     @classmethod
@@ -137,11 +137,11 @@ class DataSource(Reference):
         return _fingerprinted(place)
 
     def load(self) -> Split:
-        """The examples."""
+        """Load the examples."""
         return _load(self)
 
     def unmixed(self) -> Self:
-        """The task's own part of the data, without what was mixed in after it."""
+        """Return the task's own data, without the data mixed in."""
         return replace(self, mix=(), fingerprint="")
 
     @property
@@ -159,7 +159,7 @@ class FileSource(Reference):
 
     @classmethod
     def find(cls, path: str | Path, key: str) -> FileSource:
-        """Fingerprint a file; `key` is the recipe key that names it, for the message if it is missing."""
+        """Fingerprint a file; `key` is its key in the recipe, for the message if it is missing."""
         file = Path(path).expanduser()
         if not file.is_file():
             raise DataError(f"{key}: there is no file {file}")
@@ -175,7 +175,7 @@ def find_data(
     mix: Sequence[Mixed] = (),
     predicted_in: str | None = None,
 ) -> DataSource:
-    """The data that `on` means to a recipe: a split of its task, or `task` or `task/split` of another.
+    """Find the data that `on` refers to in a recipe: a split of its task, or `task` or `task/split` of another.
 
     Args:
         settings: The recipe's `data`.
@@ -183,7 +183,7 @@ def find_data(
         on: The name of the data.
         limit: Size of a random subset.
         mix: Other data to mix in.
-        predicted_in: A file of a bias model's predictions: examples that it does not have are left out.
+        predicted_in: A file of a bias model's predictions: examples without one are left out.
     """
     name, split = find_target(on, task)
     own = name == task
@@ -202,7 +202,7 @@ def find_data(
 
 
 def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSource:
-    """Texts to time models on: some of those that a recipe evaluates on first, or trains on if it does not evaluate.
+    """Find texts to time models on, from the recipe's first evaluation data, or its training data if there is none.
 
     Args:
         settings: The recipe's `data`.
@@ -278,7 +278,7 @@ def _load_split(place: DataSource) -> Split:
 
 
 def _predicted(split: Split, path: Path) -> Split:
-    """The examples that a bias model's file has predictions for."""
+    """Select the examples that a bias model's file has predictions for."""
     from tombola.bias.files import predicted_ids
 
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""The runner: takes a plan through an engine, for run, study, share and transfer alike."""
+"""The runner: runs a plan with an engine, for `run`, `study`, `share` and `transfer` alike."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def run_plan(
     watcher: Watcher | None = None,
     keep_going: bool = False,
 ) -> Outcome:
-    """Run every stage of a plan that is not finished yet.
+    """Run every unfinished stage of a plan.
 
     Args:
-        plan: What to run.
-        store: Where the stages are kept.
-        result: The file that the result will have. While it exists, the store keeps the stages.
-        engine: Who runs them; by default this process.
-        watcher: Is told what happens.
-        keep_going: Go on when a stage fails, and leave out what needs it. Otherwise its error is raised.
+        plan: The plan to run.
+        store: The store of finished stages.
+        result: The file of the result. While it exists, the store keeps the stages.
+        engine: The engine that runs the stages; by default this process.
+        watcher: Receives progress events.
+        keep_going: Continue when a stage fails, without the stages that need it. Otherwise its error is raised.
     """
     watcher = watcher if watcher is not None and is_main() else Watcher()
     kept = running(store, result, plan.stages) if is_main() else nullcontext()

@@ -1,4 +1,4 @@
-"""The stages of a recipe for sharing: a ticket for each task, a training with and one without them, the scores."""
+"""Plan a recipe for sharing: a ticket for each task, a training with and one without tickets, and the scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan_share(raw: Raw) -> Plan:
 
 
 def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[CellPlan]:
-    """A cell for each training and task of one seed."""
+    """Plan a cell for each training and task of one seed."""
     cells = [recipe.for_task(task, seed) for task in recipe.tasks]
     builders = [StageBuilder(cell.recipe, precision) for cell in cells]
     masks = tuple(
@@ -62,7 +62,7 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
 
 
 def _has_ticket(recipe: Recipe) -> bool:
-    """Whether a task does without something: its mask is given, or removes units."""
+    """Return whether a task has a ticket: its mask is given, or removes units."""
     if isinstance(recipe.search, Given):
         return True
     return any(recipe.draw.counts.values()) if recipe.draw.counts is not None else recipe.draw.sparsity > 0

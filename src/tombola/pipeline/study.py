@@ -1,4 +1,4 @@
-"""Studies: several recipes and grids over them, planned as one graph of stages."""
+"""Studies: several recipes, and grids over them, planned as one graph of stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tombola.recipe.study import StudyRecipe, load_study, study_cells
 
 
 class StudySettings(StudyRecipe):
-    """A study, and who runs it."""
+    """A study, and the engine that runs it."""
 
     engine: Engine = Local()
 
@@ -21,11 +21,11 @@ class StudySettings(StudyRecipe):
 def read_study(
     source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
 ) -> StudySettings:
-    """Read a study or a recipe, with overrides laid over every recipe in it."""
+    """Read a study or a recipe, and apply overrides to every recipe in it."""
     return checked(StudySettings, load_study(source, overrides, **settings))
 
 
 def plan_study(settings: StudySettings) -> Plan:
-    """The cells of a study and the stages that they share."""
+    """Plan the cells of a study and the stages that they share."""
     raw = settings.model_dump(mode="json", exclude_defaults=True)
     return plan_cells(settings.name, settings.about, raw, study_cells(settings))

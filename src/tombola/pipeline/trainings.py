@@ -37,7 +37,7 @@ class TrainingBuilder:
 
     Args:
         recipe: The recipe of one cell.
-        precision: What `precision: auto` came to on this machine.
+        precision: The recipe's precision, with `auto` resolved for this machine.
     """
 
     def __init__(self, recipe: Recipe, precision: Precision) -> None:
@@ -51,17 +51,17 @@ class TrainingBuilder:
     def split(
         self, on: str, limit: int | None, mix: Sequence[Mixed] = (), predicted_in: str | None = None
     ) -> DataSource:
-        """The data that `on` means: a split of the recipe's task, or `task` or `task/split` of another."""
+        """Find the data that `on` refers to: a split of the recipe's task, or `task` or `task/split` of another."""
         return shared(find_data, self.recipe.data, self.recipe.task, on, limit, mix, predicted_in)
 
     def _training_data(self, mix: Sequence[Mixed]) -> DataSource:
-        """The training data, without what the bias model's file leaves out."""
+        """Find the training data, without the examples that the bias model's file lacks, if those are dropped."""
         bias = self.recipe.bias
         only = bias.path if isinstance(bias, BiasFile) and bias.missing == "drop" else None
         return self.split("train", self.recipe.data.train, mix, predicted_in=only)
 
     def _defend(self) -> Defend | None:
-        """The defense of the recipe, fitted to its training texts."""
+        """Plan the recipe's defense, fitted to its training texts."""
         if not self.recipe.defend:
             return None
         task = self.data.definition
@@ -91,7 +91,7 @@ class TrainingBuilder:
         keep_epochs: bool = False,
         last: bool = False,
     ) -> Train:
-        """A training on the recipe's task; the last one is what `evaluate` watches and chooses from."""
+        """Plan a training on the recipe's task; `evaluate.every` and `evaluate.best` apply to the last one."""
         wanted = settings or self.recipe.train
         settings = shared(_training_on, self.data, wanted, length, self.recipe.train)
         return shared(
@@ -117,7 +117,7 @@ class TrainingBuilder:
         )
 
     def _watched(self) -> dict[str, Any]:
-        """What is scored while the last training goes on, if anything is."""
+        """Return what to score during the last training, if anything."""
         evaluate, limit = self.recipe.evaluate, self.recipe.data.evaluation
         if evaluate.every is None and evaluate.best is None:
             return {}
@@ -129,7 +129,7 @@ class TrainingBuilder:
         }
 
     def _bias(self, settings: TrainSettings, data: DataSource) -> Bias | None:
-        """The bias model's predictions, where the loss reads them."""
+        """Plan the bias model's predictions, if the loss needs them."""
         if not settings.loss.needs_bias:
             return None
         task = data.definition
@@ -146,7 +146,7 @@ class TrainingBuilder:
         return Bias.of(self.recipe.bias, data, self.recipe.seed)
 
     def _teacher(self, settings: TrainSettings, data: DataSource) -> Teacher | None:
-        """The predictions of a plainly fine-tuned model, where the loss reads them."""
+        """Plan the predictions of a plainly fine-tuned model, if the loss needs them."""
         if not settings.loss.needs_teacher:
             return None
         plain = shared(_plain, self.recipe.train)
@@ -159,7 +159,7 @@ class TrainingBuilder:
         )
 
     def _distill_from(self, settings: TrainSettings) -> ModelStage[Any] | ModelSource | None:
-        """The model to distil from: the one that is named, or the recipe's own plain fine-tuning."""
+        """Return the model to distil from: the recipe's teacher, or its own plain fine-tuning."""
         if settings.distill is None:
             return None
         if settings.distill.teacher is not None:
@@ -169,7 +169,7 @@ class TrainingBuilder:
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
-        """Scores learned by gradient descent, at one sparsity if they depend on it."""
+        """Plan a search for scores by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
         check_texts(settings.train, data)
         check_attacked(settings.train, data)
@@ -200,11 +200,11 @@ class TrainingBuilder:
 
 
 BY_HEAD = "leave `by: likelihood` out of the task's settings, or this out of the recipe"
-"""What to do about a method that looks at a classifier's logits."""
+"""Advice for methods that need a classifier's logits."""
 
 
 def check_texts(settings: TrainSettings, data: DataSource) -> None:
-    """Refuse to change texts that labels point into."""
+    """Raise if texts that labels point into would be changed, or if English synonyms meet another language."""
     task = data.definition
     if settings.augment is not None and not kind_of(task).reads_whole_texts:
         raise RecipeError(
@@ -220,7 +220,7 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
 
 
 def check_attacked(settings: TrainSettings, data: DataSource) -> None:
-    """Refuse to attack a model that gives no single label."""
+    """Raise if an attack in the loop cannot run: it needs a head that predicts one label, and words of the language."""
     task = data.definition
     if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
         raise RecipeError(
@@ -236,16 +236,16 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
-    """The sentence encoder of an attack in the loop, whose input embeddings are its word neighbours."""
+    """Return the sentence encoder of an attack in the loop, whose input embeddings give the word neighbours."""
     return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
 
 
 def _training_on(
     data: DataSource, settings: TrainSettings, length: float, usual: TrainSettings
 ) -> TrainSettings:
-    """What a stage needs to know of a training on some data, for a share of its epochs or steps.
+    """Return the settings of a training on some data, for a share of its epochs or steps.
 
-    A retraining that is like the `usual` training gets the same object, so that their stages are shared.
+    A retraining equal to the `usual` training gets the same object, so that their stages are shared.
     """
     check_texts(settings, data)
     check_attacked(settings, data)
@@ -254,7 +254,7 @@ def _training_on(
 
 
 def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
-    """The same training for a share of its epochs or steps, of which at least one is left."""
+    """Return the same training for a share of its epochs or steps; at least one step is left."""
     if length == 1:
         return settings
     if settings.steps is not None:
@@ -263,28 +263,28 @@ def _shortened(settings: TrainSettings, length: float) -> TrainSettings:
 
 
 def _plain(settings: TrainSettings) -> TrainSettings:
-    """The same training without anything but its loss on the labels."""
+    """Return the same training with plain cross-entropy on the labels and nothing else."""
     extras = ("adversary", "r_drop", "augment", "distill", "select")
     return settings.model_copy(update={"loss": CrossEntropyLoss(), **dict.fromkeys(extras)})
 
 
 def _without_teacher(settings: TrainSettings) -> TrainSettings:
-    """The settings without the teacher's name: the stage that it is for has the model itself, wherever it lies."""
+    """Return the settings without the teacher's name: the stage refers to the model itself, wherever it is."""
     if settings.distill is None or settings.distill.teacher is None:
         return settings
     return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
 
 
 def _learned_alone(settings: Learned) -> Learned:
-    """The same search without the teacher's name."""
+    """Return the same search without the teacher's name."""
     return settings.model_copy(update={"train": _without_teacher(settings.train)})
 
 
 def _own(settings: Any, augment: AugmentSettings | None) -> Any:
-    """The search's settings as a stage needs them.
+    """Return the search's settings for a stage.
 
-    Without what other stages say (the task it is transferred from, how rounds are trained), and with how its texts are
-    augmented, where that is as in the training.
+    They exclude what other stages define (the task of a transfer, the training of rounds), and include the
+    augmentation if it is inherited from the training.
     """
     changes: dict[str, Any] = {"task": None} if settings.task is not None else {}
     if not isinstance(settings, Learned) and getattr(settings, "train", None) is not None:

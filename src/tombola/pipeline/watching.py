@@ -1,4 +1,4 @@
-"""How a run reports what happens: whoever starts it may pass a watcher."""
+"""Progress events and the outcome of a run; callers may pass a watcher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tombola.store.stage import Stage
 
 @dataclass(frozen=True)
 class Failure:
-    """A stage that could not be finished: why, in a sentence, and the file with its traceback."""
+    """A failed stage: the reason in a sentence, and the file with its traceback."""
 
     stage: Stage[Any]
     reason: str
@@ -21,7 +21,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """How a run ended: what ran, what was finished before, what failed, and what needs a stage that failed."""
+    """How a run ended: the stages that ran, were finished before, failed, or are blocked by a failed one."""
 
     ran: list[Stage[Any]] = field(default_factory=list)
     found: list[Stage[Any]] = field(default_factory=list)
@@ -35,19 +35,19 @@ class Outcome:
 
 
 class Watcher:
-    """Is told what happens in a run. This one ignores it; those of the command line show it."""
+    """Receives the progress events of a run. This base class ignores them; the command line shows them."""
 
     def planned(self, stages: Sequence[Stage[Any]], finished: Collection[str]) -> None:
-        """All stages of the run, and the keys of those that are finished already. Nothing has run yet."""
+        """The run is about to start; `finished` are the keys of the stages that need not run."""
 
     def begun(self, stage: Stage[Any]) -> None:
         """A stage starts."""
 
     def progressed(self, stage: Stage[Any], step: int, steps: int, figures: Mapping[str, float]) -> None:
-        """A stage has done so many of its steps; `figures` are its newest numbers, such as the loss."""
+        """A stage has done `step` of its `steps`; `figures` are its latest numbers, such as the loss."""
 
     def ended(self, stage: Stage[Any], failure: Failure | None) -> None:
         """A stage is finished, or has failed."""
 
     def close(self) -> None:
-        """Nothing more will happen."""
+        """The run is over."""

@@ -1,6 +1,6 @@
-"""Who runs the stages: this process, several on this machine, or a Ray cluster.
+"""The engines that run stages: this process, several on this machine, or a Ray cluster.
 
-Every engine takes the same stages and the same store, and gives the same results.
+Every engine takes the same stages and the same store, and produces the same results.
 """
 
 from typing import Annotated

@@ -30,20 +30,20 @@ class Local(Kind):
     threads: int | None = Field(
         None,
         gt=0,
-        description="of every stage, however many workers there are; by default PyTorch's own number",
+        description="threads of every stage, however many workers there are; by default PyTorch's own number",
     )
-    retries: int = Field(2, ge=0, description="how often a stage goes to another worker when one dies")
+    retries: int = Field(2, ge=0, description="how often a stage is given to another worker after one died")
 
     def run(
         self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher, keep_going: bool = True
     ) -> Outcome:
-        """Run what is not finished yet.
+        """Run the unfinished stages.
 
         Args:
-            stages: All stages, inputs before what needs them.
-            store: Where results go.
-            watcher: Is told what happens.
-            keep_going: Go on with the other stages when one fails; else its error is raised.
+            stages: All stages, inputs before the stages that need them.
+            store: The store of finished stages.
+            watcher: Receives progress events.
+            keep_going: Continue with the other stages when one fails; otherwise its error is raised.
         """
         schedule = Schedule(stages, store, watcher)
         if self.workers == 1:

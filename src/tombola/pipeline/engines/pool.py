@@ -1,4 +1,4 @@
-"""Worker processes on this machine. One that dies is replaced, and another takes its stage."""
+"""Worker processes on this machine. A dead worker is replaced, and its stage is given to another."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tombola.pipeline.engines.work import attempt
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 
-_SPAWN = multiprocessing.get_context("spawn")  # a forked process inherits threads and locks of torch
+_SPAWN = multiprocessing.get_context("spawn")  # a forked process would inherit torch's threads and locks
 
 
 @dataclass
 class Worker:
-    """A process, the line to it, and the stage that it has."""
+    """A process, the connection to it, and its current stage."""
 
     process: BaseProcess
     line: Connection
@@ -34,9 +34,9 @@ class Worker:
 
 
 class Pool:
-    """Workers that each have one stage at a time, and a share of the machine's GPUs.
+    """Workers that run one stage at a time each, and share the machine's GPUs.
 
-    Every worker computes with as many threads as a single process would: another number of threads rounds otherwise.
+    Every worker uses as many threads as a single process would, since the number of threads affects rounding.
     """
 
     def __init__(self, size: int, threads: int, store: Store) -> None:
@@ -55,7 +55,7 @@ class Pool:
             worker.process.join()
 
     def run(self, schedule: Schedule, retries: int, keep_going: bool) -> None:
-        """Hand out stages until none is left. A stage whose workers died too often has failed."""
+        """Distribute stages until none is left. A stage whose workers died too often counts as failed."""
         while not schedule.over:
             self._hand_out(schedule)
             for line in wait([worker.line for worker in self.workers]):
@@ -98,13 +98,13 @@ class Pool:
         return self.workers[-1]
 
     def _give(self, worker: Worker, stage: Stage[Any]) -> None:
-        """Send a stage to a worker. If it died while idle, that shows when its line is read."""
+        """Send a stage to a worker. If the worker died while idle, reading from it will reveal that."""
         worker.stage = stage
         with suppress(OSError):
             worker.line.send(stage)
 
     def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> None:
-        """Remove a dead worker, and give its stage, if it had one, to another."""
+        """Remove a dead worker, and give its stage, if any, to another."""
         worker.process.join()
         self.workers.remove(worker)
         stage = worker.stage
@@ -120,7 +120,7 @@ class Pool:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables for a process that is started inside."""
+    """Set environment variables for a process started inside."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -134,7 +134,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _device(index: int) -> str | None:
-    """The GPU of a worker, if there are any."""
+    """Return the GPU of a worker, if there are any."""
     import torch
 
     count = torch.cuda.device_count()
@@ -144,10 +144,10 @@ def _device(index: int) -> str | None:
 def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
-    """Run stages as they come down the line, until the other end is gone."""
+    """Run stages as they arrive, until the connection closes."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the first process ends the others
+    )  # Ctrl-C reaches the whole process group; the main process ends the others
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     adopt(plugins)

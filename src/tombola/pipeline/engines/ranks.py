@@ -1,6 +1,6 @@
 """One run on many devices: `accelerate launch -m tombola run …` starts a process (a rank) for each.
 
-All ranks train together. What does not train is done by rank 0 alone while the others wait, and only rank 0 writes.
+All ranks train together. Stages without training run on rank 0 while the others wait, and only rank 0 writes.
 """
 
 import os
@@ -16,21 +16,21 @@ from tombola.store.stage import WORK, Stage
 from tombola.store.store import Store
 
 PATIENCE = timedelta(days=7)
-"""How long ranks wait for each other: rank 0 may have to wait for another process that makes the same stage."""
+"""How long ranks wait for each other: rank 0 may have to wait for another process that runs the same stage."""
 
 
 def ranks() -> int:
-    """The number of processes that this run was launched with."""
+    """Return the number of processes that this run was launched with."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Whether this process writes: the only one, or rank 0."""
+    """Return whether this process writes: it is the only one, or rank 0."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
-    """Make a stage with all ranks, or with rank 0 alone where nothing is trained; true if it ran now."""
+    """Run a stage on all ranks, or on rank 0 alone if it does not train; return whether it ran."""
     if not stage.distributed:
         return store.make(stage, run) if is_main() else _wait_for(stage, store)
     if not is_main():
@@ -47,7 +47,7 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
 
 
 def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
-    """Train as rank 0 does, from the same checkpoint, in a folder that is thrown away."""
+    """Train like rank 0, from the same checkpoint, in a temporary folder."""
     folder = _shared(None)
     if folder is None:
         return False
@@ -59,14 +59,14 @@ def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> 
 
 
 def _wait_for(stage: Stage[Any], store: Store) -> bool:
-    """Until rank 0 has finished the stage. If it dies, the launcher ends this process too."""
+    """Wait until rank 0 has finished the stage. If it dies, the launcher ends this process too."""
     while not store.has(stage):
         time.sleep(0.1)
     return False
 
 
 def _shared(message: str | None) -> str | None:
-    """The message of rank 0, on all ranks."""
+    """Return the message of rank 0 on all ranks."""
     import torch
     from accelerate import PartialState
     from accelerate.utils import broadcast_object_list

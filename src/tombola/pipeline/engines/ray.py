@@ -1,6 +1,6 @@
-"""The engine for many machines: a Ray cluster that is there already, or one of this machine alone.
+"""The engine for many machines: an existing Ray cluster, or one on this machine alone.
 
-Workers reach the store by its address, so it must be a folder that all machines share, or a URL.
+Workers open the store by its address, so it must be a folder that all machines share, or a URL.
 """
 
 import logging
@@ -23,7 +23,7 @@ from tombola.store.store import Store
 
 
 class Resources(Settings):
-    """What a stage takes of a machine."""
+    """The resources of a stage."""
 
     cpus: float = Field(1, ge=0, description="processors")
     gpus: float = Field(0, ge=0, description="GPUs, or a share of one")
@@ -33,19 +33,25 @@ class Ray(Kind):
     """Settings of the Ray engine."""
 
     kind: Literal["ray"] = "ray"
-    address: str | None = Field(None, description="of a cluster, or auto; else one is started here")
-    workers: int | None = Field(None, gt=0, description="processors of a cluster that is started here")
-    retries: int = Field(3, ge=0, description="how often a stage is begun anew when its worker is lost")
-    threads: int | None = Field(
-        None, gt=0, description="of every stage, on every machine; by default PyTorch's own number here"
+    address: str | None = Field(
+        None, description="address of a cluster, or auto; by default one is started on this machine"
     )
-    resources: Resources = Field(Resources(), description="of a stage of any kind")
-    by_kind: dict[str, Resources] = Field({}, description="of stages of some kinds, e.g. train: {gpus: 1}")
+    workers: int | None = Field(None, gt=0, description="processors of a cluster started on this machine")
+    retries: int = Field(3, ge=0, description="how often a stage is restarted after its worker was lost")
+    threads: int | None = Field(
+        None,
+        gt=0,
+        description="threads of every stage, on every machine; by default PyTorch's number on this machine",
+    )
+    resources: Resources = Field(Resources(), description="resources of each stage")
+    by_kind: dict[str, Resources] = Field(
+        {}, description="resources of certain kinds of stage, e.g. train: {gpus: 1}"
+    )
 
     def run(
         self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher, keep_going: bool = True
     ) -> Outcome:
-        """Run what is not finished yet. A lost worker's stage goes on elsewhere from its last checkpoint."""
+        """Run the unfinished stages. A lost worker's stage resumes elsewhere from its last checkpoint."""
         for kind in self.by_kind:
             stage_kinds[kind]
         schedule = Schedule(stages, store, watcher)
@@ -60,7 +66,7 @@ class Ray(Kind):
         return schedule.outcome
 
     def _connect(self) -> tuple[Any, bool]:
-        """Ray itself, and whether this engine has connected to it and so must let go of it."""
+        """Return Ray, and whether this engine has connected to it and so must disconnect."""
         try:
             import ray
         except ImportError:

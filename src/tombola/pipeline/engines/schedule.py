@@ -1,4 +1,4 @@
-"""Which stages can run: those whose inputs are finished. What needs a failed one never does."""
+"""Schedule stages: one is ready when its inputs are finished, and blocked if one of them fails."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tombola.store.store import Store
 
 
 class Schedule:
-    """The stages of a run in the order in which workers may take them, the longest chain first.
+    """The stages of a run in the order in which workers take them, the longest chain first.
 
-    The rounds of iterative pruning can only run one after the other. Begun late, they would keep one worker busy at
-    the end while the others have nothing left to do.
+    The rounds of iterative pruning must run one after the other. Started late, they would keep one worker busy at the
+    end while the others are idle.
     """
 
     def __init__(self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher) -> None:
@@ -43,7 +43,7 @@ class Schedule:
         heapq.heappush(self._ready, (-self._height.get(key, 0), self._order[key], key))
 
     def take(self) -> Stage[Any] | None:
-        """The next stage to run, or None while all that are left wait for others."""
+        """Return the next stage to run, or None while all remaining ones wait for others."""
         if not self._ready:
             return None
         stage = self._rest[heapq.heappop(self._ready)[-1]]
@@ -51,7 +51,7 @@ class Schedule:
         return stage
 
     def end(self, stage: Stage[Any], reason: str | None) -> Failure | None:
-        """Note that a stage is finished, or has failed for a reason: what waits for it is ready, or blocked."""
+        """Record that a stage finished or failed, and make the stages that wait for it ready or blocked."""
         failure = Failure(stage, reason, self.store.log(stage)) if reason is not None else None
         del self._rest[stage.key]
         if failure is None:
@@ -79,7 +79,7 @@ class Schedule:
 
 
 def _heights(stages: Sequence[Stage[Any]]) -> dict[str, int]:
-    """For every stage, the length of the longest chain of stages that wait for it."""
+    """Return for every stage the length of the longest chain of stages that wait for it."""
     height: dict[str, int] = {}
     for stage in reversed(stages):
         for needed in stage.inputs.values():

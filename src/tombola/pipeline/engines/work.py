@@ -1,4 +1,4 @@
-"""One stage, run to its end by whichever process has taken it."""
+"""Run a single stage in the current process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tombola.store.store import Store
 
 
 def work(stage: Stage[Any], store: Store, progress: Progress) -> bool:
-    """Run a stage unless it is finished; true if it ran now. Under `accelerate launch`, on all ranks together."""
+    """Run a stage unless it is finished, under `accelerate launch` on all ranks; return whether it ran."""
 
     def run(folder: Path) -> None:
         with models_on(device_of(stage)):
@@ -29,15 +29,15 @@ def work(stage: Stage[Any], store: Store, progress: Progress) -> bool:
 
 
 def device_of(stage: Stage[Any]) -> str:
-    """Where a stage's models are put: on the device that one of its settings or references names, else `cpu`."""
+    """Return the device of a stage's models: the one in its settings or references, or `cpu`."""
     named = (getattr(getattr(stage, field.name), "device", None) for field in fields(stage))
     return next((device for device in named if isinstance(device, str)), "cpu")
 
 
 def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) -> str | None:
-    """Run a stage; if it fails, return why in a sentence. The traceback goes to the stage's log.
+    """Run a stage; if it fails, return the reason in a sentence, and write the traceback to the stage's log.
 
-    With `capture`, for a process of its own, all that the stage prints goes there too.
+    With `capture`, for worker processes, the stage's output goes there too.
     """
     log = store.log(stage)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -50,9 +50,9 @@ def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) 
 
 
 def log_failure(stage: Stage[Any], store: Store, error: Exception) -> str:
-    """Write the traceback of a failed stage to its log; return why it failed in a sentence."""
+    """Write the traceback of a failed stage to its log; return the reason in a sentence."""
     log = store.log(stage)
-    with suppress(OSError):  # on a full disk the reason alone must do
+    with suppress(OSError):  # on a full disk, the reason alone must suffice
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "a", encoding="utf-8") as file:
             file.write(f"{stage.name} ({stage.label})\n{''.join(traceback.format_exception(error))}\n")
@@ -64,7 +64,7 @@ def log_failure(stage: Stage[Any], store: Store, error: Exception) -> str:
 
 @contextmanager
 def _captured(log: Path) -> Iterator[None]:
-    """Send all that this process prints, libraries in C included, to a file."""
+    """Redirect the output of this process, C libraries included, to a file."""
     streams = (sys.stdout, sys.stderr)
     saved = [os.dup(descriptor) for descriptor in (1, 2)]
     with open(log, "ab", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""The kinds of stage. Each is one file: a typed spec, what it does, and a typed way to read its result.
+"""The kinds of stage. Each is one file: its settings, the work, and a typed result.
 
 Stages import what they need when they run, so that planning a study loads neither torch nor transformers.
 """

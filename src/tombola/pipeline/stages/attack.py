@@ -1,4 +1,4 @@
-"""Attack a trained model on a sample of a data set. A killed attack goes on after its last finished example."""
+"""Attack a trained model on a sample of a data set. A killed attack resumes after its last finished example."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tombola.store.stage import Stage, Workspace
 class Attacked(StageResult):
     """The figures of an attack; queries are averaged over attacked examples, changes over successes.
 
-    `by_changed_words` is the accuracy if the attack may change only so many words of a text.
+    `by_changed_words` is the accuracy if the attack may change only a limited number of words per text.
     """
 
     attack: str
@@ -57,19 +57,19 @@ class Attack(Stage[Attacked]):
     vectors: FileSource | None = None
     mlm: ModelSource | None = None
     encoder: ModelSource | None = None
-    """The sentence encoder, whose input embeddings are the word neighbours where no vectors are given."""
+    """The sentence encoder, whose input embeddings give the word neighbours if there are no vectors."""
     lexicon: FileSource | None = None
     language: str = "en"
     epoch: int | None = None
 
     @property
     def label(self) -> str:
-        """Which attack, on what."""
+        """The attack, and the epoch if the model of an epoch is attacked."""
         name = self.attack.label
         return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
 
     def run(self, space: Workspace) -> None:
-        """Attack the model, and leave the report with every example."""
+        """Attack the model, and save the report with every example."""
         from tombola.attacks import Resources
         from tombola.attacks.run import attack
         from tombola.models.loading import load_tokenizer
@@ -100,7 +100,7 @@ class Attack(Stage[Attacked]):
         report.save(space.folder)
 
     def read(self, folder: Path) -> Attacked:
-        """The figures of the attack, from its examples."""
+        """Compute the figures of the attack from its examples."""
         from tombola.attacks.report import AttackReport
 
         return Attacked.model_validate(AttackReport.load(folder).summary())

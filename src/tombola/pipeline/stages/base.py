@@ -1,4 +1,4 @@
-"""What several kinds of stage have in common: they leave a model, a mask, or scores of units."""
+"""Base classes of stages that produce a model, a mask, or scores of units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG = "log.json"
 
 
 class StageResult(BaseModel):
-    """The typed result of a stage: refuses what it does not know."""
+    """The typed result of a stage; rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +34,11 @@ class StageResult(BaseModel):
 
 
 class Drawn(StageResult):
-    """A mask in numbers. Sparsity is of the prunable weights; `total_sparsity` is of all parameters."""
+    """A mask in numbers.
+
+    `sparsity` is the share of the units removed, `weight_sparsity` that of the prunable weights, and `total_sparsity`
+    that of all parameters.
+    """
 
     granularity: str
     base: str
@@ -50,11 +54,11 @@ class Drawn(StageResult):
     by_layer: dict[str, float]
     by_kind: dict[str, float]
     emptied: list[str] = []
-    """Matrices of which nothing is left, so that no signal passes through them."""
+    """Matrices that are removed entirely, so that no signal passes through them."""
 
     @classmethod
     def of(cls, mask: Mask, parameters: int) -> Drawn:
-        """Describe a mask of a model with so many parameters."""
+        """Describe a mask of a model with this many parameters."""
         return cls(
             granularity=mask.units.granularity,
             base=mask.base.fingerprint,
@@ -73,7 +77,7 @@ class Drawn(StageResult):
 
 
 def emptied(mask: Mask) -> list[str]:
-    """Matrices of which a mask of single weights leaves nothing. Structured masks may remove a whole layer."""
+    """Return the matrices that a mask of single weights removes entirely. Structured masks may remove whole layers."""
     if mask.units.granularity != "weight":
         return []
     matrices = [group for group in mask.units.groups if group.kind != "bias"]
@@ -82,10 +86,10 @@ def emptied(mask: Mask) -> list[str]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelStage(Stage[T]):
-    """A stage that leaves a model folder, which transformers opens, with its tokenizer."""
+    """A stage that produces a transformers model folder with its tokenizer."""
 
     def load(self, space: Workspace, task: Task, epoch: int | None = None) -> PreTrainedModel:
-        """The finished model with its head for the task, or as it was after an epoch."""
+        """Load the finished model, or that of an epoch, with its head for the task."""
         from tombola.models.loading import load_model
 
         folder = space.open(self)
@@ -93,32 +97,32 @@ class ModelStage(Stage[T]):
 
 
 def cut_of(stage: Stage[Any] | None) -> Stage[Any] | None:
-    """The stage that cut a model to another geometry than the pre-trained one's, if any did."""
+    """Return the stage that cut a model out of a larger one, if any."""
     if stage is None or stage.kind == "shrink":
         return stage
     return cut_of(stage.inputs.get("start")) if stage.kind == "train" else None
 
 
 EPOCHS = "epochs"
-"""The folder with the model of every epoch, where a training keeps them."""
+"""The folder with the model of every epoch, if a training keeps them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskStage(Stage[Drawn]):
-    """A stage that leaves a mask and its description."""
+    """A stage that produces a mask and its description."""
 
     def read(self, folder: Path) -> Drawn:
-        """The mask in numbers."""
+        """Read the mask in numbers."""
         return Drawn.load(folder / DRAW)
 
     def load(self, space: Workspace) -> Mask:
-        """The mask itself."""
+        """Load the mask."""
         from tombola.masks import MASK, Mask
 
         return Mask.load(space.open(self) / MASK)
 
     def save(self, space: Workspace, mask: Mask, parameters: int) -> None:
-        """Keep the mask and describe it."""
+        """Save the mask and its description."""
         from tombola.masks import MASK
 
         mask.save(space.folder / MASK)
@@ -127,15 +131,15 @@ class MaskStage(Stage[Drawn]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScoreStage(Stage["Scores"]):
-    """A stage that leaves a score for every unit, from which masks are drawn at any sparsity."""
+    """A stage that produces a score for every unit, from which masks are drawn at any sparsity."""
 
     def read(self, folder: Path) -> Scores:
-        """The scores."""
+        """Read the scores."""
         from tombola.masks import Scores
 
         return Scores.load(folder / SCORES)
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file of a finished stage."""
+    """Read a JSON file of a finished stage."""
     return json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Fit the bias model of a recipe, or take one from a file, and keep its view of the training data. (SRNets, §3)"""
+"""Fit a recipe's bias model, or read one from a file, and store its predictions on the training data. (SRNets, §3)"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Bias(Stage["Tensor"]):
 
     @classmethod
     def of(cls, settings: BiasModel, data: DataSource, seed: int) -> Bias:
-        """The stage for a recipe's bias model, with what it reads besides the data."""
+        """Return the stage of a recipe's bias model, with the further model or file that it reads."""
         vectors, file = settings.reads_model, settings.reads_file
         return cls(
             data=data,
@@ -53,9 +53,9 @@ class Bias(Stage["Tensor"]):
         return "fit the bias model"
 
     def run(self, space: Workspace) -> None:
-        """Write the training data's log-probabilities, and how good the bias model is where it should not be.
+        """Write the log-probabilities of the training data, and the bias model's accuracy on this and other data.
 
-        What was mixed into the training data carries no such bias: there, all labels are equally likely.
+        Data mixed into the training data carries no such bias: there, all labels are equally likely.
         """
         import numpy as np
 
@@ -78,19 +78,19 @@ class Bias(Stage["Tensor"]):
         space.write_json(DESCRIPTION, described)
 
     def read(self, folder: Path) -> Tensor:
-        """The log-probabilities, (examples, labels), in the training data's order."""
+        """Read the log-probabilities, (examples, labels), in the training data's order."""
         from tombola.bias.files import read
 
         return read(folder)
 
 
 def describe_bias(folder: Path) -> dict[str, Any]:
-    """What a finished bias stage says of its model: settings, and accuracy on the training and all other data."""
+    """Return the description of a finished bias model: settings, and accuracy on the training and other data."""
     return dict(read_json(folder / DESCRIPTION))
 
 
 def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
-    """Accuracy on the task's other data, for information; data that is missing is named."""
+    """Return the accuracy on the task's other data, for information; missing data is noted."""
     task = data.definition
     forms = ["", *(f"+{form}" for form in FORMS)] if data.synthetic_bias else [""]
     held_out = [f"validation{form}" for form in forms if "validation" in task.split_names()]
@@ -108,7 +108,7 @@ def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
 
 
 def _accuracy(found: Predictions, task: Task, split: Split) -> dict[str, Any]:
-    """Accuracy on another task's labels; probabilities of labels that it merges add up."""
+    """Return the accuracy on another task's labels, adding up the probabilities of labels that it merges."""
     import numpy as np
 
     from tombola.evaluation.metrics import accuracy

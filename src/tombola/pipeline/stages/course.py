@@ -1,4 +1,4 @@
-"""Scores while a model trains, and the choice of the step whose model is kept."""
+"""Scores during training, and the choice of the step whose model is kept."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ScoredStep(StageResult):
     Attributes:
         step: Optimizer steps taken.
         epoch: The same in epochs.
-        scores: By metric, for each data set that is watched.
-        choice: The score that the choice of a step goes by; None where the last one is kept.
+        scores: By metric, for each watched data set.
+        choice: The score that decides the choice of a step; None if the last one is kept.
     """
 
     step: int
@@ -44,7 +44,7 @@ class ScoredStep(StageResult):
 
 
 class ScoreCourse(StageResult):
-    """Scores of a training, first step first, and the step whose model was kept, if it was chosen."""
+    """The scores of a training in the order of steps, and the step whose model was kept, if it was chosen."""
 
     points: list[ScoredStep]
     chosen: int | None = None
@@ -52,13 +52,13 @@ class ScoreCourse(StageResult):
 
 @dataclass(frozen=True)
 class Scorekeeper:
-    """Scores a model on the way, and keeps the best one. What it has written survives a kill.
+    """Scores a model during training, and keeps the best one. Its files survive a kill.
 
     Attributes:
-        folder: Where it writes while training goes on.
-        watched: The data that curves are drawn of.
+        folder: The folder for its files during training.
+        watched: The data for score curves.
         choose: The data whose headline score decides which model is kept; None keeps the last.
-        steps_per_epoch: Optimizer steps of an epoch.
+        steps_per_epoch: Optimizer steps per epoch.
     """
 
     folder: Path
@@ -75,13 +75,13 @@ class Scorekeeper:
         return self.folder / "best"
 
     def evaluation(self, every: Every) -> Evaluation:
-        """What the training calls after each epoch, or every so many steps."""
+        """Return the callback of the training, after each epoch or every given number of steps."""
         from tombola.training.course import Evaluation
 
         return Evaluation(self.score, every)
 
     def score(self, step: int, model: PreTrainedModel) -> None:
-        """Score the model, and keep it if it is better than at every other step."""
+        """Score the model, and keep it if it is the best so far."""
         watched = [self._scores(model, split) for split in self.watched]
         choice = next(iter(self._scores(model, self.choose).values())) if self.choose is not None else None
         others = [self._merit(one.choice) for one in self.points() if one.choice and one.step != step]
@@ -91,7 +91,7 @@ class Scorekeeper:
         write_whole(self.folder / f"{step}.json", sealed({"point": point.model_dump(mode="json")}))
 
     def points(self) -> list[ScoredStep]:
-        """Every step that was scored so far, in order."""
+        """Return every step scored so far, in order."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(self.folder.glob("*.json"), key=lambda path: int(path.stem))
         return [self._point(file) for file in files]
@@ -105,7 +105,7 @@ class Scorekeeper:
         return ScoredStep.model_validate(json.loads(content)["point"])
 
     def close(self, last: int, model: PreTrainedModel) -> ScoreCourse:
-        """The whole course, which always has the training's last step; of equal scores the first is best."""
+        """Return all scores, including those of the last step; the earliest of equal scores is the best."""
         if last not in [one.step for one in self.points()]:
             self.score(last, model)
         points = self.points()
@@ -116,7 +116,7 @@ class Scorekeeper:
         return ScoreCourse(points=points, chosen=best.step)
 
     def _merit(self, score: Score) -> float:
-        """What steps are compared by."""
+        """Return the value by which steps are compared."""
         assert self.choose is not None
         return merit(score.value, self.choose.task.headline)
 

@@ -1,4 +1,4 @@
-"""Fit a defense to the training texts: what corrects every text before the model's tokenizer sees it."""
+"""Fit a defense to the training texts; it corrects every text before the model's tokenizer sees it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Defend(Stage[Chain]):
-    """A fitted defense, as it is stored in a model's folder."""
+    """A fitted defense, in the form stored in a model's folder."""
 
     kind: ClassVar = "defend"
     version: ClassVar = 2
@@ -27,27 +27,27 @@ class Defend(Stage[Chain]):
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "fit the defense"
 
     def identity(self) -> dict[str, Any]:
-        """What comes from outside, such as a dictionary, decides on the corrections too."""
+        """Include external material, such as a dictionary, which affects the corrections too."""
         identity = super().identity()
         material = [one.material for one in self.defend]
         return {**identity, "material": material} if any(material) else identity
 
     def run(self, space: Workspace) -> None:
-        """Fit, and keep what was learned."""
+        """Fit the defense and save it."""
         texts = [text for example in self.data.load().texts for text in example]
         fit_defenses(self.defend, texts).save(space.folder)
 
     def read(self, folder: Path) -> Chain:
-        """The fitted defense."""
+        """Load the fitted defense."""
         return load_defense(folder)
 
 
 def tokenizer_of(model: ModelSource, defend: Defend | None, space: Workspace) -> PreTrainedTokenizerBase:
-    """The tokenizer of a pre-trained model, behind the defense of the recipe."""
+    """Return the tokenizer of a pre-trained model, preceded by the recipe's defense."""
     from tombola.defenses.tokenizing import defended
 
     tokenizer = model.tokenizer()

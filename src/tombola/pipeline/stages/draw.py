@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Draw(MaskStage):
-    """A mask of an exact sparsity. It carries the fingerprint of the pre-trained model, whatever model was scored."""
+    """A mask of an exact sparsity. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "draw"
     version: ClassVar = 2
@@ -33,36 +33,36 @@ class Draw(MaskStage):
     data: DataSource
     search: SearchSettings
     sparsity: float | None
-    """The share of units that goes; None where `heads` and `ffns` say how many."""
+    """The share of units to remove; None if `heads` and `ffns` give their numbers."""
     scope: Scope
     seed: int
     max_length: int | None = None
-    """Where texts are cut, for scores that read data."""
+    """The length to truncate texts to, for scores that read data."""
     of: ModelStage[Any] | None = None
-    """The model whose units are scored; else the pre-trained one."""
+    """The model whose units are scored; by default the pre-trained one."""
     defend: Defend | None = None
-    """What corrects the texts first, for scores that read data."""
+    """The defense that corrects the texts first, for scores that read data."""
     within: MaskStage | None = None
-    """A mask that the new one stays inside of: what it removed stays removed."""
+    """A mask whose removed units stay removed."""
     scores: ScoreStage | None = None
-    """Scores that are there already."""
+    """Existing scores to draw from."""
     heads: int | None = None
     ffns: int | None = None
     pattern: str | None = None
-    """What every matrix follows: `2:4`, `16x16`."""
+    """The pattern of every matrix: `2:4`, `16x16`."""
     pruned: Prune | None = None
-    """A pruned model, whose mask this is."""
+    """A pruned model whose mask to take."""
 
     @property
     def amount(self) -> Amount:
-        """How much is removed: a share of the units, or counts by kind."""
+        """The amount to remove: a share of the units, or counts by kind."""
         if self.sparsity is not None:
             return self.sparsity
         return {"head": self.heads or 0, "ffn": self.ffns or 0}
 
     @property
     def label(self) -> str:
-        """How much is removed."""
+        """The amount to remove."""
         if self.pattern is not None:
             return f"draw {self.pattern}"
         if self.sparsity is not None:
@@ -70,7 +70,7 @@ class Draw(MaskStage):
         return f"draw {self.heads or 0} heads and {self.ffns or 0} FFNs"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Score a trained model on one data set, and keep its predictions so that later questions need no second pass."""
+"""Score a trained model on one data set, and store its predictions for later tests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SCORES = "scores.json"
 
 
 class Evaluated(StageResult):
-    """Scores by metric, the headline first, and remarks for the reader.
+    """Scores by metric, the headline first, and notes for the reader.
 
-    `constant` is the headline score of the best constant prediction: a model that is not above it has learned
-    nothing. None for tasks that have no such thing.
+    `constant` is the headline score of the best constant prediction: a model that does not beat it has learned
+    nothing. None for tasks without constant predictions.
     """
 
     scores: dict[str, Score]
@@ -40,17 +40,17 @@ class Evaluated(StageResult):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluateStage(Stage[Evaluated]):
-    """What every evaluation has: data to score on, and the training data, which must not overlap with it."""
+    """Base of all evaluations: the data to score on, and the training data, to note overlaps between them."""
 
     data: DataSource
     trained: DataSource
     also_trained: tuple[DataSource, ...] = ()
-    """Further data that the mask was found on: what a search mixes in, or another task's."""
+    """Further data that the mask was found on: data mixed in by a search, or another task's."""
     max_length: int
     precision: Precision
 
     def identity(self) -> dict[str, Any]:
-        """How the task counts its scores decides on the result too, and is no part of the data's fingerprint."""
+        """Include how the task computes its scores, which is not part of the data's fingerprint."""
         identity, task = super().identity(), self.data.definition
         scoring = {"metrics": task.metrics, "groups": task.groups, "merge": task.merge}
         if task.settings:
@@ -58,7 +58,7 @@ class EvaluateStage(Stage[Evaluated]):
         return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def score(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Score a model; keep the scores, the predictions, and which examples were classified rightly."""
+        """Score a model; save the scores, the predictions, and which examples were classified correctly."""
         import numpy as np
         import torch
         from safetensors.torch import save_file
@@ -92,7 +92,7 @@ class EvaluateStage(Stage[Evaluated]):
         space.write_json(SCORES, evaluated)
 
     def read(self, folder: Path) -> Evaluated:
-        """The scores with their standard errors."""
+        """Read the scores with their standard errors."""
         return Evaluated.load(folder / SCORES)
 
 
@@ -105,15 +105,15 @@ class Evaluate(EvaluateStage):
 
     model: ModelStage[Any]
     mask: MaskStage | None = None
-    """A mask to apply first, where the model was not trained under it."""
+    """A mask to apply first, if the model was not trained under it."""
 
     @property
     def label(self) -> str:
-        """What the model is scored on."""
+        """The data that the model is scored on."""
         return f"evaluate on {self.data.task}/{self.data.split}"
 
     def plugged(self) -> list[Any]:
-        """The metrics of the task, which a plugin may define."""
+        """Return the metrics of the task, which a plugin may define."""
         return metrics_of(self.data)
 
     def run(self, space: Workspace) -> None:
@@ -127,7 +127,7 @@ class Evaluate(EvaluateStage):
 
 
 def metrics_of(data: DataSource) -> list[Any]:
-    """The evaluator of a task, and the functions behind its metrics."""
+    """Return the evaluator of a task, and the functions behind its metrics."""
     from tombola.evaluation.evaluators import evaluators
     from tombola.tasks.metrics import metrics
 
@@ -137,7 +137,7 @@ def metrics_of(data: DataSource) -> list[Any]:
 
 
 def read_correct(folder: Path) -> np.ndarray | None:
-    """Which examples of a finished evaluation were classified rightly; None where predictions are no classes."""
+    """Return which examples of a finished evaluation were classified correctly; None if predictions are not classes."""
     from safetensors.numpy import load_file
 
     correct: np.ndarray | None = load_file(folder / PREDICTIONS).get("correct")
@@ -146,5 +146,5 @@ def read_correct(folder: Path) -> np.ndarray | None:
 
 @cache
 def _warn(note: str) -> None:
-    """Once, however many models are scored on the same data."""
+    """Log a note once, however many models are scored on the same data."""
     logger.warning("%s", note)

@@ -28,21 +28,21 @@ logger = logging.getLogger(__name__)
 
 FIT = "fit.json"
 NEAR = 0.02
-"""How far the measured time may be from the target before the choice is corrected."""
+"""The relative deviation of the measured time from the target beyond which the choice is corrected."""
 TOLERANCE = 0.05
-"""How far it may be in the end, before a faster choice is preferred to a slower one."""
+"""The final deviation beyond which a faster choice is preferred to a slower one."""
 CORRECTIONS = 3
-"""Times that the choice is corrected at most."""
+"""The most corrections of the choice."""
 
 
 class Fitted(StageResult):
-    """What was asked for, and what the chosen model comes to.
+    """The target, and the value that the chosen model reaches.
 
     Attributes:
-        quantity: What the target is about.
+        quantity: The quantity of the target.
         target: Its value, after this step of a gradual removal.
-        reached: The same quantity of the chosen model: measured in turns where it is a time, else counted.
-        layers: Heads and neurons of each layer; None for a layer that is left out.
+        reached: The quantity of the chosen model: measured in turns if it is a time, otherwise counted.
+        layers: Heads and neurons of each layer; None for a removed layer.
         note: What the layout could not do.
     """
 
@@ -55,7 +55,7 @@ class Fitted(StageResult):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fit(MaskStage):
-    """A mask that meets a target. It carries the fingerprint of the pre-trained model, whatever model was scored."""
+    """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
     version: ClassVar = 2
@@ -70,13 +70,13 @@ class Fit(MaskStage):
     multiple: int
     seed: int
     latency: Latency | None = None
-    """The latency table, where the target is a time."""
+    """The latency table, if the target is a time."""
     defend: Defend | None = None
-    """What corrects the texts first, where the target is a time: its time is the small model's, not the dense one's."""
+    """The defense that corrects the texts, if the target is a time: it counts for the small model, not the dense one."""
     within: MaskStage | None = None
-    """The mask that the scored model was cut out by, after the first step of a gradual removal."""
+    """The mask that cut out the scored model, after the first step of a gradual removal."""
     progress: float = 1.0
-    """How much of the way to the target this step goes."""
+    """The share of the way to the target after this step."""
 
     @property
     def label(self) -> str:
@@ -91,11 +91,11 @@ class Fit(MaskStage):
         return f"draw {self.layout} layers for {words[self.quantity]}{step}"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
-        """Choose within the cost, measure a choice that is about time, and correct it."""
+        """Choose units within the cost; if the target is a time, measure the choice and correct it."""
         from tombola.masks.nesting import layers_left, lift
 
         origin = self.model.load(self.data.definition, self.seed)
@@ -124,7 +124,7 @@ class Fit(MaskStage):
         )
 
     def _texts(self, space: Workspace, origin: PreTrainedModel) -> Texts | None:
-        """What models are timed on, where the target is a time: the table's texts, through the defense."""
+        """Return the texts to time models on, if the target is a time: the table's texts, after the defense."""
         if self.latency is None:
             return None
         return self.latency.texts(origin.config, tokenizer_of(self.latency.model, self.defend, space))
@@ -132,7 +132,7 @@ class Fit(MaskStage):
     def _corrected(
         self, space: Workspace, choice: _Choice, costs: Costs, kept: list[Kept | None], texts: Texts
     ) -> tuple[list[Kept | None], float]:
-        """Measure the chosen model, and correct the table by what came out, until it is near the target."""
+        """Measure the chosen model, and correct the table accordingly, until it is near the target."""
         from tombola.shrink.latency import time_shares
 
         assert self.latency is not None
@@ -153,17 +153,17 @@ class Fit(MaskStage):
         return list(best), costs.measured(tried[best])
 
     def fitted(self, folder: Path) -> Fitted:
-        """What was asked for, and what came out."""
+        """Read the target, and the value reached."""
         return Fitted.load(folder / FIT)
 
 
 def _distance(excess: float) -> tuple[bool, bool, float]:
-    """How good a choice is: near the target before all others, else faster than asked before slower."""
+    """Return a key that sorts choices near the target first, then faster ones, then slower ones."""
     return abs(excess) > TOLERANCE, abs(excess) > TOLERANCE and excess > 0, abs(excess)
 
 
 class _Choice:
-    """Which units stay, by the layout."""
+    """The choice of the units to keep, depending on the layout."""
 
     def __init__(self, stage: Fit, origin: PreTrainedModel, scores: Scores) -> None:
         from tombola.families import family_of
@@ -189,7 +189,7 @@ class _Choice:
         self.ranking = Ranking(scores, stage.multiple, heads, min_heads=least, min_neurons=lowest)
 
     def make(self, costs: Sequence[Cost]) -> list[Kept | None]:
-        """The most importance within the costs."""
+        """Choose the most importance within the costs."""
         from tombola.masks.fitting import fit_freely, fit_uniform
 
         if self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}:
@@ -197,7 +197,7 @@ class _Choice:
         return list(fit_freely(self.ranking, costs))
 
     def mask(self, kept: Sequence[Kept | None]) -> Mask:
-        """The mask. Where the search chooses layers by their place, it is asked which of them go."""
+        """Return the mask. A search that chooses layers by position decides which of them to remove."""
         from tombola.masks.fitting import mask_of
 
         if self.stage.search.method == "layers":
@@ -207,7 +207,7 @@ class _Choice:
         return mask_of(self.scores, kept)
 
     def model(self, kept: Sequence[Kept | None]) -> PreTrainedModel:
-        """A model of the chosen geometry, to be timed: which units it has does not matter."""
+        """Return a model of the chosen geometry for timing; it does not matter which units it has."""
         from tombola.shrink.latency import of_geometry
 
         return of_geometry(self.origin, kept)

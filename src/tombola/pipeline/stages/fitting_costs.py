@@ -1,4 +1,4 @@
-"""What models cost, counted or timed, and the target that a choice of units has to meet."""
+"""The costs of models, counted or timed, and the target that a choice of units must meet."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from tombola.shrink.texts import Texts
 
 ROUNDS = 15
-"""Rounds that a choice is timed in."""
+"""Rounds of timing for a choice."""
 
 
 class Costs:
-    """What models cost, and the target that they have to meet."""
+    """The costs of models, and the target that they must meet."""
 
     def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace, texts: Texts | None) -> None:
         from tombola.shrink.measuring import correction_seconds
@@ -38,7 +38,7 @@ class Costs:
 
     @property
     def target(self) -> float:
-        """The target of this step: all of the way, or a part of it in equal ratios."""
+        """The target of this step: the whole way, or a part of it in equal ratios."""
         way, value = self.stage.progress, self.stage.value
         if self.stage.quantity == "sparsity":
             return float(1 - (1 - value) ** way)
@@ -52,7 +52,7 @@ class Costs:
         return float(value**way)
 
     def allowed(self, size: int, dense: float | None = None) -> float:
-        """The share of the dense model's cost that may be left."""
+        """Return the share of the dense model's cost that may be left."""
         match self.stage.quantity:
             case "sparsity":
                 return 1 - self.target
@@ -65,27 +65,27 @@ class Costs:
                 return self.target / 1000 / (dense or self.table.sizes[size].dense)
 
     def within_target(self) -> list[Cost]:
-        """The costs as shares of what is allowed."""
+        """Return the costs relative to the allowed ones."""
         return [cost.scaled(1 / self.allowed(size)) for size, cost in self.plain.items()]
 
     def corrected(self, kept: Sequence[Kept | None], measured: dict[int, tuple[float, float]]) -> list[Cost]:
-        """The same, with the table corrected so that it gives what was measured."""
+        """Correct the table to reproduce the measurement, and return the costs relative to the allowed ones."""
         factors = {size: share / self.plain[size].of(kept) for size, (_, share) in measured.items()}
         self.plain = {size: cost.scaled(factors[size]) for size, cost in self.plain.items()}
         return self.within_target()
 
     def excess(self, measured: dict[int, tuple[float, float]]) -> float:
-        """By how much of the target the slowest size misses it; negative where it is faster than asked."""
+        """Return by what share the slowest batch size misses the target; negative if it is faster."""
         return max(share / self.allowed(size, dense) for size, (dense, share) in measured.items()) - 1
 
     def measured(self, measured: dict[int, tuple[float, float]]) -> float:
-        """The quantity that was measured, of the slowest size."""
+        """Return the measured quantity of the slowest batch size."""
         if self.stage.quantity == "latency":
             return 1000 * max(dense * share for dense, share in measured.values())
         return min(1 / share for _, share in measured.values())
 
     def reached(self, kept: Sequence[Kept | None]) -> float:
-        """The quantity that the costs give."""
+        """Return the quantity according to the costs."""
         share = max(cost.of(kept) for cost in self.plain.values())
         return {"sparsity": 1 - share, "parameters": share, "speedup": 1 / share}.get(
             self.stage.quantity, share
@@ -93,7 +93,7 @@ class Costs:
 
 
 def _counted(quantity: Quantity, model: PreTrainedModel) -> Cost:
-    """The share of the layers' weights, or of all parameters, that a model has."""
+    """Return the cost of a model as a share of the layers' weights, or of all parameters."""
     from tombola.families import family_of
     from tombola.masks import Layout, Units
     from tombola.masks.fitting import Cost

@@ -1,4 +1,4 @@
-"""Bring masks from files into the store, combined if there are several."""
+"""Load masks from files into the store, and combine them if there are several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Base = Literal["same", "any"]
 
 
 def find_mask(source: str) -> FileSource:
-    """A mask file, or the mask in a ticket's folder."""
+    """Find a mask file, or the mask in a ticket's folder."""
     from tombola.masks import MASK
 
     path = Path(source).expanduser()
@@ -44,11 +44,11 @@ class Given(MaskStage):
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "load the mask"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Measure what the layers of a model cost in time, by the heads and neurons that they keep."""
+"""Measure the latency of a model's layers, depending on the heads and neurons that they keep."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Latency(Stage["LatencyTable"]):
     version: ClassVar = 1
 
     geometry: str
-    """The sizes of the model, which decide on its speed; its weights do not."""
+    """The sizes of the model, which determine its speed, unlike its weights."""
     processor: str
-    """The processor, or the accelerator, that the times belong to."""
+    """The processor or accelerator of the measurement."""
     batch_sizes: tuple[int, ...]
     threads: int
     multiple: int
     length: int | None = None
-    """Tokens of a text, where they are random."""
+    """Tokens per text, if they are random."""
     max_length: int | None = None
-    """Where the task's texts are cut."""
+    """The length to truncate the task's texts to."""
     model: ModelSource
     data: DataSource | None = None
     """The texts to time on."""
@@ -48,15 +48,15 @@ class Latency(Stage["LatencyTable"]):
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "measure latencies"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def identity(self) -> dict[str, Any]:
-        """The weights and the examples of the task do not matter: only the geometry, and the texts' lengths."""
+        """Leave out the model's weights and the task's examples: only the geometry and the timed texts matter."""
         identity = super().identity()
         refs = {name: value for name, value in identity["refs"].items() if name not in ("model", "task")}
         return {**identity, "refs": refs}
@@ -79,7 +79,7 @@ class Latency(Stage["LatencyTable"]):
         space.write_json(LATENCY, table)
 
     def texts(self, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase | None = None) -> Texts:
-        """What models are timed on, with the model's own tokenizer or another."""
+        """Return the texts to time models on, with the model's own tokenizer or another."""
         from tombola.shrink.texts import LENGTH, RandomTokens, TaskTexts
 
         if self.data is None or self.max_length is None:
@@ -87,7 +87,7 @@ class Latency(Stage["LatencyTable"]):
         return TaskTexts.of(self.data.load(), tokenizer or self.model.tokenizer(), self.max_length, config)
 
     def read(self, folder: Path) -> LatencyTable:
-        """The table."""
+        """Read the table."""
         from tombola.shrink.latency import LatencyTable
 
         return LatencyTable.model_validate_json((folder / LATENCY).read_bytes())

@@ -1,4 +1,4 @@
-"""What trainings of weights and of gates read: how many steps they take, their data, and who teaches them."""
+"""The inputs of trainings of weights and of gates: their steps, data and teacher."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHARACTERS = 4.5
-"""Characters of a token, about, for estimates before a text is tokenised."""
+"""Approximate characters per token, for estimates before a text is tokenised."""
 
 
 def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:
-    """Optimizer steps of a whole training on the data, by so many processes together."""
+    """Return the optimizer steps of a whole training on the data, by this many processes together."""
     from tombola.training.schedule import total_steps
 
     return total_steps(settings, ceil(shared(_examples, settings, data) / settings.batch_size), processes)
 
 
 def planned_steps(settings: TrainSettings, data: DataSource, stop_at: float | None = None) -> int:
-    """Optimizer steps that a training takes until it stops; a schedule that cannot be is refused.
+    """Return the optimizer steps of a training until it stops; raise if its schedule is impossible.
 
-    Of packed text the number is an estimate until the text is tokenised, so that nothing is refused by it.
+    For packed text the number is an estimate until the text is tokenised, so nothing is raised.
     """
     from tombola.training.schedule import check_schedule, last_step
 
@@ -49,7 +49,7 @@ def planned_steps(settings: TrainSettings, data: DataSource, stop_at: float | No
 
 
 def _examples(settings: TrainSettings, data: DataSource) -> int:
-    """Examples of an epoch; of packed text, about how many blocks it fills."""
+    """Return the examples per epoch; for packed text, the approximate number of blocks."""
     split, task = data.load(), data.definition
     if not kind_of(task).packs:
         return len(split)
@@ -59,7 +59,7 @@ def _examples(settings: TrainSettings, data: DataSource) -> int:
 
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
-    """The training data, with what the loss reads besides: a bias model's and a teacher's predictions."""
+    """Return the training data, with the bias model's and the teacher's predictions if the loss needs them."""
     from tombola.attacks.in_the_loop import AttackAdversary
     from tombola.augmentations import Augmenter, Resources
     from tombola.augmentations.live import LiveTexts
@@ -85,7 +85,7 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
 
 
 def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:
-    """The model that the stage's `distill` learns from, if it does; one that cannot read its inputs is refused."""
+    """Return the model that `distill` learns from, if any; raise if it cannot read the stage's inputs."""
     from tombola.models.loading import load_tokenizer
     from tombola.tasks import fitting_length
 

@@ -1,4 +1,4 @@
-"""Swap a share of a mask's kept and removed units: the control for how exact the mask must be."""
+"""Swap a share of a mask's kept units with removed ones: a control for how exact the mask must be."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Perturb(MaskStage):
 
     @property
     def label(self) -> str:
-        """How much is swapped."""
+        """The share of units to swap."""
         return f"perturb {self.share:.0%}"
 
     def run(self, space: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Prune a model layer by layer with new weights for what is left: a mask and a model come out."""
+"""Prune a model layer by layer and update the remaining weights; the result is a mask and a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prune(ModelStage["Mask"]):
-    """A pruned model, and its mask beside it."""
+    """A pruned model with its mask."""
 
     kind: ClassVar = "prune"
     version: ClassVar = 1
@@ -35,25 +35,25 @@ class Prune(ModelStage["Mask"]):
     scope: Scope
     seed: int
     max_length: int | None = None
-    """Where texts are cut."""
+    """The length to truncate texts to."""
     pattern: str | None = None
-    """What every matrix follows: `2:4`, `16x16`."""
+    """The pattern of every matrix: `2:4`, `16x16`."""
     of: ModelStage[Any] | None = None
-    """The model that is pruned; else the pre-trained one."""
+    """The model to prune; by default the pre-trained one."""
     defend: Defend | None = None
-    """What corrects the texts first."""
+    """The defense that corrects the texts first."""
 
     @property
     def label(self) -> str:
-        """How much is removed."""
+        """The amount to remove, and the method."""
         return f"prune {self.pattern or f'{self.sparsity:.0%}'} with {self.search.method}"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
-        """Prune the model, and keep it with its tokenizer and its mask."""
+        """Prune the model, and save it with its tokenizer and its mask."""
         from tombola.masks import MASK
 
         model, mask = prune_model(self, space, self.model.load(self.data.definition, self.seed))
@@ -63,7 +63,7 @@ class Prune(ModelStage["Mask"]):
             tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
 
     def read(self, folder: Path) -> Mask:
-        """The mask."""
+        """Load the mask."""
         from tombola.masks import MASK, Mask
 
         return Mask.load(folder / MASK)
@@ -72,7 +72,7 @@ class Prune(ModelStage["Mask"]):
 def prune_model(
     stage: Prune | Draw, space: Workspace, origin: PreTrainedModel
 ) -> tuple[PreTrainedModel, Mask]:
-    """The model that a stage starts from, pruned layer by layer, and its mask."""
+    """Prune the model that a stage starts from, layer by layer, and return it with its mask."""
     from tombola.masks.in_matrices import Selection
     from tombola.masks.patterns import parse_pattern
     from tombola.search.layerwise import LayerwiseSettings, prune_in_order

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tombola.tasks import Split
 
 BATCH = 32
-"""Examples in a batch of the data that scorers read."""
+"""Batch size of the data that scorers read."""
 TOKENS = 4096
-"""Tokens in a batch of packed documents, each of which has a logit for every word of the vocabulary."""
+"""Tokens per batch of packed documents, each of which has a logit for every word of the vocabulary."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,27 +42,27 @@ class Score(ScoreStage):
     seed: int
     max_length: int | None = None
     of: ModelStage[Any] | None = None
-    """The model whose units are scored; else the pre-trained one."""
+    """The model whose units are scored; by default the pre-trained one."""
     defend: Defend | None = None
-    """What corrects the texts first, for scores that read data."""
+    """The defense that corrects the texts first, for scores that read data."""
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "score the units"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
-        """Keep the scores."""
+        """Score the units, and save the scores."""
         origin = self.model.load(self.data.definition, self.seed)
         score_units(self, space, origin).save(space.folder / SCORES)
 
 
 def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
-    """What the search's scorer makes of each unit of the model that it starts from."""
+    """Score each unit of the model that the search starts from."""
     scorer = searches[stage.search.method].scorer
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
     return scorer(stage.search, *scored_model(stage, space, origin))
@@ -71,7 +71,7 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
 def scored_model(
     stage: Score | Draw | Prune, space: Workspace, origin: PreTrainedModel
 ) -> tuple[PreTrainedModel, Units, Evidence]:
-    """The model that a search starts from, its units, and the data that the search may look at."""
+    """Return the model that a search starts from, its units, and the data available to the search."""
     from tombola.augmentations.copies import augmented_copy
     from tombola.models.controls import Reinitialise, apply_control
 
@@ -99,7 +99,7 @@ def scored_model(
 
 
 def first_examples(batches: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
-    """Batches until they hold so many examples, the last of them cut to fit."""
+    """Yield batches with `count` examples in total; the last one is cut to fit."""
     for batch in batches:
         size = len(batch["input_ids"])
         yield batch if size <= count else {name: value[:count] for name, value in batch.items()}
@@ -117,7 +117,7 @@ def read_batches(
     split: Split | None = None,
     size: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """So many batches of the stage's data, or with None all of it once; or of another split."""
+    """Return `count` batches of the stage's data or another split; if None, all of it once."""
     from tombola.tasks import collate_of, encode, fitting_length
     from tombola.tasks.packing import Packed
     from tombola.training.batches import ordered_batches

@@ -1,4 +1,4 @@
-"""Learn the scores of gates on the task, and the weights under them where asked: masks are drawn from the scores."""
+"""Learn scores of gates on the task, and optionally the weights under them; masks are drawn from the scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Search(ScoreStage, ModelStage["Scores"]):
-    """One search by gradient descent on gates. With `search.weights` it leaves a model folder beside the scores."""
+    """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
     version: ClassVar = 2
@@ -37,41 +37,41 @@ class Search(ScoreStage, ModelStage["Scores"]):
     seed: int
     precision: Precision
     start: ModelStage[Any] | None = None
-    """The weights under the gates; else the pre-trained ones."""
+    """The weights under the gates; by default the pre-trained ones."""
     bias: Bias | None = None
     teacher: Teacher | None = None
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `search.train.distill` learns from."""
     defend: Defend | None = None
-    """What corrects the texts first."""
+    """The defense that corrects the texts first."""
     sparsity: float | None = None
-    """The effective budget, where it depends on the sparsity."""
+    """The sparsity, if the effective budget depends on it."""
     scope: Scope | None = None
     pattern: str | None = None
-    """What the open gates follow, where the budget knows the sparsity."""
+    """The pattern of the open gates, if the budget depends on the sparsity."""
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "search"
 
     @property
     def train(self) -> TrainSettings:
-        """How the scores are trained."""
+        """The training settings of the scores."""
         return self.search.train
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def training_steps(self) -> int:
-        """Optimizer steps of this search."""
+        """Return the optimizer steps of this search."""
         from tombola.pipeline.stages.learning import planned_steps
 
         return planned_steps(self.train, self.data, self.search.stops_at)
 
     def run(self, space: Workspace) -> None:
-        """Train the gates, and leave their scores with the fingerprint of the pre-trained model, and the weights."""
+        """Train the gates; save their scores with the pre-trained model's fingerprint, and the weights if trained."""
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
@@ -122,7 +122,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
         space.write_json(LOG, log)
 
     def _importance(self, space: Workspace, model: PreTrainedModel, units: Units) -> Scores:
-        """The Taylor importance of the units before the search, on its own data."""
+        """Return the Taylor importance of the units before the search, on its own data."""
         from tombola.masks import Scores
         from tombola.search.criteria import unit_scores
 

@@ -1,4 +1,4 @@
-"""Train several tasks on one encoder, each under its own mask or all without; score one task of the result."""
+"""Train several tasks on one encoder, with or without a mask for each, and score one task of the result."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Share(Stage[TrainLog]):
     seed: int
     precision: Precision
     masks: tuple[MaskStage | None, ...] = ()
-    """A mask for every task, None for one that keeps everything; empty: all tasks share everything."""
+    """A mask for every task, None for one that keeps everything; if empty, all tasks share everything."""
     units: str | None = None
-    """What the masks remove."""
+    """The kind of units that the masks remove."""
 
     @property
     def label(self) -> str:
-        """How many tasks, and how."""
+        """The number of tasks, and whether they have tickets."""
         return f"train {len(self.data)} tasks {'with' if self.masks else 'without'} tickets"
 
     def training_steps(self) -> int:
-        """Optimizer steps of the whole training."""
+        """Return the optimizer steps of the whole training."""
         from tombola.training.schedule import check_schedule, total_steps
 
         batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
@@ -56,7 +56,7 @@ class Share(Stage[TrainLog]):
         return steps
 
     def run(self, space: Workspace) -> None:
-        """Train, and leave the encoder's folder with every task's head and mask in it."""
+        """Train, and save the encoder with every task's head and mask."""
         from tombola.tasks import encode, fitting_length
         from tombola.training.multitask.batches import MixedCollate
         from tombola.training.multitask.model import SharedModel, save_shared
@@ -82,7 +82,7 @@ class Share(Stage[TrainLog]):
         space.write_json(LOG, log)
 
     def _load_masks(self, space: Workspace, model: SharedModel) -> list[Mask]:
-        """Every task's mask; a task without one keeps everything."""
+        """Load every task's mask; a task without one keeps everything."""
         from tombola.masks import Mask, Units, fingerprint
 
         assert self.units is not None
@@ -95,7 +95,7 @@ class Share(Stage[TrainLog]):
         return masks
 
     def read(self, folder: Path) -> TrainLog:
-        """The course of the training."""
+        """Read the training log."""
         return TrainLog.model_validate_json((folder / LOG).read_bytes())
 
 
@@ -111,11 +111,11 @@ class EvaluateShared(EvaluateStage):
 
     @property
     def label(self) -> str:
-        """Which task, on what."""
+        """The task, and the data it is scored on."""
         return f"evaluate {self.task} on {self.data.split}"
 
     def plugged(self) -> list[Any]:
-        """The metrics of the task, which a plugin may define."""
+        """Return the metrics of the task, which a plugin may define."""
         return metrics_of(self.data)
 
     def run(self, space: Workspace) -> None:

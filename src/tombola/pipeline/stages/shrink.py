@@ -1,4 +1,4 @@
-"""Cut a structured ticket out of a model: what is left is a small model that is trained as any other."""
+"""Cut a structured ticket out of a model; the result is a small model that is trained like any other."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CUT = "cut.json"
 
 
 class CutOut(StageResult):
-    """How a small model was cut out, and the config of the dense model that it comes from.
+    """How a small model was cut out, and the config of its dense model.
 
     Attributes:
-        layout: Whether a plain config describes the small model (uniform) or Tombola has to load it (free).
+        layout: Whether a plain config describes the small model (uniform) or only Tombola can load it (free).
         parameters: Parameters of the small model.
         dense_parameters: Parameters of the dense model.
-        dense: The dense model's config, from which a model of its size is built to compare with.
+        dense: The dense model's config, to build a model of its size for comparisons.
     """
 
     layout: Layout
@@ -36,35 +36,35 @@ class CutOut(StageResult):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Shrink(ModelStage[CutOut]):
-    """A small model: in an ordinary folder where the layout is uniform, else in one that Tombola loads."""
+    """A small model: in an ordinary folder if the layout is uniform, otherwise in one that only Tombola loads."""
 
     kind: ClassVar = "shrink"
     version: ClassVar = 1
 
     model: ModelSource
     data: DataSource
-    """Data of the task whose head the model has."""
+    """Data of the task that the model's head is for."""
     mask: MaskStage
     layout: Layout
     seed: int
-    """Of the head, where the pre-trained model is cut."""
+    """The seed of the head, if the pre-trained model is cut."""
     of: ModelStage[Any] | None = None
-    """The model that is cut; else the pre-trained one."""
+    """The model to cut; by default the pre-trained one."""
     within: MaskStage | None = None
-    """The mask that `of` was cut out by, where it is a small model already."""
+    """The mask that cut out `of`, if that is a small model already."""
     multiple: int = 8
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "cut out the small model"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe."""
+        """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
-        """Cut, and leave a model folder."""
+        """Cut out the small model, and save it."""
         from tombola.shrink import shrink
         from tombola.shrink.uniform import shrink_uniformly
 
@@ -86,7 +86,7 @@ class Shrink(ModelStage[CutOut]):
         space.write_json(CUT, found)
 
     def _own_mask(self, space: Workspace, larger: PreTrainedModel) -> Any:
-        """The mask as one of the model that is cut."""
+        """Return the mask in terms of the model that is cut."""
         from tombola.masks import Units
         from tombola.masks.nesting import layers_left, lower
 
@@ -98,15 +98,15 @@ class Shrink(ModelStage[CutOut]):
         return lower(mask, outer, Units.of(larger, mask.units.granularity), left)
 
     def load_dense(self, space: Workspace) -> PreTrainedModel:
-        """The dense model that the small one comes from in the end."""
+        """Load the dense model that the small one was ultimately cut from."""
         task, first = self.data.definition, self.first()
         return first.of.load(space, task) if first.of else first.model.load(task, first.seed)
 
     def first(self) -> Shrink:
-        """The cut that began with the dense model: this one, unless a small model was cut once more."""
+        """Return the cut of the dense model: this one, unless it cuts a model that is small already."""
         before = cut_of(self.of)
         return before.first() if isinstance(before, Shrink) else self
 
     def read(self, folder: Path) -> CutOut:
-        """How it was cut."""
+        """Read how the model was cut out."""
         return CutOut.load(folder / CUT)

@@ -19,7 +19,7 @@ PROBABILITIES = "teacher.safetensors"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Teacher(Stage["Tensor"]):
-    """A model's probabilities for training data: of plain logits, without dropout."""
+    """A model's probabilities for training data, from plain logits without dropout."""
 
     kind: ClassVar = "teacher"
     version: ClassVar = 1
@@ -31,11 +31,11 @@ class Teacher(Stage["Tensor"]):
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "ask the teacher"
 
     def run(self, space: Workspace) -> None:
-        """Predict, and keep the probabilities."""
+        """Predict, and save the probabilities."""
         import torch
         from safetensors.torch import save_file
 
@@ -62,7 +62,7 @@ class Teacher(Stage["Tensor"]):
         save_file({"probs": torch.from_numpy(logits).softmax(dim=1)}, space.folder / PROBABILITIES)
 
     def read(self, folder: Path) -> Tensor:
-        """The probabilities, (examples, labels), in the training data's order."""
+        """Read the probabilities, (examples, labels), in the training data's order."""
         from safetensors.torch import load_file
 
         probabilities: Tensor = load_file(folder / PROBABILITIES)["probs"]

@@ -34,19 +34,19 @@ logger = logging.getLogger(__name__)
 
 
 class Frozen(StageResult):
-    """How often selective training left each tensor as it was, by `layer/kind`."""
+    """How often selective training froze each tensor, by `layer/kind`."""
 
     steps: int
     tensors: dict[str, float]
 
 
 class Trained(StageResult):
-    """What a training left besides the weights."""
+    """The result of a training besides the weights."""
 
     log: TrainLog
     frozen: Frozen | None = None
     course: ScoreCourse | None = None
-    """Scores while it trained, where they were asked for."""
+    """Scores during training, if requested."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,39 +64,39 @@ class Train(ModelStage[Trained]):
     precision: Precision
     mask: MaskStage | None = None
     start: ModelStage[Any] | None = None
-    """The model whose weights, head included, training starts from; else the pre-trained one.
+    """The model whose weights, head included, training starts from; by default the pre-trained one.
 
-    A small model that was cut out is taken as it is; any other gives its weights to the pre-trained one."""
+    A small model that was cut out is used itself; from any other, the weights are copied into the pre-trained one."""
     head: ModelStage[Any] | None = None
-    """The model whose head it starts from, where that is another."""
+    """The model whose head training starts from, if that is another one."""
     bias: Bias | None = None
     teacher: Teacher | None = None
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `train.distill` learns from."""
     attack_encoder: ModelSource | None = None
-    """What an attack in the loop measures similarity with, and takes word neighbours from."""
+    """The encoder with which an attack in the loop measures similarity and finds word neighbours."""
     defend: Defend | None = None
-    """What corrects the texts first."""
+    """The defense that corrects the texts first."""
     fresh_head: int = 0
-    """Draw the head anew, whatever `start` brings: another one for every number. 0 keeps it."""
+    """Re-initialise the head, whatever `start` has, differently for every number. 0 keeps it."""
     stop_at: float | None = None
-    """End after so many steps of the whole schedule, or after a share of them if below 1."""
+    """Stop after this many steps of the whole schedule, or after this share of them if below 1."""
     control: Control | None = None
     keep_epochs: bool = False
     watched: tuple[DataSource, ...] = ()
-    """Data that the model is scored on while it trains."""
+    """Data to score the model on during training."""
     choose: DataSource | None = None
-    """Data on which the step is chosen whose model is kept; else the last one is."""
+    """Data on which to choose the step whose model is kept; by default the last one is kept."""
     score_every: Every = "epoch"
 
     @property
     def label(self) -> str:
-        """What is trained."""
+        """The model that is trained."""
         small = cut_of(self.start) is not None
         return "train the small model" if small else "fine-tune" if self.mask is None else "train the ticket"
 
     def plugged(self) -> list[Any]:
-        """The model's family, which a plugin may describe, where the training looks at the model's parts."""
+        """Return the model's family, if the training depends on the model's parts, and the metrics of scored data."""
         uses_parts = self.control or self.train.select or self.model.pooler == "new"
         scoring = [one for data in self._scored for one in metrics_of(data)]
         return [*([self.model.family()] if uses_parts else []), *scoring]
@@ -106,7 +106,7 @@ class Train(ModelStage[Trained]):
         return [*self.watched, *([self.choose] if self.choose is not None else [])]
 
     def identity(self) -> dict[str, Any]:
-        """How the tasks count their scores is a part of it where the model is scored on the way."""
+        """Include the tasks' metrics, if the model is scored during training."""
         identity = super().identity()
         if not self._scored:
             return identity
@@ -114,11 +114,11 @@ class Train(ModelStage[Trained]):
         return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def training_steps(self) -> int:
-        """Optimizer steps of this training."""
+        """Return the optimizer steps of this training."""
         return planned_steps(self.train, self.data, self.stop_at)
 
     def run(self, space: Workspace) -> None:
-        """Train, and leave an ordinary model folder with the mask beside it."""
+        """Train, and save an ordinary model folder with the mask."""
         from tombola.masks import MASK
         from tombola.models.loading import load_model
         from tombola.pipeline.engines.ranks import is_main
@@ -162,7 +162,7 @@ class Train(ModelStage[Trained]):
         space.write_json(LOG, log)
 
     def read(self, folder: Path) -> Trained:
-        """The course of the training, and what it froze."""
+        """Read the log of the training, its scores, and what it froze."""
         frozen = None
         if (folder / FREEZING).is_file():
             found = Freezing.read(folder / FREEZING)
@@ -188,9 +188,9 @@ class Train(ModelStage[Trained]):
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
-    """The model as it is before its first step: rewound to where this training starts, and masked.
+    """Return the model before its first step: rewound to the start of this training, and masked.
 
-    Everything is read from disk anew, so no tensor of an earlier round can be mistaken for the rewind point.
+    Everything is loaded from disk, so no tensor of an earlier round can be mistaken for the rewind point.
     """
     from tombola.masks import fingerprint
     from tombola.models.controls import apply_control
@@ -219,7 +219,7 @@ def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
 
 
 def _keep_epochs(space: Workspace) -> Evaluation:
-    """Keeps the model of every epoch, by its step, where it survives a kill, for curves over training."""
+    """Return a callback that saves the model of every epoch, by step, for curves over training; it survives a kill."""
     from tombola.training.course import Evaluation
 
     def keep(step: int, model: PreTrainedModel) -> None:
@@ -231,7 +231,7 @@ def _keep_epochs(space: Workspace) -> Evaluation:
 
 
 def _number_epochs(space: Workspace) -> None:
-    """Hand over what `_keep_epochs` kept, numbered from 1."""
+    """Move the models of `_keep_epochs` to the stage's folder, numbered from 1."""
     kept = sorted((space.scratch / EPOCHS).glob("*"), key=lambda folder: int(folder.name))
     (space.folder / EPOCHS).mkdir()
     for epoch, folder in enumerate(kept, start=1):
