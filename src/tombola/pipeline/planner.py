@@ -115,7 +115,7 @@ def _precision(wanted: WantedPrecision) -> Precision:
 
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:
-    """Return all data that a stage and its inputs have seen: in trainings, in searches, and in scorers that read data."""
+    """Return all data that a stage and its inputs have seen, in trainings, searches and scorers that read data."""
     seen = [
         one.data
         for one in stage.with_inputs()

@@ -77,7 +77,7 @@ class EvaluateSettings(Settings):
     on: tuple[str, ...] = ("validation",)
     every: Literal["epoch"] | Annotated[int, Field(gt=0)] | None = Field(
         None,
-        description="also score the model during its last training: after each epoch, or every this many steps; "
+        description="also score the model during its last training: after each epoch, or at this interval of steps; "
         "the curves are in the results and the report",
     )
     best: str | None = Field(

@@ -72,7 +72,7 @@ class Fit(MaskStage):
     latency: Latency | None = None
     """The latency table, if the target is a time."""
     defend: Defend | None = None
-    """The defense that corrects the texts, if the target is a time: it counts for the small model, not the dense one."""
+    """The defense, if the target is a time: its time counts for the small model, not for the dense one."""
     within: MaskStage | None = None
     """The mask that cut out the scored model, after the first step of a gradual removal."""
     progress: float = 1.0
