@@ -33,7 +33,7 @@ def predict(
     """Predict texts without labels, with a ticket or any transformers classifier.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config next to it.
         rows: A file with the layout of the task's files, with or without labels; or texts, pairs of texts, or mappings
             of the task's text columns.
         task: The model's task; tickets know theirs, but a multi-task ticket needs it.
@@ -71,7 +71,7 @@ def predict_file(
     """Predict the rows of a file, and return them with labels and probabilities.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config next to it.
         source: A CSV, TSV or JSON-lines file, or the bytes of one.
         output: The file to write; its extension sets the format. By default nothing is written.
         form: The format of bytes: csv, tsv, jsonl, or txt for one text per line; detected by default.

@@ -38,7 +38,7 @@ def evaluate(
     """Score a ticket or any transformers classifier, each metric with its standard error.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config beside it.
+        model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config next to it.
         on: Splits of the model's task (`validation`), other tasks (`hans`) or splits of these (`reviews_tweets/test`).
             Add an augmentation to change the texts: `test+typos`.
         task: The model's task; tickets know theirs. For a multi-task ticket, the task to score; by default all.
@@ -121,7 +121,7 @@ def attack(
     """Attack a ticket, a model folder, or any transformers classifier in memory.
 
     Args:
-        model: A ticket, a multi-task ticket, a model folder, a hub id, an ONNX file with its config beside it, or a
+        model: A ticket, a multi-task ticket, a model folder, a hub id, an ONNX file with its config next to it, or a
             model in memory, which needs `tokenizer`.
         recipe: An attack's name, for the published settings, or an `Attack` with your own.
         task: The task to draw examples from; tickets know theirs, but a multi-task ticket needs it.

@@ -49,7 +49,7 @@ class Bias(Stage["Tensor"]):
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "fit the bias model"
 
     def run(self, space: Workspace) -> None:
