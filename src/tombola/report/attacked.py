@@ -71,7 +71,7 @@ def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
                 ]
             )
         )
-    note = "Means are over successful attacks; the interval is at 95 %."
+    note = "Queries are means over all attacked texts, the rest over successful attacks; the interval is at 95 %."
     return Section("Figures", "", [Table("figures", columns, rows, note)]) if rows else None
 
 

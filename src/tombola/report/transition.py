@@ -15,8 +15,9 @@ def transition(result: Result) -> Section | None:
     """Return a chart for each set of tickets drawn by importance that has a dense model."""
     charts = [_chart(found) for found in result.phases() if len(found.points) > 1]
     note = (
-        "Phase I: the winning ticket is not below the dense model. II: below it, and above a random ticket of its "
-        "size. III: within the spread of a random one. A ring marks the super ticket, chosen on other data."
+        "Phase I: the winning ticket is not below the dense model. III: it is below it by more than the dense model's "
+        "spread, and within the spread of a random ticket of its size. II: in between. A ring marks the super ticket, "
+        "chosen on other data."
     )
     return Section("Phase transition", note, charts) if charts else None
 

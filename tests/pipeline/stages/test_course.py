@@ -61,6 +61,17 @@ def test_watching_gives_a_curve_and_changes_no_weight(world: World, tmp_path: Pa
     assert watched.chosen is None
 
 
+def test_scores_on_the_way_go_through_the_defense(world: World, tmp_path: Path) -> None:
+    settings = {
+        "train": {**TRAIN, "epochs": 12},
+        "defend": [{"kind": "spelling", "dictionary": None}],
+        "evaluate": {"on": ["validation+typos"], "every": "epoch"},
+    }
+    found = run(world, tmp_path, seed=3, **settings).cells[0]
+    assert found.scores["validation+typos"]["accuracy"].value > 0.9
+    assert found.course["validation+typos"][-1].scores == found.scores["validation+typos"]
+
+
 def test_every_so_many_steps_and_always_the_last(world: World, tmp_path: Path) -> None:
     train = {**TRAIN, "epochs": 1}  # 12 steps
     curve = run(world, tmp_path, train=train, evaluate={"every": 5}).cells[0].course["validation"]

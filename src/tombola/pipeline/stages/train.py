@@ -26,7 +26,7 @@ from tombola.training.selective.freezing import FREEZING, Freezing
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from tombola.training.course import Evaluation
 
@@ -128,7 +128,7 @@ class Train(ModelStage[Trained]):
         task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
         model = prepare(self, space)
         mask = self.mask.load(space) if self.mask else None
-        keeper = self._scorekeeper(space) if self._scored else None
+        keeper = self._scorekeeper(space, tokenizer) if self._scored else None
         evaluations = [_keep_epochs(space)] if self.keep_epochs else []
         evaluations += [keeper.evaluation(self.score_every)] if keeper else []
         log = train(
@@ -173,12 +173,12 @@ class Train(ModelStage[Trained]):
             course=ScoreCourse.load(folder / COURSE) if (folder / COURSE).is_file() else None,
         )
 
-    def _scorekeeper(self, space: Workspace) -> Scorekeeper:
+    def _scorekeeper(self, space: Workspace, tokenizer: PreTrainedTokenizerBase) -> Scorekeeper:
         from tombola.pipeline.engines.ranks import ranks
 
         return Scorekeeper(
             space.scratch / "scored",
-            self.model.tokenizer(),
+            tokenizer,
             [data.load() for data in self.watched],
             self.choose.load() if self.choose is not None else None,
             self.train.max_length,
