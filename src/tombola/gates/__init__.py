@@ -1,7 +1,7 @@
-"""Learned masks: gates that turn scores into factors of weights, and budgets that say how many may stay open.
+"""Learned masks: gates turn scores into factors of weights, and budgets limit how many may stay open.
 
-Any gate goes with any budget, over units of any granularity. `Gating` holds the scores and does what one
-optimizer step asks of them; `training.gated` trains them.
+Any gate works with any budget, over units of any granularity. `Gating` holds the scores and performs one optimizer
+step on them; `training.gated` trains them.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What every gate and every budget can do. Both are settings and pure functions; the state is in `Gating`."""
+"""The interfaces of gates and budgets. Both are settings and pure functions; `Gating` holds the state."""
 
 from __future__ import annotations
 
@@ -25,65 +25,65 @@ budgets: Choices[type[Budget]] = Choices(
 class Gate(Choice):
     """How a unit's score becomes a factor of its weights while it is learned.
 
-    A gate sees margins: scores less the cut that a budget may have set. Its arithmetic is per unit, in
-    tensors of any shape.
+    A gate sees margins: scores minus the cut that a budget may have set. It works unit by unit, on tensors of any
+    shape.
     """
 
     choices: ClassVar = gates
 
     published: ClassVar[dict[str, Any]]
-    """How the scores of such gates are trained where a recipe does not say: settings of a training."""
+    """Default training settings for the scores of this gate."""
 
     straight: ClassVar[bool] = False
-    """Whether a score's derivative is taken to be its factor's, so that `back` changes nothing."""
+    """Whether the gradient passes straight through from factor to score, so that `back` changes nothing."""
 
     usual_budget: ClassVar[str] = "l0"
-    """The kind of budget where a recipe names none: the one that the gate was published with."""
+    """The default kind of budget: the one that the gate was published with."""
 
     noisy: ClassVar[bool] = True
     """Whether two samples of the same scores may differ."""
 
     bound: ClassVar[float | None] = None
-    """How far a score may lie from the cut; the optimizer's steps beyond are undone."""
+    """The maximum distance of a score from the cut; scores are clamped to it after each step."""
 
     kind: str
 
     @abstractmethod
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """The first scores and the first cut, from the units' magnitudes and from which of them are to be shut."""
+        """Return the initial scores and cut, from the units' magnitudes and the units that start shut."""
         ...
 
     @abstractmethod
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """The factors until the next sample, written into `out`."""
+        """Sample the factors into `out`; they apply until the next sample."""
         ...
 
     @abstractmethod
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """The loss's derivative by the scores from that by the sampled factors; may overwrite `gradient`."""
+        """Turn the gradient with respect to the sampled factors into that of the scores; may overwrite `gradient`."""
         ...
 
     @abstractmethod
     def openness(self, margin: Tensor) -> Tensor:
-        """The probability that each gate is not shut."""
+        """Return the probability that each gate is not shut."""
         ...
 
     @abstractmethod
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """The derivative of the openness by the score."""
+        """Return the derivative of the openness with respect to the score."""
         ...
 
 
 class Moment(NamedTuple):
-    """Where a search stands before a step of the optimizer.
+    """The state of a search before an optimizer step.
 
     Args:
-        share: How much of the search is done, from 0 to 1.
-        target: The sparsity that is asked for.
-        multipliers: Three numbers that are kept for the budget from step to step, and may be changed.
+        share: The completed fraction of the search, from 0 to 1.
+        target: The requested sparsity.
+        multipliers: Three numbers that the budget may change; they persist from step to step.
         openness: Computes the mean openness of all units.
-        gradient: Computes the root mean square of the loss's derivatives by the scores, times their number: what the
-            derivative by the mean is where each unit has that one.
+        gradient: Computes the root mean square of the loss gradients of the scores, times their number: the
+            derivative with respect to the mean if every unit had that gradient.
     """
 
     share: float
@@ -99,22 +99,22 @@ class Budget(Choice):
     choices: ClassVar = budgets
 
     knows_sparsity: ClassVar[bool] = True
-    """Whether the scores depend on the sparsity that is asked for; if not, one search serves all."""
+    """Whether the scores depend on the requested sparsity; if not, one search serves all sparsities."""
 
     kind: str
 
     def count_at(self, share: float, target: float) -> float | None:
-        """The exact sparsity once a share of the search is done; None without an exact count."""
+        """Return the exact sparsity at this point of the search; None if the budget sets no exact count."""
         return None
 
     def resets_after(self, step: int) -> bool:
-        """Whether the count is restored after this optimizer step."""
+        """Return whether to restore the count after this optimizer step."""
         return False
 
     def pressure(self, now: Moment) -> float:
-        """The derivative of the budget's term by the mean openness of all units.
+        """Return the derivative of the budget's loss term with respect to the mean openness of all units.
 
         Args:
-            now: Where the search stands.
+            now: The state of the search.
         """
         return 0.0

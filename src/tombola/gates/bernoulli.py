@@ -1,4 +1,4 @@
-"""Bernoulli gates: open with the probability that the score says, straight-through. (Zhao et al. 2020; SRNets)"""
+"""Bernoulli gates: open with the probability that the score gives, straight-through. (Zhao et al. 2020; SRNets)"""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ else:
 
 @gates.register
 class Bernoulli(Gate):
-    """Settings and arithmetic of 1[u < σ(a)], whose derivative by a is taken to be 1.
+    """The gate 1[u < σ(a)], whose derivative with respect to a is taken to be 1.
 
-    So dL/da = dL/d(W ⊙ m) ⊙ W, as for the other gates of SRNets' release: nothing is passed through the sigmoid.
+    So dL/da = dL/d(W ⊙ m) ⊙ W, as for the other gates in SRNets' release: the sigmoid is skipped.
     """
 
     straight: ClassVar[bool] = True
@@ -33,15 +33,15 @@ class Bernoulli(Gate):
     initial: float = Field(0.9, gt=0, lt=1, description="probability of every gate to be open at the start")
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """The score of the first probability, whatever the weights are."""
+        """Return the score of the initial probability for every unit, whatever its weights."""
         return torch.full_like(magnitudes, math.log(self.initial / (1 - self.initial))), 0.0
 
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """1 with probability σ(a), else 0."""
+        """Sample 1 with probability σ(a), else 0."""
         return torch.bernoulli(torch.sigmoid(margin), generator=generator, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """Straight through."""
+        """Pass the gradient straight through."""
         return gradient
 
     def openness(self, margin: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where a threshold must lie so that it tells exactly a mask's open units from its shut ones."""
+"""Place a threshold so that it separates a mask's open units from its shut ones exactly."""
 
 import math
 
@@ -13,7 +13,7 @@ FAR = np.float32(3e38)
 
 
 def highest_shut(scores: Tensor, kept: Bits) -> float:
-    """The highest score of what is not kept; −3e38 where everything is. In chunks that stay in the cache."""
+    """Return the highest score among the removed units, or −3e38 if none is; works in cache-sized chunks."""
     flat = scores.detach().cpu().numpy().reshape(-1)
     highest = -FAR
     for start in range(0, flat.size, CHUNK):
@@ -25,7 +25,7 @@ def highest_shut(scores: Tensor, kept: Bits) -> float:
 
 @torch.no_grad()
 def lift_ties(scores: Tensor, kept: Bits, cut: float) -> None:
-    """Move what is kept and does not lie above the cut to the next number above it."""
+    """Move kept scores that do not lie above the cut to the next float above it."""
     flat = scores.detach().cpu().numpy()
     if np.count_nonzero(flat > np.float32(cut)) != population(kept):
         tied = unpack(kept, tuple(scores.shape)).to(scores.device) & (scores <= cut)

@@ -1,4 +1,4 @@
-"""An exact count: the cut is put where just so many scores lie below it. (SRNets, §3.2 and §4.5)"""
+"""An exact count: the cut is placed so that the exact number of scores lie below it. (SRNets, §3.2 and §4.5)"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tombola.gates.base import Budget, budgets
 
 @budgets.register
 class Exact(Budget):
-    """The share of shut gates at the start, on the way and at the end; exact after every reset of the cut.
+    """An exact fraction of shut gates, fixed or on a schedule, restored at every reset of the cut.
 
-    Between resets scores may cross the cut. The last reset comes after the last step, at the sparsity that
-    was asked for: the released code saves the mask of the first sparsity.
+    Between resets scores may cross the cut. The last reset follows the last step, at the requested sparsity; the
+    released code saves the mask of the initial sparsity instead.
     """
 
     kind: Literal["exact"] = "exact"
@@ -26,7 +26,7 @@ class Exact(Budget):
     reset_every: int = Field(500, gt=0, description="optimizer steps between two resets of the cut")
 
     def count_at(self, share: float, target: float) -> float:
-        """Fixed; or s_f + (s_0 − s_f)(1 − t/T)³; or `stairs` equal steps at equal intervals."""
+        """Return the target; or s_f + (s_0 − s_f)(1 − t/T)³; or `stairs` equal steps at equal intervals."""
         match self.schedule:
             case "fixed":
                 return target
@@ -37,5 +37,5 @@ class Exact(Budget):
                 return self.initial + (target - self.initial) * stair / self.stairs
 
     def resets_after(self, step: int) -> bool:
-        """After every `reset_every` steps."""
+        """Reset after every `reset_every` steps."""
         return step % self.reset_every == 0

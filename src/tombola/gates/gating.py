@@ -1,4 +1,4 @@
-"""The state of a learned mask, and what one optimizer step does with it."""
+"""The state of a learned mask and its update in one optimizer step."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Gating(nn.Module):
     """A score for each unit of a model, under a gate and a budget.
 
-    One step is `sample`, as many forward and backward passes of the model as the objective likes, `collect`,
-    the optimizer's step on the scores, and `settle`. Where passes have samples of their own, `gather` comes before
-    each further `sample`. The noise depends on the seed and the numbers of step and sample alone, so that all
-    processes of a run see the same gates and a resumed run goes on with them.
+    One step is `sample`, any number of forward and backward passes of the model, `collect`, the optimizer's step on
+    the scores, and `settle`. If passes use separate samples, call `gather` before each further `sample`. The noise
+    depends only on the seed, the step and the sample number, so that all processes of a run see the same gates and a
+    resumed run continues with them.
     """
 
     cuts: Tensor
@@ -44,7 +44,7 @@ class Gating(nn.Module):
         importance: Scores | None = None,
         pattern: str | None = None,
     ) -> None:
-        """Start the scores as the gate says: from the magnitudes of the weights, or in the order of `importance`."""
+        """Initialize the scores as the gate defines, from the weights' magnitudes or in the order of `importance`."""
         super().__init__()
         self.units, self.gate, self.budget = units, gate, budget
         self.seed, self.sparsity, self.scope, self.pattern = seed, sparsity, scope, pattern
@@ -64,25 +64,25 @@ class Gating(nn.Module):
 
     @property
     def _in_matrices(self) -> bool:
-        """Whether no single cut of a group tells what is open: rows or a pattern do."""
+        """Whether rows or a pattern determine what is open, so that no single cut per group does."""
         return self.scope == "row" or self.pattern is not None
 
     def hold(self, model: "PreTrainedModel", train_weights: bool = False) -> None:
-        """Take a model's weights under the gates, until `release`: frozen, or trained together with the scores."""
+        """Put a model's weights under the gates until `release`, frozen or trained together with the scores."""
         self.to(model.device)
         self._weights = (TrainedWeights if train_weights else GatedWeights)(model, self.units)
         forgotten = self.gate.straight and not train_weights
         self._factors = self._room() if forgotten else [torch.empty_like(score) for score in self.scores]
 
     def release(self) -> None:
-        """Give the model back as it was, or as it was trained."""
+        """Release the model with its original weights, or with the trained ones."""
         if self._weights is not None:
             self._weights.release()
         self._weights, self._factors = None, []
 
     @torch.no_grad()
     def sample(self, step: int, number: int = 0) -> None:
-        """Draw the gates of one step, or of its so-manieth sample, and write the gated weights into the model."""
+        """Sample the gates for one step (its `number`-th sample) and write the gated weights into the model."""
         assert self._weights is not None
         self._weights.begin()
         generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step, number))
@@ -91,7 +91,7 @@ class Gating(nn.Module):
 
     @torch.no_grad()
     def gather(self) -> None:
-        """Add the gradients that have reached the model since the last sample to those of the scores."""
+        """Add the gradients that the model received since the last sample to those of the scores."""
         assert self._weights is not None
         if self.scores[0].grad is not None and not self._weights.touched:
             return
@@ -106,11 +106,11 @@ class Gating(nn.Module):
 
     @torch.no_grad()
     def collect(self, share: float, scale: float = 1.0) -> None:
-        """Gather what is left, and add the budget's gradient to the scores. Weights that train are ready to step.
+        """Gather remaining gradients, add the budget's gradient to the scores, and prepare for the optimizer step.
 
         Args:
-            share: How much of the search is done, from 0 to 1.
-            scale: By how much the model's gradients are scaled, as 16-bit ones are.
+            share: The completed fraction of the search, from 0 to 1.
+            scale: The loss scale of the model's gradients, as in 16-bit training.
         """
         assert self._weights is not None
         self.gather()
@@ -126,19 +126,19 @@ class Gating(nn.Module):
             )
 
     def _gradient(self) -> float:
-        """The root mean square of the scores' gradients, times their number."""
+        """Return the root mean square of the scores' gradients, times their number."""
         norms = [torch.linalg.vector_norm(cast(Tensor, score.grad)) for score in self.scores]
         return float(torch.linalg.vector_norm(torch.stack(norms))) * sqrt(self.units.count)
 
     def gathered(self) -> list[Tensor]:
-        """The gradients that `gather` has added up: of the scores, and of gated weights that train."""
+        """The gradients that `gather` has accumulated, of the scores and of gated weights that are trained."""
         assert self._weights is not None
         return [score.grad for score in self.scores if score.grad is not None] + self._weights.gathered
 
     def settle(self, step: int, steps: int) -> None:
-        """After a step of the optimizer: hold scores in bounds, and restore the exact count if that is due.
+        """After an optimizer step, clamp the scores and restore the exact count if due.
 
-        The count is always restored at the end.
+        The count is always restored after the last step.
         """
         self._bound()
         if step == steps or self.budget.resets_after(step):
@@ -155,11 +155,11 @@ class Gating(nn.Module):
 
     @torch.no_grad()
     def reset(self, sparsity: float) -> None:
-        """Put the cut where exactly this share of the scores lies below it, of every group or of all.
+        """Place the cut so that exactly this fraction of the scores lies below it, per group or over all.
 
-        Scores that tie with the cut and stay open are lifted above it by the smallest number there is, so that
-        the cut tells exactly the mask that `draw` gives. Where rows or a pattern decide, scores on the wrong side of
-        their matrix's cut are moved to it, so that it tells exactly that mask too.
+        Open scores that tie with the cut are lifted to the next float above it, so that the cut yields exactly the
+        mask of `draw`. If rows or a pattern decide, scores on the wrong side of their matrix's cut are moved across
+        it to the same end.
         """
         if self._in_matrices:
             self._project(sparsity)
@@ -184,40 +184,40 @@ class Gating(nn.Module):
             lift_ties(score, wanted.bits[group.name], cut)
 
     def draw(self, sparsity: float) -> Mask:
-        """The mask that the scores give at a sparsity."""
+        """Draw the mask at a sparsity from the scores."""
         return draw_at(self.learned(), sparsity, self.scope, self.pattern)
 
     def mask(self) -> Mask:
-        """What is open now."""
+        """Return the mask of the units that are open now."""
         margins = zip(self.units.groups, self._margins(), strict=True)
         return Mask.from_bools(
             self.units, {group.name: margin.detach().cpu() > 0 for group, margin in margins}
         )
 
     def learned(self) -> Scores:
-        """The scores as they are, without a copy."""
+        """Return the scores without copying them."""
         named = zip(self.units.groups, self.scores, strict=True)
         return Scores(self.units, {group.name: score for group, score in named})
 
     @torch.no_grad()
     def openness(self) -> float:
-        """The mean over all units, not over matrices, of the probability to be open."""
+        """Return the mean probability of being open, over all units rather than over matrices."""
         total = sum(self.gate.openness(margin).sum(dtype=torch.float64) for margin in self._margins())
         return float(total) / self.units.count
 
     def _margins(self) -> Iterator[Tensor]:
-        """The scores less their cuts, a group at a time; each lasts until the next is asked for."""
+        """Yield the scores minus their cuts, group by group; each tensor is valid until the next one."""
         cuts = cast(list[float], self.cuts.tolist())
         for score, cut, room in zip(self.scores, cuts, self._room(), strict=True):
             yield torch.sub(score.detach(), cut, out=room) if cut else score.detach()
 
     def _room(self) -> list[Tensor]:
-        """A tensor like each group's scores, all in one place: fresh memory for each would cost more than the sums."""
+        """Return a buffer per group, all in the same memory: fresh allocations would cost more than the arithmetic."""
         place = self.cuts.new_empty(max(score.numel() for score in self.scores))
         return [place[: score.numel()].view_as(score) for score in self.scores]
 
 
 def _seed(seed: int, step: int, number: int = 0) -> int:
-    """One seed of three numbers, far from those that batches and heads are drawn from."""
+    """Combine three numbers into a seed that differs from those of batches and heads."""
     entropy = (seed, step, 0x6A7E, number) if number else (seed, step, 0x6A7E)
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)

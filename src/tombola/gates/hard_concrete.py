@@ -1,4 +1,4 @@
-"""Hard-concrete gates: noisy, from 0 to 1, often exactly one of them. (Louizos et al. 2018; Robust Tickets, §3.1)"""
+"""Hard-concrete gates: noisy values in [0, 1], often exactly 0 or 1. (Louizos et al. 2018; Robust Tickets, §3.1)"""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ else:
     torch = lazy_module("torch")
 
 EDGE = 1e-4
-"""The noise is uniform between this and one less this."""
+"""The noise is uniform between EDGE and 1 − EDGE."""
 
 
 @gates.register
 class HardConcrete(Gate):
-    """Settings and arithmetic of the hard-concrete gate: a stretched, clipped, noisy sigmoid of the score."""
+    """The hard-concrete gate: a stretched, clipped, noisy sigmoid of the score."""
 
     published: ClassVar[dict[str, Any]] = {
         "epochs": 20.0,
@@ -44,12 +44,12 @@ class HardConcrete(Gate):
         return self
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """The score whose gate is `initial`: log 5 for 0.9, whatever the weights are."""
+        """Return the score at which the noise-free gate is `initial` (log 5 for 0.9), whatever the weights."""
         low, high = self.stretch
         return torch.full_like(magnitudes, math.log((self.initial - low) / (high - self.initial))), 0.0
 
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """clip((ζ − γ)·σ((logit u + a)/β) + γ, 0, 1) with uniform u."""
+        """Sample clip((ζ − γ)·σ((logit u + a)/β) + γ, 0, 1) with uniform u."""
         low, high = self.stretch
         soft = (
             out.uniform_(EDGE, 1 - EDGE, generator=generator)
@@ -61,7 +61,7 @@ class HardConcrete(Gate):
         return soft.mul_(high - low).add_(low).clamp_(0.0, 1.0)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """(m − γ)(ζ − m)/((ζ − γ)·β) where m is neither 0 nor 1: the sample itself tells its derivative."""
+        """Multiply by (m − γ)(ζ − m)/((ζ − γ)·β) where m is neither 0 nor 1: the sample determines its derivative."""
         low, high = self.stretch
         slope = (sampled - low).mul_(high - sampled).div_((high - low) * self.temperature)
         return gradient.mul_(slope).masked_fill_((sampled == 0) | (sampled == 1), 0.0)
@@ -72,6 +72,6 @@ class HardConcrete(Gate):
         return torch.sigmoid(margin - self.temperature * math.log(-low / high))
 
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """The derivative of that sigmoid."""
+        """Return the derivative of that sigmoid."""
         open_ = self.openness(margin)
         return open_.mul_(1 - open_)

@@ -1,4 +1,4 @@
-"""The L0 term: a price on open gates that is the same for all. (Louizos et al. 2018; Robust Tickets, §3.2)"""
+"""The L0 penalty: the same price for every open gate. (Louizos et al. 2018; Robust Tickets, §3.2)"""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     pass
 
 MEMORY = 0.95
-"""How much of the mean square of the loss's derivatives is left after a step."""
+"""Decay of the running mean square of the loss gradients."""
 
 
 @budgets.register
 class L0(Budget):
     """λ·R, with R the mean openness over all units; any sparsity can be drawn from the scores afterwards.
 
-    A λ that is right for one number of units, model and loss is wrong for others by orders of magnitude: too small,
-    and the scores end in a random order; too large, and all fall alike. So it is set in proportion to the loss's own
-    derivatives by the scores, unless `weight` says it. The released code takes the mean over matrices of their means,
-    and counts the entries of a dictionary where the schedule of λ counts steps.
+    A λ that suits one model, loss and number of units is wrong for others by orders of magnitude: if it is too small,
+    the scores end in a random order; if too large, all fall alike. So λ is proportional to the size of the loss
+    gradients of the scores, unless `weight` fixes it. The released code averages over matrices the means of each, and
+    counts the entries of a dictionary where the schedule of λ should count steps.
     """
 
     knows_sparsity: ClassVar[bool] = False
@@ -50,13 +50,13 @@ class L0(Budget):
         return self
 
     def ramp(self, share: float) -> float:
-        """How much of λ is there when a share of the search is done."""
+        """Return the fraction of λ that applies at this point of the search."""
         if share >= self.full:
             return 1.0
         return max(0.0, share - self.begin) / (self.full - self.begin)
 
     def pressure(self, now: Moment) -> float:
-        """λ."""
+        """Return λ."""
         if self.weight is not None:
             return self.weight * self.ramp(now.share)
         square, steps = (float(number) for number in now.multipliers[:2])

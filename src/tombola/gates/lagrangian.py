@@ -1,4 +1,4 @@
-"""A sparsity target that gradients can follow. (Wang et al. 2020; against overshooting, Stooke et al. 2020)"""
+"""A differentiable sparsity target. (Wang et al. 2020; damped against overshooting as in Stooke et al. 2020)"""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     pass
 
 AHEAD = 40
-"""Steps by which a change of the gap is carried on: about as long as Adam lets scores run after a change of mind."""
+"""Steps over which the change of the gap is extrapolated: about as long as Adam's momentum carries the scores on."""
 
 
 @budgets.register
 class Lagrangian(Budget):
-    """λ1·g + λ2·g², where g is the expected sparsity less the target: scores descend on it, λ1 and λ2 ascend.
+    """λ1·g + λ2·g², where g is the expected sparsity minus the target: scores descend on it, λ1 and λ2 ascend.
 
-    Plain ascent overshoots: scores keep on moving while λ1 is still being paid back. So λ1 ascends on the gap
-    as it will be soon, in proportion to its own size, and the target rises ever more slowly.
+    Plain ascent overshoots, because scores keep moving while λ1 comes down again. So λ1 ascends on the extrapolated
+    gap, in proportion to its own size, and the target rises ever more slowly.
     """
 
     kind: Literal["lagrangian"] = "lagrangian"
@@ -28,12 +28,12 @@ class Lagrangian(Budget):
     warmup: float = Field(0.6, ge=0, le=1, description="share of the steps in which the target rises from 0")
 
     def target_at(self, share: float, target: float) -> float:
-        """The sparsity wanted when a share of the search is done."""
+        """Return the target sparsity at this point of the search."""
         left = max(0.0, 1.0 - share / self.warmup) if self.warmup else 0.0
         return target * (1.0 - left**2)
 
     def pressure(self, now: Moment) -> float:
-        """Ascend, then −(λ1 + 2·λ2·g): gates are pressed to shut where the expected sparsity falls short."""
+        """Update the multipliers, then return −(λ1 + 2·λ2·g) for the extrapolated gap g."""
         first: float
         second: float
         last: float

@@ -19,10 +19,10 @@ else:
 
 @gates.register
 class Sign(Gate):
-    """Settings and arithmetic of (1 + sign a)/2, whose derivative by a is taken to be 1 while |a| < 1.
+    """The gate (1 + sign a)/2, whose derivative with respect to a is taken to be 1 where |a| < 1.
 
-    As in SRNets' release, both hold: a score is clamped into [−1, 1] after each step, and takes no gradient of the
-    loss where it lies at an end. A score of exactly 0 is shut; the release makes it half open.
+    As in SRNets' release, a score is clamped to [−1, 1] after each step and receives no loss gradient at either end.
+    A score of exactly 0 is shut; the release makes it half open.
     """
 
     noisy: ClassVar[bool] = False
@@ -34,15 +34,15 @@ class Sign(Gate):
     initial: float = Field(0.01, gt=0, le=1, description="distance of the first scores from 0, by magnitude")
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """Negative for what is to be shut, positive for the rest."""
+        """Return negative scores for units that start shut, positive ones for the rest."""
         return torch.where(removed, -self.initial, self.initial), 0.0
 
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """1 for positive scores, else 0."""
+        """Write 1 for positive scores, else 0."""
         return torch.gt(margin, 0, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """Straight through near 0, nothing further away."""
+        """Pass the gradient straight through where |a| < 1, and nothing elsewhere."""
         return gradient.mul_(self.openness_slope(margin))
 
     def openness(self, margin: Tensor) -> Tensor:
@@ -50,5 +50,5 @@ class Sign(Gate):
         return margin.gt(0).to(margin.dtype)
 
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """1 while |a| < 1, else 0."""
+        """1 where |a| < 1, else 0."""
         return margin.abs().lt(1).to(margin.dtype)

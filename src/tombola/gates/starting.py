@@ -1,4 +1,4 @@
-"""The first scores of gates: as each gate says, or in the order of the units' importance."""
+"""The initial scores of gates: as each gate defines, or in the order of the units' importance."""
 
 import numpy as np
 import torch
@@ -10,23 +10,23 @@ from tombola.masks import Mask, Scope, Scores, draw
 from tombola.masks.pattern_names import implied_sparsity
 
 SPREAD = 1.0
-"""How far the most and the least important units lie from the scores that noisy gates start with."""
+"""How far the scores of the most and least important units start from the initial score of a noisy gate."""
 KNOTS = 4096
-"""Quantiles between which places are interpolated."""
+"""Number of quantiles between which ranks are interpolated."""
 
 
 def first_scores(
     gate: Gate, ranking: Scores, sparsity: float, scope: Scope, seed: int, pattern: str | None = None
 ) -> list[tuple[Tensor, float]]:
-    """The first scores and the first cut of each group, by a ranking of the units.
+    """Return the initial scores and cut of each group, given a ranking of the units.
 
     Args:
-        gate: The gate, which says what they are.
-        ranking: The magnitudes of the units, or other scores of the same scale.
-        sparsity: The share of the units that starts shut.
-        scope: Whether they are the lowest of all, of each group, or of each output row.
-        seed: What a gate that starts at random depends on.
-        pattern: What the open ones follow, such as 2:4, where the sparsity is the pattern's.
+        gate: The gate, which determines the scores.
+        ranking: The magnitudes of the units, or other scores on the same scale.
+        sparsity: The fraction of units that starts shut.
+        scope: Whether these are the lowest of all units, of each group or of each output row.
+        seed: The seed of gates with a random start.
+        pattern: The pattern of the open units, such as 2:4, if the sparsity is the pattern's own.
     """
     open_ = draw_at(ranking, sparsity, scope, pattern)
     generator = torch.Generator().manual_seed(seed)
@@ -36,15 +36,15 @@ def first_scores(
 
 
 def draw_at(scores: Scores, sparsity: float, scope: Scope, pattern: str | None) -> Mask:
-    """A mask at a sparsity on the way to the one of a pattern, or at it.
+    """Draw a mask at a pattern's sparsity, or at an intermediate one.
 
-    An N:M pattern is whole or not: on the way to it, the same share of every output row is shut.
+    At intermediate sparsities an N:M pattern cannot hold, and the same fraction of every output row is shut instead.
 
     Args:
         scores: A score for every unit.
-        sparsity: The share that is shut now.
-        scope: What is ranked together.
-        pattern: What is followed in the end.
+        sparsity: The fraction to shut.
+        scope: Which units to rank together.
+        pattern: The final pattern.
     """
     implied = implied_sparsity(pattern) if pattern else None
     if implied is not None and abs(sparsity - implied) > 1e-9:
@@ -61,21 +61,20 @@ def ordered_scores(
     seed: int,
     pattern: str | None = None,
 ) -> list[tuple[Tensor, float]]:
-    """First scores in the order of the units' importance, with the mean openness that the gate starts with.
+    """Return initial scores in the order of the units' importance, with the gate's initial mean openness.
 
-    Importance counts per weight, as magnitudes do, so that a head and a neuron can be compared. Units that the gate
-    starts alike are spread by their place in that order: the scores of noisy gates by up to ±1, shifted so that the
-    mean openness stays; those of other gates to half and up to one and a half times their distance from the cut, on
-    the side where they are.
+    Importance is taken per weight, as for magnitudes, so that a head and a neuron can be compared. Units that the
+    gate would start alike are spread by rank: the scores of noisy gates by up to ±1, shifted to preserve the mean
+    openness; those of other gates to between 0.5 and 1.5 times their distance from the cut, on the same side.
 
     Args:
         gate: The gate.
-        magnitudes: The magnitudes of the units, whose scale the ranking gets.
+        magnitudes: The magnitudes of the units, to whose scale importance is brought.
         importance: The importance of the units.
-        sparsity: The share of the units that starts shut: the least important.
-        scope: Whether units are compared with all others, or with those of their group.
-        seed: What a gate that starts at random depends on.
-        pattern: What the open ones follow.
+        sparsity: The fraction of units, the least important, that starts shut.
+        scope: Whether to rank units among all others or within their group.
+        seed: The seed of gates with a random start.
+        pattern: The pattern of the open units.
     """
     ranking = _scaled(importance, magnitudes)
     started = first_scores(gate, ranking, sparsity, scope, seed, pattern)
@@ -94,7 +93,7 @@ def ordered_scores(
 
 
 def _scaled(importance: Scores, magnitudes: Scores) -> Scores:
-    """The importance per weight, as large on average as the magnitudes."""
+    """Return the importance per weight, scaled to the mean of the magnitudes."""
     units = importance.units
     shares = {group.name: importance[group.name].double() / group.unit_weights for group in units.groups}
     total = sum(float(share.sum()) for share in shares.values())
@@ -104,7 +103,7 @@ def _scaled(importance: Scores, magnitudes: Scores) -> Scores:
 
 
 def _places(ranking: list[Tensor], scope: Scope) -> list[Tensor]:
-    """The place of each unit, from 0 for the lowest to 1 for the highest; equal units have equal places."""
+    """Return the relative rank of each unit, from 0 (lowest) to 1 (highest); ties share a rank."""
     if scope != "global":
         return [_place(scores, _knots(scores.numpy().reshape(-1))) for scores in ranking]
     knots = _knots(np.concatenate([scores.numpy().reshape(-1) for scores in ranking]))
@@ -112,7 +111,7 @@ def _places(ranking: list[Tensor], scope: Scope) -> list[Tensor]:
 
 
 def _knots(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of the values, each once, and their places."""
+    """Return the distinct quantiles of the values and their ranks."""
     ordered = np.sort(values)
     chosen = np.unique(np.linspace(0, ordered.size - 1, KNOTS).round().astype(np.int64))
     found, first = np.unique(ordered[chosen], return_index=True)
@@ -125,7 +124,7 @@ def _place(scores: Tensor, knots: tuple[np.ndarray, np.ndarray]) -> Tensor:
 
 
 def _two_levels(margins: list[Tensor]) -> bool:
-    """Whether all open units start alike, and all shut ones: else the gate has put them in order already."""
+    """Return whether all open units start alike, and all shut ones; otherwise the gate has already ordered them."""
     sides = [[margin[margin > 0] for margin in margins], [margin[margin <= 0] for margin in margins]]
     return all(
         min(float(one.min()) for one in side if one.numel())
@@ -136,7 +135,7 @@ def _two_levels(margins: list[Tensor]) -> bool:
 
 
 def _spread(gate: Gate, margins: list[Tensor], places: list[Tensor]) -> list[Tensor]:
-    """Margins up to `SPREAD` higher or lower, by their places, and shifted back to the openness that they had."""
+    """Move margins up or down by up to `SPREAD` by rank, then shift them all to preserve the total openness."""
     wanted = _openness(gate, margins)
     spread = [margin + SPREAD * (2 * place - 1) for margin, place in zip(margins, places, strict=True)]
     shift = brentq(
@@ -149,5 +148,5 @@ def _spread(gate: Gate, margins: list[Tensor], places: list[Tensor]) -> list[Ten
 
 
 def _openness(gate: Gate, margins: list[Tensor]) -> float:
-    """The sum over all units of the probability to be open."""
+    """Return the sum over all units of the probability of being open."""
     return float(sum(gate.openness(margin).sum(dtype=torch.float64) for margin in margins))

@@ -16,12 +16,12 @@ else:
     torch = lazy_module("torch")
 
 KEPT, CUT = 0.02, 0.01
-"""Where hard initialisation puts the scores of open gates, and the cut between them and the shut ones at 0."""
+"""The initial score of open gates under hard initialisation, and the cut between them and the shut gates at 0."""
 
 
 @gates.register
 class Threshold(Gate):
-    """Settings and arithmetic of 1[score > φ], whose derivative is taken to be 1."""
+    """The gate 1[score > φ], whose derivative is taken to be 1."""
 
     published: ClassVar[dict[str, Any]] = {
         "epochs": 5.0,
@@ -41,7 +41,7 @@ class Threshold(Gate):
     )
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """0 for what is to be shut and 0.02 for the rest, cut at 0.01; or magnitudes, cut at the k-th smallest."""
+        """Return 0 for shut units and 0.02 for the rest, cut at 0.01; or the magnitudes, cut at the k-th smallest."""
         if self.initial == "soft":
             highest = magnitudes[removed].max().item() if removed.any() else 0.0
             return magnitudes.clone(), highest
@@ -51,11 +51,11 @@ class Threshold(Gate):
         return torch.where(removed, 0.0, KEPT), CUT
 
     def sample(self, margin: Tensor, out: Tensor, generator: torch.Generator) -> Tensor:
-        """1 above the cut, else 0."""
+        """Write 1 above the cut, else 0."""
         return torch.gt(margin, 0, out=out)
 
     def back(self, gradient: Tensor, sampled: Tensor, margin: Tensor) -> Tensor:
-        """Straight through."""
+        """Pass the gradient straight through."""
         return gradient
 
     def openness(self, margin: Tensor) -> Tensor:
@@ -63,5 +63,5 @@ class Threshold(Gate):
         return margin.gt(0).to(margin.dtype)
 
     def openness_slope(self, margin: Tensor) -> Tensor:
-        """1, as straight through."""
+        """1, as for the straight-through gradient."""
         return torch.ones_like(margin)

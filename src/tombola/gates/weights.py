@@ -1,4 +1,4 @@
-"""The weights of a model under gates: written in place, so that every pass costs what a plain one does."""
+"""Gated weights of a model, written in place so that a pass costs no more than a plain one."""
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class GatedWeights:
-    """Holds a model's own weights W aside and puts W ⊙ m in their place.
+    """Keeps a copy of a model's weights W and writes W ⊙ m into the model.
 
-    While they are held, only gated tensors take gradients; embeddings, norms, the head and all that belongs
-    to no unit are frozen and cost nothing. No graph leads through the gates: what reaches `W ⊙ m` is taken
-    back to each unit by one multiplication with W, however many passes it was gathered over.
+    Meanwhile only gated tensors receive gradients; embeddings, norms, the head and everything outside the units are
+    frozen and cost nothing. No autograd graph runs through the gates: one multiplication with W turns the gradient of
+    `W ⊙ m` into those of the units, however many passes it was accumulated over.
     """
 
     def __init__(self, model: "PreTrainedModel", units: Units) -> None:
@@ -34,11 +34,11 @@ class GatedWeights:
         model.requires_grad_(False)
 
     def begin(self) -> None:
-        """Get ready for the next sample to be written."""
+        """Prepare for writing the next sample."""
 
     @torch.no_grad()
     def write(self, group: Group, factors: Tensor) -> None:
-        """Put the weights of a group's units, each times its factor, into the model."""
+        """Write a group's weights, each times its unit's factor, into the model."""
         for part in _parts(group):
             own = part.region(self._own[part.tensor], group.count)
             live = part.region(self._live[part.tensor].data, group.count)
@@ -46,7 +46,7 @@ class GatedWeights:
 
     @torch.no_grad()
     def gradient(self, group: Group, factors: Tensor) -> Tensor:
-        """The loss's derivative by each unit's factor: Σ over the unit of dL/d(W ⊙ m) ⊙ W. Uses the gradient up."""
+        """Return the gradient of each unit's factor, Σ over the unit of dL/d(W ⊙ m) ⊙ W; overwrites the model's."""
         pieces = []
         for part in _parts(group):
             gradient = self._live[part.tensor].grad
@@ -58,7 +58,7 @@ class GatedWeights:
         return pieces[0].contiguous() if len(pieces) == 1 else torch.stack(pieces).sum(dim=0)
 
     def _product(self, part: Part, count: int, gradient: Tensor, factors: Tensor) -> Tensor:
-        """dL/d(W ⊙ m) ⊙ W over the region of a part, in the gradient's own memory."""
+        """Return dL/d(W ⊙ m) ⊙ W over the region of a part, in the gradient's own memory."""
         return part.region(gradient, count).mul_(part.region(self._own[part.tensor], count))
 
     @property
@@ -67,21 +67,21 @@ class GatedWeights:
         return any(live.grad is not None for live in self._live.values())
 
     def clear(self) -> None:
-        """Forget the gradients that have been used."""
+        """Discard the used gradients."""
         for live in self._live.values():
             live.grad = None
 
     def rest(self) -> None:
-        """Make ready for the step of the optimizer, which is not about these weights."""
+        """Prepare for the optimizer step, which does not touch these weights."""
 
     @property
     def gathered(self) -> list[Tensor]:
-        """Gradients of weights that are kept for the step of the optimizer: none."""
+        """Weight gradients kept for the optimizer step: none."""
         return []
 
     @torch.no_grad()
     def release(self) -> None:
-        """Give the model its own weights back, bit for bit, and let everything train that did before."""
+        """Restore the model's weights bit for bit, and unfreeze everything that was trainable before."""
         for name, live in self._live.items():
             live.copy_(self._own[name])
             live.grad = None
@@ -91,11 +91,11 @@ class GatedWeights:
 
 
 class TrainedWeights(GatedWeights):
-    """The same for weights that are trained together with their gates.
+    """Gated weights that are trained together with their gates.
 
-    Nothing is frozen. What reaches `W ⊙ m` becomes the gradient of W by one multiplication with m, and is kept while
-    further samples follow. Between two steps the model holds W itself with that gradient: the optimizer moves it,
-    and checkpoints hold it, as in any training.
+    Nothing is frozen. One multiplication with m turns the gradient of `W ⊙ m` into that of W, which accumulates over
+    further samples. Between two steps the model holds W itself with that gradient, so that the optimizer and
+    checkpoints work as in any training.
     """
 
     def __init__(self, model: "PreTrainedModel", units: Units) -> None:
@@ -104,25 +104,25 @@ class TrainedWeights(GatedWeights):
         self._resting = True
 
     def _freeze(self, model: "PreTrainedModel") -> None:
-        """Everything goes on training."""
+        """Freeze nothing."""
 
     @torch.no_grad()
     def begin(self) -> None:
-        """Take over what the optimizer, or a checkpoint, has made of the weights."""
+        """Copy the weights as the optimizer or a checkpoint left them."""
         if self._resting:
             for name, live in self._live.items():
                 self._own[name].copy_(live)
         self._resting = False
 
     def _product(self, part: Part, count: int, gradient: Tensor, factors: Tensor) -> Tensor:
-        """dL/d(W ⊙ m) ⊙ W over the region of a part, whose gradient becomes dL/d(W ⊙ m) ⊙ m."""
+        """Return dL/d(W ⊙ m) ⊙ W over the region of a part, and turn its gradient into dL/d(W ⊙ m) ⊙ m."""
         region = part.region(gradient, count)
         product = region * part.region(self._own[part.tensor], count)
         region.mul_(part.spread(factors, region.dim()))
         return product
 
     def clear(self) -> None:
-        """Keep the gradients for the step of the optimizer."""
+        """Move the gradients aside for the optimizer step."""
         for name, live in self._live.items():
             if live.grad is not None:
                 self._kept[name] = self._kept[name].add_(live.grad) if name in self._kept else live.grad
@@ -130,7 +130,7 @@ class TrainedWeights(GatedWeights):
 
     @torch.no_grad()
     def rest(self) -> None:
-        """Put the weights themselves and their gradients into the model, for the step of the optimizer."""
+        """Write W and its gradients into the model for the optimizer step."""
         for name, live in self._live.items():
             live.copy_(self._own[name])
             live.grad = self._kept.pop(name, None)
@@ -138,11 +138,11 @@ class TrainedWeights(GatedWeights):
 
     @property
     def gathered(self) -> list[Tensor]:
-        """The gradients that are kept for the step of the optimizer, in the order of the parameters."""
+        """The gradients kept for the optimizer step, in parameter order."""
         return [self._kept[name] for name in self._live if name in self._kept]
 
     def release(self) -> None:
-        """Let go of the model with the weights as they were last trained."""
+        """Release the model with the trained weights."""
         self._kept.clear()
         self.begin()
         super().release()
@@ -153,7 +153,7 @@ def _parts(group: Group) -> tuple[Part, ...]:
 
 
 def _over_units(part: Part, group: Group, product: Tensor) -> Tensor:
-    """The sum over what each unit covers of a region; where the units are its elements, the region itself."""
+    """Sum a region over each unit; if every element is a unit, return the region itself."""
     if part.dim is None:
         return product if product.shape == group.shape else product.sum().reshape(1)
     others = [dim for dim in range(product.dim()) if dim != part.dim]

@@ -1,4 +1,4 @@
-"""Masks over the prunable units of a model: what they cover, their algebra, drawing and storing them."""
+"""Masks over the prunable units of a model: the units, mask algebra, drawing masks from scores, and storage."""
 
 from typing import TYPE_CHECKING
 

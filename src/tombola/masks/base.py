@@ -1,4 +1,4 @@
-"""Which model a mask belongs to: its geometry, and a fingerprint of its layers' weights."""
+"""The identity of the model a mask belongs to: its geometry and a fingerprint of its layers' weights."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Base(BaseModel):
-    """A base model's identity. The fingerprint is None for a model without values (on the meta device)."""
+    """The identity of a base model. The fingerprint is None for a model on the meta device, which has no values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ class Base(BaseModel):
 
 
 def geometry(model: "PreTrainedModel") -> Base:
-    """The base of a model by its sizes alone, without a fingerprint.
+    """Return the base of a model from its sizes alone, without a fingerprint.
 
     Args:
         model: A model of a known family.
@@ -52,10 +52,10 @@ def geometry(model: "PreTrainedModel") -> Base:
 
 
 def fingerprint(model: "PreTrainedModel") -> Base:
-    """The base of a model, with a hash of its family, its geometry and the values of its layers' matrices.
+    """Return the base of a model, with a hash of its family, its geometry and its layers' weights.
 
-    Embeddings, pooler and head are left out, so that the classifier, the masked language model and the
-    question-answering version of one pre-trained model agree. Values are compared as float32.
+    The hash skips the embeddings, the pooler and the head, so that the classifier, the masked language model and the
+    question-answering version of one pre-trained model agree. Values are hashed as float32.
 
     Args:
         model: A model of a known family.
@@ -72,12 +72,12 @@ def fingerprint(model: "PreTrainedModel") -> Base:
 
 
 def fingerprinted(layout: Layout) -> list[str]:
-    """The tensors whose values a fingerprint covers, in its order."""
+    """Return the names of the tensors that a fingerprint covers, in hashing order."""
     return list(dict.fromkeys(matrix.tensor for matrix in layout.matrices if matrix.layer is not None))
 
 
 def with_digests(base: Base, layout: Layout, digests: Iterable[bytes]) -> Base:
-    """The base with the fingerprint that the digests of its `fingerprinted` tensors make."""
+    """Return the base with a fingerprint built from the digests of its `fingerprinted` tensors."""
     total = hashlib.sha256(json.dumps([layout.family, base.geometry, fingerprinted(layout)]).encode())
     for digest in digests:
         total.update(digest)
@@ -85,6 +85,6 @@ def with_digests(base: Base, layout: Layout, digests: Iterable[bytes]) -> Base:
 
 
 def digest_of(parameter: torch.Tensor) -> bytes:
-    """A hash of a tensor's values."""
+    """Return a hash of a tensor's values."""
     values = parameter.detach().to("cpu", torch.float32).contiguous().numpy()
     return hashlib.sha256(values.data).digest()

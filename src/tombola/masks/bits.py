@@ -8,33 +8,33 @@ Bits = NDArray[np.uint8]
 
 
 def pack(kept: torch.Tensor) -> Bits:
-    """The bits of a boolean tensor."""
+    """Pack a boolean tensor into bits."""
     return np.packbits(kept.detach().cpu().contiguous().numpy().reshape(-1))
 
 
 def unpack(bits: Bits, shape: tuple[int, ...]) -> torch.Tensor:
-    """The boolean tensor of a shape that the bits hold."""
+    """Unpack bits into a boolean tensor of the given shape."""
     return torch.from_numpy(np.unpackbits(bits, count=int(np.prod(shape))).view(np.bool_)).reshape(shape)
 
 
 def ones(count: int) -> Bits:
-    """`count` set bits."""
+    """Return `count` set bits."""
     return clear_padding(np.full(-(-count // 8), 0xFF, np.uint8), count)
 
 
 def fits(bits: Bits, count: int) -> bool:
-    """Whether an array is what `count` bits are packed into."""
+    """Return whether an array is a valid packing of `count` bits."""
     right_size = bits.dtype == np.uint8 and bits.shape == (-(-count // 8),)
     return right_size and not (count % 8 and bits[-1] & 0xFF >> count % 8)
 
 
 def clear_padding(bits: Bits, count: int) -> Bits:
-    """The bits with everything after the first `count` set to 0, in place."""
+    """Set everything after the first `count` bits to 0, in place."""
     if count % 8:
         bits[-1] &= 0xFF ^ 0xFF >> count % 8
     return bits
 
 
 def population(bits: Bits) -> int:
-    """The number of set bits."""
+    """Return the number of set bits."""
     return int(np.bitwise_count(bits).sum(dtype=np.int64))

@@ -1,4 +1,4 @@
-"""What is refused: units, tensors and models that do not belong together."""
+"""Checks that units, tensors and models belong together."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None) -> None:
-    """Refuse a model of another geometry and, given the `base` that it started from, other weights.
+    """Reject a model with a different geometry or, if its starting `base` is given, with different weights.
 
-    A model without the pooler that the units cover is accepted: masks of a classifier serve the
-    language model too.
+    A model may lack the pooler that the units cover: a classifier's mask also fits the language model.
     """
     theirs = geometry(model)
     shapes = {name: tuple(parameter.shape) for name, parameter in parameters_of(model).items()}
@@ -44,7 +43,7 @@ def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None
 
 
 def check_same(one: Units, two: Units) -> None:
-    """Refuse to combine bits over different units."""
+    """Reject masks over different units."""
     if not one.same_as(two):
         raise MaskMismatch(
             f"these masks do not cover the same units: {one}; {two}. "
@@ -53,7 +52,7 @@ def check_same(one: Units, two: Units) -> None:
 
 
 def check_groups(what: str, units: Units, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse anything that does not have exactly one entry of the right shape for every group."""
+    """Reject a mapping that does not have exactly one entry of the right shape per group."""
     expected = {group.name: group.shape for group in units.groups}
     for name in dict.fromkeys([*expected, *shapes]):
         if expected.get(name) != shapes.get(name):

@@ -1,8 +1,8 @@
-"""Bits on disk in little more than their entropy: Huffman codes, of the bytes or of the gaps between the rarer bits.
+"""Store bits in little more than their entropy, with Huffman codes of the bytes or of the gaps between rare bits.
 
-A byte of eight independent bits has 256 values, enough for whole-bit codes to come within 2 % of the entropy, unless
-nearly all bytes are equal. Where one of the two bits is that rare, the distance from each of its places to the next is
-coded instead. The codes are deflate's, without its search for repetitions, which random bits do not have.
+A byte of eight independent bits has 256 values, enough for whole-bit codes to come within 2 % of the entropy unless
+nearly all bytes are equal. If one of the two bit values is that rare, the distances between its positions are coded
+instead. The codes are deflate's, without its search for repetitions, which random bits do not have.
 """
 
 import zlib
@@ -15,17 +15,17 @@ from tombola.masks.bits import Bits, clear_padding
 Coding = Literal["bytes", "gaps of ones", "gaps of zeros"]
 
 RARE = 0.08
-"""Share of the rarer bit below which gaps are tried."""
+"""If the rarer bit value makes up less than this share, gaps are tried."""
 FAR = 255
-"""The byte of a gap that goes on: so many places, and then the next byte's."""
+"""A byte with this value means: 255 positions, continued in the next byte."""
 
 
 def encode(bits: Bits, count: int) -> tuple[Coding, Bits]:
-    """The shortest code of `count` packed bits, and how it is read.
+    """Return the coding with the shortest result for `count` packed bits, and the encoded bytes.
 
     Args:
-        bits: Packed bits, with zeros after the last one.
-        count: How many there are.
+        bits: Packed bits, padded with zeros.
+        count: The number of bits.
     """
     codes: dict[Coding, Bits] = {"bytes": _deflate(bits)}
     ones = np.bitwise_count(bits).sum(dtype=np.int64) / max(1, count)
@@ -37,15 +37,15 @@ def encode(bits: Bits, count: int) -> tuple[Coding, Bits]:
 
 
 def decode(coding: Coding, code: Bits, count: int) -> Bits:
-    """The packed bits that were encoded.
+    """Decode packed bits.
 
     Args:
-        coding: How the code is read.
-        code: The code.
-        count: How many bits there are.
+        coding: The coding that `encode` chose.
+        code: The encoded bytes.
+        count: The number of bits.
 
     Raises:
-        ValueError: If this is no code of so many bits.
+        ValueError: If `code` does not encode `count` bits.
     """
     size = -(-count // 8)
     if coding == "bytes":
@@ -65,7 +65,7 @@ def decode(coding: Coding, code: Bits, count: int) -> Bits:
 
 
 def _gaps(bits: Bits, count: int) -> Bits:
-    """The zeros before each one, from 0 to 254 in a byte, after a byte of 255 for every 255 more."""
+    """Return the number of zeros before each one: a byte of 255 per full 255 zeros, then a byte for the rest."""
     places = np.flatnonzero(np.unpackbits(bits, count=count))
     far, near = np.divmod(np.diff(places, prepend=-1) - 1, FAR)
     steps = np.full(len(places) + int(far.sum()), FAR, np.uint8)
@@ -79,7 +79,7 @@ def _deflate(data: Bits) -> Bits:
 
 
 def _inflate(code: Bits, longest: int) -> Bits:
-    """The bytes of a code, of which no more than `longest` are ever held."""
+    """Decompress, refusing more than `longest` bytes."""
     decoder = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         data = decoder.decompress(np.ascontiguousarray(code).data, longest + 1)

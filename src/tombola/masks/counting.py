@@ -1,13 +1,13 @@
-"""How many units a sparsity removes."""
+"""The number of units a sparsity removes."""
 
 from math import floor
 
 
 def removals(sparsity: float, count: int) -> int:
-    """The number of units that a sparsity removes of `count`: the nearest whole number, halves upwards.
+    """Return how many of `count` units a sparsity removes: the nearest integer, halves rounded up.
 
     Args:
-        sparsity: The share to remove.
+        sparsity: The fraction to remove.
         count: The number of units.
     """
     return floor(sparsity * count + 0.5)

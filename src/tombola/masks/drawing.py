@@ -1,4 +1,4 @@
-"""Drawing a mask from scores: exactly so many units go, the lowest first, without sorting."""
+"""Draw a mask from scores: remove an exact number of units, lowest scores first, without sorting."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -28,19 +28,21 @@ def draw(
     protect: Mask | None = None,
     pattern: Pattern | str | None = None,
 ) -> Mask:
-    """The mask that removes exactly so many of the lowest scores; of equal scores the later goes first.
+    """Return the mask that removes exactly the requested number of lowest-scoring units.
+
+    Among equal scores, later units are removed first.
 
     Args:
         scores: A score for every unit.
-        sparsity: The share of the units to remove; give this or `remove`.
+        sparsity: The fraction of units to remove. Give either this or `remove`.
         remove: The number of units to remove.
-        scope: "global" ranks all units together, "local" removes the same share of every group, "row" of every output
-            row of a matrix.
-        within: What this mask has removed stays removed and counts towards the total, so that masks of one run are
+        scope: "global" ranks all units together; "local" removes the same fraction of every group, "row" of every
+            output row of a matrix.
+        within: A mask whose removed units stay removed and count towards the total, so that successive masks are
             nested.
-        protect: What this mask keeps is not removed.
-        pattern: "2:4" keeps 2 of every 4 weights along the inputs of a matrix, in place of a sparsity; "16x16" removes
-            whole blocks.
+        protect: A mask whose kept units are never removed.
+        pattern: "2:4" keeps 2 of every 4 weights along the inputs of a matrix and replaces the sparsity; "16x16"
+            removes whole blocks.
     """
     for mask in (within, protect):
         if mask is not None:
@@ -56,12 +58,12 @@ def draw(
 
 
 def draw_counts(scores: Scores, counts: Mapping[str, int], within: Mask | None = None) -> Mask:
-    """The mask that removes so many of the lowest units of each kind, every kind in a ranking of its own.
+    """Return the mask that removes the given number of lowest-scoring units of each kind, ranked separately.
 
     Args:
         scores: A score for every unit.
-        counts: How many units of a kind go, such as `{"head": 28, "ffn": 2}`; none of a kind that is not named.
-        within: A mask that the new one stays inside of.
+        counts: How many units of each kind to remove, such as `{"head": 28, "ffn": 2}`; kinds not listed lose none.
+        within: A mask whose removed units stay removed.
     """
     drawn = []
     for kind in scores.units.granularity.split("+"):
@@ -82,7 +84,7 @@ def _pattern(pattern: Pattern | str | None) -> Pattern | None:
 
 
 def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | None, scope: Scope) -> float:
-    """The share that goes of every row, group or set of blocks."""
+    """Return the fraction to remove from every row, group or set of blocks."""
     if isinstance(pattern, NofM):
         if remove is not None or (sparsity is not None and abs(sparsity - pattern.sparsity) > 1e-9):
             raise TombolaError(
@@ -106,7 +108,7 @@ def _check_sparsity(sparsity: float) -> None:
 def _quotas(
     scores: Scores, sparsity: float | None, remove: int | None, scope: Scope
 ) -> list[tuple[list[str], int]]:
-    """The groups that are ranked together, and how many of their units go."""
+    """Return the groups to rank together, each set with the number of units to remove."""
     if scope not in get_args(Scope):
         raise UnknownName("scope", scope, get_args(Scope))
     if sparsity is not None and remove is None:
@@ -124,7 +126,7 @@ def _quotas(
 def _draw_from(
     scores: Scores, names: list[str], remove: int, within: Mask | None, protect: Mask | None
 ) -> dict[str, Bits]:
-    """Remove `remove` of the units of some groups, ranked together."""
+    """Rank some groups together and remove `remove` of their units."""
     groups = [
         Candidates(
             name,

@@ -1,7 +1,7 @@
-"""Masks that keep the most importance within a cost: equal layers, or each layer as it deserves.
+"""Masks that keep the most importance within a cost, with equal layers or with a separate size for each layer.
 
-A cost is what a model of some geometry takes of a budget: time, parameters or weights. It consists of a constant
-part and one for every layer, by the heads and neurons that the layer keeps.
+A cost is the time, parameters or weights of a model of some geometry. It is the sum of a constant and a term per
+layer, which depends on the heads and neurons that the layer keeps.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from tombola.masks.mask import Mask
 from tombola.masks.scores import Scores
 
 TIGHT = 0.96
-"""A choice that takes less of the budget than this counts only where nothing comes nearer."""
+"""A choice that uses less of the budget than this counts only if none uses at least as much."""
 STEPS = 5000
-"""Parts that a budget is divided into, to fill it layer by layer."""
+"""The number of steps that the knapsack divides the budget into."""
 SHRINKING = 12
-"""Times that the budget of several costs is halved towards what fits all of them."""
+"""Bisection steps towards the largest budget that satisfies all costs."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model takes, as a share of what it may take: 1 is the whole budget.
+    """The cost of a model as a fraction of the budget: 1 is the whole budget.
 
     Args:
-        constant: The part that no layer has: embeddings, the task head.
-        layer: The part of one layer, by its heads and neurons.
+        constant: The cost outside the layers: embeddings, the task head.
+        layer: The cost of one layer as a function of its heads and neurons.
     """
 
     constant: float
     layer: Callable[[int, int], float]
 
     def scaled(self, factor: float) -> Cost:
-        """The same cost, seen from another budget."""
+        """Return the same cost relative to another budget."""
         return Cost(self.constant * factor, lambda heads, neurons: self.layer(heads, neurons) * factor)
 
     def after(self, constant: float) -> Cost:
-        """The same cost after a part that no model is without."""
+        """Return the same cost plus a constant."""
         return Cost(self.constant + constant, self.layer)
 
     def of(self, layers: Sequence[Kept | None]) -> float:
-        """The cost of a model; None stands for a layer that is left out altogether."""
+        """Return the cost of a model; None stands for a removed layer."""
         return self.constant + sum(self.layer(one.heads, one.neurons) for one in layers if one is not None)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How many heads and neurons a layer keeps."""
+    """The numbers of heads and neurons that a layer keeps."""
 
     heads: int
     neurons: int
@@ -60,14 +60,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The units of a model's layers by their scores, the highest first.
+    """The units of each layer, ranked by score from highest to lowest.
 
     Args:
         scores: Scores of heads, neurons, FFNs or layers.
-        multiple: Neurons are kept in multiples of this number.
-        heads: The numbers of heads that a layer may keep; any, if not given.
-        min_heads: Heads that a layer keeps at least.
-        min_neurons: Neurons that a layer keeps at least.
+        multiple: The number of kept neurons is a multiple of this.
+        heads: The numbers of heads that a layer may keep; None allows any.
+        min_heads: The minimum number of heads per layer.
+        min_neurons: The minimum number of neurons per layer.
     """
 
     scores: Scores
@@ -78,7 +78,7 @@ class Ranking:
 
     @cached_property
     def layers(self) -> list[LayerRanking]:
-        """Every layer with what it may keep."""
+        """The ranking of each layer."""
         units = self.scores.units
         lowest = min(0.0, *(float(values.min()) for values in self.scores.values()))
         sums: dict[tuple[int | None, str], np.ndarray] = {}
@@ -94,7 +94,7 @@ class Ranking:
 
     @property
     def kinds(self) -> set[str]:
-        """What units are scored."""
+        """The kinds of unit that have scores."""
         return set(self.scores.units.granularity.split("+"))
 
     @property
@@ -105,7 +105,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class LayerRanking:
-    """What one layer may keep, and how much importance that is."""
+    """The sizes that one layer may have, and the importance each keeps."""
 
     whole: Kept
     sums: Mapping[str, np.ndarray | None]
@@ -113,7 +113,7 @@ class LayerRanking:
 
     @cached_property
     def options(self) -> list[Kept]:
-        """What the layer may keep, of the smallest to all."""
+        """Return the sizes that the layer may have, from the smallest to the whole layer."""
         heads, neurons = [self.whole.heads], [self.whole.neurons]
         if self.sums["layer"] is not None:
             return [Kept(0, 0), self.whole]
@@ -128,7 +128,7 @@ class LayerRanking:
         return [Kept(one, other) for one in heads for other in neurons]
 
     def importance(self, kept: Kept) -> float:
-        """The sum of the scores that the layer keeps."""
+        """Return the sum of the scores that the layer keeps at this size."""
         if (layer := self.sums["layer"]) is not None:
             return float(layer[1]) if kept == self.whole else 0.0
         total = 0.0
@@ -144,16 +144,15 @@ class LayerRanking:
 def fit_uniform(
     ranking: Ranking, costs: Sequence[Cost], fixed: Sequence[int] = (), layers: int | None = None
 ) -> list[Kept | None]:
-    """Equal heads and neurons in some layers, and nothing of the others: the most importance within the costs.
+    """Keep the same number of heads and neurons in some layers, and drop the others, for the most importance.
 
-    Every number of layers is tried with every width. Which layers stay is decided by the importance that they keep at
-    that width.
+    Tries every number of layers with every width. The layers that keep the most importance at that width stay.
 
     Args:
         ranking: The units by importance.
-        costs: All of them have to stay within 1.
-        fixed: Layers that stay.
-        layers: How many layers stay, where that is given.
+        costs: Costs that must all stay within 1.
+        fixed: Layers that must stay.
+        layers: The number of layers to keep, if fixed.
     """
     found: list[tuple[float, float, list[Kept | None]]] = []
     count = len(ranking.layers)
@@ -181,14 +180,14 @@ def fit_uniform(
 
 
 def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
-    """Each layer's heads and neurons: the most importance within the costs, a knapsack over layers.
+    """Choose each layer's heads and neurons for the most importance within the costs: a knapsack over layers.
 
-    The knapsack is filled by the mean of the costs, in steps of a few ten-thousandths. Where the largest of them is
-    then above 1, it is filled again with less.
+    The knapsack is filled by the mean of the costs, in steps of a few ten-thousandths. If the largest cost is then
+    above 1, the knapsack is filled again with a smaller budget.
 
     Args:
         ranking: The units by importance.
-        costs: All of them have to stay within 1.
+        costs: Costs that must all stay within 1.
     """
     own = [_useful(layer, costs) for layer in ranking.layers]
     constant = np.array([cost.constant for cost in costs])
@@ -214,7 +213,7 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
 
 @dataclass(frozen=True)
 class _Useful:
-    """What a layer may keep, without what costs more than something that is worth more; the cheapest first."""
+    """The sizes of a layer that no cheaper size beats in importance, cheapest first."""
 
     options: list[Kept]
     worth: np.ndarray
@@ -236,7 +235,7 @@ def _total(own: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.nd
 
 
 def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
-    """The option of each layer that together are worth most within a mean cost; None if nothing fits."""
+    """Return the option of each layer that maximizes total importance within a mean cost; None if nothing fits."""
     if room <= 0:
         return None
     values = np.full(STEPS + 1, -np.inf)
@@ -265,7 +264,7 @@ def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
 
 
 def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
-    """The mask that keeps so many of the highest units of each layer; of equal scores the earlier."""
+    """Return the mask that keeps the given number of highest units per layer; among equal scores the earlier stay."""
     numbers = list(scores.units.layout.layers())
     kept = {}
     for group in scores.units.groups:

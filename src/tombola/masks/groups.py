@@ -1,4 +1,4 @@
-"""Groups of prunable units: which slices of which tensors each head, neuron, row … covers."""
+"""Groups of prunable units: the tensor slices that each head, neuron, row … covers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from tombola.masks.names import Granularity
 
 @dataclass(frozen=True)
 class Part:
-    """What a group's units cover of one stored tensor.
+    """The slices of one stored tensor that a group's units cover.
 
-    Unit i covers `width` indices of `dim` from `start + i * width` on. Without a `dim` the units are the
-    elements themselves (weights), or the one unit is the whole. In a fused tensor the part lies inside
-    `slab`: (dimension, start, length).
+    Unit i covers `width` indices of `dim`, starting at `start + i * width`. Without a `dim`, either each element is a
+    unit (weights) or the whole tensor is one unit. In a fused tensor the part lies inside `slab`: (dimension, start,
+    length).
     """
 
     tensor: str
@@ -28,13 +28,13 @@ class Part:
     slab: tuple[int, int, int] | None = None
 
     def region(self, tensor: Tensor, count: int) -> Tensor:
-        """The view of the stored tensor that `count` units cover together."""
+        """Return a view of the region of the stored tensor that `count` units cover."""
         if self.slab is not None:
             tensor = tensor.narrow(*self.slab)
         return tensor if self.dim is None else tensor.narrow(self.dim, self.start, count * self.width)
 
     def spread(self, values: Tensor, dims: int) -> Tensor:
-        """One value per unit, shaped to broadcast over the region of a tensor with `dims` dimensions."""
+        """Reshape one value per unit to broadcast over the region of a tensor with `dims` dimensions."""
         if self.dim is None:
             return values if values.dim() == dims else values.reshape((1,) * dims)
         shape = [1] * dims
@@ -71,7 +71,7 @@ class Group:
 
 
 def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
-    """The groups of a layout at one granularity, in forward order."""
+    """Yield the groups of a layout at one granularity, in forward order."""
     if granularity not in get_args(Granularity):
         raise UnknownName("granularity", granularity, get_args(Granularity))
     if granularity in ("weight", "row", "column"):
@@ -108,7 +108,7 @@ def _matrix_group(matrix: Matrix, granularity: str) -> Group:
 
 
 def _bias_group(matrix: Matrix) -> Group:
-    """The entries of a bias, one unit each."""
+    """Return the group of a bias, in which each entry is a unit."""
     return Group(
         f"{matrix.name}.bias",
         matrix.layer,
@@ -121,7 +121,7 @@ def _bias_group(matrix: Matrix) -> Group:
 
 
 def _sliced(label: str, kind: str, layer: int, matrices: list[Matrix], count: int) -> Group:
-    """`count` equal slices: rows of the matrices that lead in, columns of the one that leads out."""
+    """Return `count` equal slices: rows of the input matrices, columns of the output matrix, which comes last."""
     *inward, outward = matrices
     widths = [matrix.outputs // count for matrix in inward]
     parts = [_rows(matrix, width) for matrix, width in zip(inward, widths, strict=True)]

@@ -1,4 +1,4 @@
-"""Masks that other programs made, as ours: a tensor for each matrix, with exact counts."""
+"""Import masks made by other programs: one tensor per matrix, with exact counts."""
 
 import re
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ def mask_from_tensors(
     keep_head: bool = True,
     base: Base | None = None,
 ) -> Mask:
-    """The mask of single weights that tensors of bits or scores describe.
+    """Build a weight mask from tensors of bits or scores.
 
     Args:
-        model: The model that the mask belongs to, with its task head if that is masked too.
-        tensors: By the name of the weight, as `bert.encoder.layer.0.attention.self.query.weight_mask`.
-        threshold: Scores above it are kept. Without it the tensors must hold bits.
-        keep_head: Whether masks of the task head are part of the mask; else they are left out.
-        base: The identity of the model, where it is known.
+        model: The model that the mask belongs to, with its task head if the mask covers it.
+        tensors: Tensors by weight name, such as `bert.encoder.layer.0.attention.self.query.weight_mask`.
+        threshold: Keep scores above it. Without it the tensors must hold bits.
+        keep_head: Whether to include the masks of the task head.
+        base: The identity of the model, if known.
     """
     found = _by_parameter(model, tensors)
     if not keep_head:
@@ -48,7 +48,7 @@ def mask_from_tensors(
 
 
 def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors by the parameter that each of them masks; in a whole checkpoint only its masks count."""
+    """Return the tensors by the parameter that each masks; in a whole checkpoint, only the mask tensors."""
     marked = {match["tensor"]: value for name, value in tensors.items() if (match := _MARKED.match(name))}
     known = parameters_of(model)
     found: dict[str, Tensor] = {}
@@ -71,7 +71,7 @@ def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> di
 
 
 def _parameter(name: str, known: Mapping[str, object]) -> str | None:
-    """What we call the parameter that another program calls so."""
+    """Return our name of a parameter that another program saved under `name`."""
     name = name.removeprefix("module.")
     name = name if name.endswith((".weight", ".bias")) else f"{name}.weight"
     below = name.partition(".")[2]
@@ -79,7 +79,7 @@ def _parameter(name: str, known: Mapping[str, object]) -> str | None:
 
 
 def _covered(model: "PreTrainedModel", found: Mapping[str, Tensor], base: Base) -> Units:
-    """The units that exactly the given tensors cover."""
+    """Return the units that the given tensors cover exactly."""
     whole = Layout.of(model)
     present = [matrix for matrix in whole.matrices if matrix.tensor in found]
     layers = sorted({matrix.layer for matrix in present if matrix.layer is not None})

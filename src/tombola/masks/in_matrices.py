@@ -1,4 +1,4 @@
-"""Draws inside matrices: the same rate in every output row, N of every M weights, or whole blocks."""
+"""Drawing within matrices: the same rate in every output row, N of every M weights, or whole blocks."""
 
 from dataclasses import dataclass
 
@@ -19,17 +19,17 @@ from tombola.masks.scores import Scores
 from tombola.masks.select import Candidates, keep_highest, keep_highest_checked, ordered_keys
 
 GONE, PROTECTED = -1, 1 << 33
-"""Keys below and above those of all scores."""
+"""Sort keys below and above the keys of all scores."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is drawn of one matrix, alone: a share of it, the same share of every row, or what a pattern leaves.
+    """How to prune one matrix on its own: a fraction of it, the same fraction of every row, or by a pattern.
 
     Args:
-        sparsity: The share of weights, or of blocks, that goes.
-        scope: "local" ranks the whole matrix, "row" each output row on its own.
-        pattern: N:M, or blocks.
+        sparsity: The fraction of weights, or of blocks, to remove.
+        scope: "local" ranks the whole matrix, "row" each output row separately.
+        pattern: An N:M or block pattern.
     """
 
     sparsity: float
@@ -43,12 +43,12 @@ class Selection:
             )
 
     def keep(self, scores: Tensor, start: int = 0) -> Tensor:
-        """Which weights of a matrix of outputs by inputs stay.
+        """Return which weights of an outputs × inputs matrix stay.
 
         Args:
             scores: A score for each weight of the matrix, or of a strip of its columns.
-            start: The first column of the strip. Strips that are drawn one after the other lose together exactly what
-                the whole matrix loses.
+            start: The first column of the strip. Strips drawn in order lose exactly as many weights together as the
+                whole matrix would.
         """
         values = _checked(scores, "a matrix")
         return torch.from_numpy(self._keep(values, start)).to(scores.device)
@@ -80,7 +80,7 @@ def draw_in_matrices(
     within: Mask | None,
     protect: Mask | None,
 ) -> Mask:
-    """The mask that removes the lowest scores of every row, group of a pattern, or block; see `draw`."""
+    """Return the mask that removes the lowest scores by row, N:M group or block; see `draw`."""
     units = scores.units
     if units.granularity != "weight":
         what = f"pattern {pattern}" if pattern else 'scope "row"'
@@ -125,7 +125,7 @@ def _draw_rows(
     protect: Bits | None,
     sparsity: float,
 ) -> Bits:
-    """The same share of every output row; a bias, which has one entry a row, is one row."""
+    """Remove the same fraction of every output row; a bias, with one entry per output, counts as one row."""
     values = _keys(_oriented(scores[group.name], matrix), group.shape, matrix, within, protect, group.name)
     remove = removals(sparsity, values.shape[1])
     if values.dtype == np.int64:
@@ -155,7 +155,7 @@ def _draw_blocks(
     within: Mask | None,
     protect: Mask | None,
 ) -> Mask:
-    """Whole blocks, by the sum of their scores: of all matrices, of each, or of each row of blocks."""
+    """Remove whole blocks by the sum of their scores, ranked over all matrices, per matrix or per row of blocks."""
     assert not isinstance(pattern, NofM)
     blocks: list[Candidates] = []
     for name, matrix in matrices.items():
@@ -207,14 +207,14 @@ def _bits(mask: Mask | None, group: Group) -> Bits | None:
 
 
 def _oriented(values: Tensor, matrix: Matrix | None) -> Tensor:
-    """The stored values as outputs by inputs; a bias as one row."""
+    """Return the stored values as outputs × inputs; a bias as one row."""
     if matrix is None:
         return values.reshape(1, -1) if values.dim() == 1 else values
     return values.T if matrix.transposed else values
 
 
 def _packed(kept: NDArray[np.bool_], matrix: Matrix | None, shape: tuple[int, ...]) -> Bits:
-    """The bits of a matrix of outputs by inputs, as it is stored."""
+    """Pack an outputs × inputs matrix in its stored orientation."""
     stored = torch.from_numpy(kept)
     return pack(_oriented(stored, matrix).reshape(shape))
 
@@ -234,7 +234,7 @@ def _keys(
     protect: Bits | None,
     name: str,
 ) -> NDArray[np.generic]:
-    """The scores, or where some are gone or protected, integers in their order with these at the ends."""
+    """Return the scores or, if some units are gone or protected, integers in the same order with those at the ends."""
     values = _checked(scores, name)
     if within is None and protect is None:
         return values
@@ -250,7 +250,7 @@ def _keys(
 
 
 def _check_room(keys: NDArray[np.generic], remove: int, place: str) -> None:
-    """Refuse where more is gone already, or protected, than fits."""
+    """Raise an error if a row has too many units gone or protected to remove exactly `remove`."""
     gone, free = (keys == GONE).sum(axis=1), (keys != PROTECTED).sum(axis=1)
     if (gone > remove).any() or (free < remove).any():
         worst = int(gone.max()) if (gone > remove).any() else int(free.min())

@@ -1,4 +1,4 @@
-"""What of a model may be pruned: the matrices of its layers, read through its family."""
+"""The prunable matrices of a model's layers, found through its family."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -31,12 +31,12 @@ FFN: tuple[Role, ...] = ("up", "gate", "down")
 POOLER: Role = "pooler"
 CLASSIFIER: Role = "classifier"
 HEAD = "head."
-"""What the names of tensors begin with that are the task head's, not the base model's."""
+"""Prefix of tensor names that belong to the task head, not to the base model."""
 OPTIONAL: frozenset[Role] = frozenset({"position_key", "position_query", "pooler"})  # not in every model
 
 
 class Matrix(BaseModel):
-    """One prunable matrix: a stored tensor, or some of its output features from `start` on, of `whole` in all."""
+    """One prunable matrix: a stored tensor, or a slice of its `whole` output features that begins at `start`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,7 +52,7 @@ class Matrix(BaseModel):
 
     @property
     def out_dim(self) -> int:
-        """The stored tensor's dimension of output features ("rows"); 1 in GPT-2's Conv1D."""
+        """The dimension of the stored tensor that holds output features ("rows"); 1 in GPT-2's Conv1D."""
         return int(self.transposed)
 
     @property
@@ -82,9 +82,9 @@ class Matrix(BaseModel):
 
 
 class Layout(BaseModel):
-    """The prunable matrices of one model in forward order, the rows of a head in each, and its total size.
+    """The prunable matrices of one model in forward order, the rows per head, and the model's total size.
 
-    With `biases` the matrices' biases are prunable too.
+    With `biases`, the biases of the matrices are prunable too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -104,13 +104,13 @@ class Layout(BaseModel):
         biases: bool = False,
         layers: Sequence[int] | None = None,
     ) -> "Layout":
-        """The layout of a model, with or without a head; names are relative to its base model.
+        """Return the layout of a model, with or without a head; names are relative to its base model.
 
         Args:
             model: A model of a known family.
             classifier: Whether the matrices of its task head are prunable too.
             biases: Whether the biases of its matrices are prunable too.
-            layers: The layers that are prunable; else all.
+            layers: The prunable layers; all by default.
         """
         family = family_of(model)
         shapes = {name: parameter.shape for name, parameter in model.base_model.named_parameters()}
@@ -138,22 +138,22 @@ class Layout(BaseModel):
 
     @property
     def prunable(self) -> int:
-        """The number of prunable weights: what every sparsity of weights is relative to."""
+        """The number of prunable weights, the denominator of every weight sparsity."""
         biased = [matrix for matrix in self.matrices if self.biases and matrix.bias is not None]
         return sum(matrix.size for matrix in self.matrices) + sum(matrix.outputs for matrix in biased)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The stored tensors that pruning may touch, biases included, with their shapes."""
+        """The shapes of the stored tensors that pruning may change, biases included."""
         return {name: shape for matrix in self.matrices for name, shape in matrix.stored_shapes.items()}
 
     def heads(self, layer: int) -> int:
-        """The number of heads that a layer has (whole KV groups where key and value are shared)."""
+        """Return the number of heads in a layer (KV groups, if heads share key and value)."""
         roles = self.layers()[layer]
         return roles.get("key", roles["query"]).outputs // self.head_dim
 
     def layers(self) -> dict[int, dict[Role, Matrix]]:
-        """The matrices of each layer by role."""
+        """Return the matrices of each layer by role."""
         layers: dict[int, dict[Role, Matrix]] = {}
         for matrix in self.matrices:
             if matrix.layer is not None:
@@ -162,7 +162,7 @@ class Layout(BaseModel):
 
 
 def parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
-    """The parameters that masks may name: the base model's as it names them, the head's after `HEAD`."""
+    """Return the parameters that masks may name: the base model's under its own names, the head's after `HEAD`."""
     base = dict(model.base_model.named_parameters())
     own = {id(parameter) for parameter in base.values()}
     head = {HEAD + name: tensor for name, tensor in model.named_parameters() if id(tensor) not in own}
@@ -182,14 +182,14 @@ def loaded_parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parame
 
 
 def state_name(model: "PreTrainedModel", name: str) -> str:
-    """What the model's state dict calls a tensor that a mask names."""
+    """Return the state dict name of a tensor that a mask refers to."""
     if name.startswith(HEAD):
         return name.removeprefix(HEAD)
     return name if model is model.base_model else f"{model.base_model_prefix}.{name}"
 
 
 def _head_matrices(model: "PreTrainedModel") -> list[Matrix]:
-    """The linear maps of the task head that are not tied to the base model."""
+    """Return the linear layers of the task head that are not tied to the base model."""
     import torch
 
     known = parameters_of(model)
@@ -220,7 +220,7 @@ def _check_layers(layers: Sequence[int], count: int) -> None:
 
 
 def _in_layer(family: Family, layer: int, role: Role) -> Location | None:
-    """Where the family keeps a role's matrix of one layer, as a path below the base model."""
+    """Return the location of a role's matrix in one layer, as a path below the base model."""
     room = family.attention if role in ATTENTION else family.ffn
     location: Location | None = getattr(room, role)
     if location is None:

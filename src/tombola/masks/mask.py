@@ -33,14 +33,14 @@ class Mask(Mapping[str, Tensor]):
     def __init__(
         self, units: Units, bits: Mapping[str, Bits], metadata: Mapping[str, str] | None = None
     ) -> None:
-        """Take the packed bits of every group; `full`, `from_bools`, `load` and `draw` are the usual ways."""
+        """Create a mask from the packed bits of each group; usually `full`, `from_bools`, `load` or `draw` does."""
         self.units = units
         self.bits = {group.name: bits[group.name] for group in units.groups}
         self.metadata = dict(metadata or {})
 
     @classmethod
     def full(cls, units: Units) -> "Mask":
-        """The mask that keeps everything.
+        """Return the mask that keeps everything.
 
         Args:
             units: The units it is over.
@@ -49,11 +49,11 @@ class Mask(Mapping[str, Tensor]):
 
     @classmethod
     def from_bools(cls, units: Units, kept: Mapping[str, Tensor]) -> "Mask":
-        """The mask of one boolean tensor per group, True = kept.
+        """Create a mask from one boolean tensor per group, True = kept.
 
         Args:
-            units: The units it is over.
-            kept: A boolean tensor for every group of the units, in the group's shape.
+            units: The units that the mask covers.
+            kept: A boolean tensor for each group, in the group's shape.
         """
         check_groups("booleans", units, {name: tuple(value.shape) for name, value in kept.items()})
         if any(value.dtype != torch.bool for value in kept.values()):
@@ -68,7 +68,7 @@ class Mask(Mapping[str, Tensor]):
         return self.units.base
 
     def bools(self, name: str) -> Tensor:
-        """The group's bits as a boolean tensor of the group's shape.
+        """Return a group's bits as a boolean tensor of the group's shape.
 
         Args:
             name: The name of the group.
@@ -119,7 +119,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(self.units, {name: operation(self.bits[name], other.bits[name]) for name in self.bits})
 
     def join(self, other: "Mask") -> "Mask":
-        """One mask over both kinds of units: a ticket of heads and FFNs.
+        """Join two masks into one over both kinds of units, such as heads and FFNs.
 
         Args:
             other: A mask over other units of the same model.
@@ -127,7 +127,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(self.units.join(other.units), {**self.bits, **other.bits})
 
     def without(self, kind: str) -> "Mask":
-        """The mask without the units of one kind of matrix.
+        """Return the mask without the units of one kind of matrix.
 
         Args:
             kind: The kind of matrix, such as "pooler".
@@ -136,7 +136,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, {group.name: self.bits[group.name] for group in units.groups})
 
     def on(self, base: Base) -> "Mask":
-        """The same mask on other weights, which `check` must find to be of the same geometry.
+        """Return the same mask for other weights of the same geometry, which `check` verifies.
 
         Args:
             base: The identity of the other weights.
@@ -181,22 +181,22 @@ class Mask(Mapping[str, Tensor]):
         return self.removed_weights / self.units.parameters
 
     def by_layer(self) -> dict[int | None, float]:
-        """The share of removed weights among those covered in each layer; the pooler is in none."""
+        """Return the fraction of removed weights among the covered weights of each layer; the pooler has layer None."""
         return self._sparsities(lambda group: group.layer)
 
     def by_kind(self) -> dict[str, float]:
-        """The share of removed weights among those covered in each kind of matrix or unit."""
+        """Return the fraction of removed weights among the covered weights of each kind of matrix or unit."""
         return self._sparsities(lambda group: group.kind)
 
     def table(self) -> dict[tuple[int | None, str], float]:
-        """The share of removed weights in each layer and kind."""
+        """Return the fraction of removed weights in each layer and kind."""
         return self._sparsities(lambda group: (group.layer, group.kind))
 
     def overlap(self, other: "Mask") -> float:
-        """The Jaccard overlap of the kept units: |A ∩ B| / |A ∪ B|, 1 for two empty masks. (BERT-Tickets, §4)
+        """Return the Jaccard overlap of the kept units: |A ∩ B| / |A ∪ B|, 1 for two empty masks. (BERT-Tickets, §4)
 
-        Expanded to weights when the granularities differ, and over the groups that both masks have: a
-        language model's mask has no pooler.
+        Masks of different granularities are expanded to weights. Only groups that both masks have count: a language
+        model's mask has no pooler.
 
         Args:
             other: A mask of the same model or of one of equal geometry.
@@ -207,7 +207,7 @@ class Mask(Mapping[str, Tensor]):
         return both / either if either else 1.0
 
     def contains(self, other: "Mask") -> bool:
-        """Whether everything the other mask keeps is kept here too, over the groups that both masks have.
+        """Return whether this mask keeps everything the other keeps, over the groups that both masks have.
 
         Args:
             other: A mask of the same model or of one of equal geometry.
@@ -236,7 +236,7 @@ class Mask(Mapping[str, Tensor]):
     # On a model
 
     def expand(self) -> "Mask":
-        """The same mask at weight granularity, over all prunable weights of the model."""
+        """Return the same mask at weight granularity, over all prunable weights of the model."""
         if self.units.granularity == "weight":
             return self
         units = self.units.at_weights()
@@ -249,7 +249,7 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, expanded)
 
     def tensors(self, model: "PreTrainedModel") -> dict[str, Tensor]:
-        """What is kept of each tensor that loses something, biases too, by name below the base model or `head.`.
+        """Return which entries stay of each tensor that loses some, biases included; names as in `parameters_of`.
 
         Args:
             model: A model that the mask fits.
@@ -267,11 +267,11 @@ class Mask(Mapping[str, Tensor]):
             parameter.masked_fill_(~kept.to(parameter.device), 0.0)
 
     def check(self, model: "PreTrainedModel", base: Base | None = None) -> None:
-        """Refuse a model of another geometry, or one that started from another base, by MaskMismatch.
+        """Raise MaskMismatch if the model has a different geometry or started from a different base.
 
         Args:
             model: The model.
-            base: What the model started from; without it only the geometry is checked.
+            base: The base that the model started from; without it only the geometry is checked.
         """
         check_model(self.units, model, base)
 
@@ -287,7 +287,7 @@ class Mask(Mapping[str, Tensor]):
     # On disk
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
-        """Write one safetensors file: the coded bits of each group, the units and the base in its header.
+        """Write one safetensors file: the encoded bits of each group, with the units and the base in the header.
 
         Args:
             path: The file to write.
@@ -297,7 +297,7 @@ class Mask(Mapping[str, Tensor]):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Mask":
-        """Read what `save` wrote; a damaged or altered file is refused.
+        """Load a mask that `save` wrote; a damaged or altered file is rejected.
 
         Args:
             path: The file.

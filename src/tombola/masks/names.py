@@ -1,4 +1,4 @@
-"""What recipes call units, and the scope of a draw."""
+"""The names of units and scopes in recipes."""
 
 from typing import Annotated, Literal, get_args
 
@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 from tombola.errors import UnknownName
 
 Scope = Literal["global", "local", "row"]
-"""One ranking of all units, one in each group, or one in each output row of a matrix."""
+"""Rank all units together, per group, or per output row of a matrix."""
 
 Granularity = Literal["weight", "neuron", "head", "ffn", "layer", "row", "column"]
 
@@ -15,7 +15,7 @@ _JOINABLE = {"head": "attention", "neuron": "ffn", "ffn": "ffn"}
 
 
 def known_units(name: str) -> str:
-    """A granularity's name, or two that share no weight joined by +; anything else is refused."""
+    """Validate the name of a granularity, or of several joined by + that share no weights."""
     parts = name.split("+")
     for part in parts:
         if part not in get_args(Granularity):
@@ -27,4 +27,4 @@ def known_units(name: str) -> str:
 
 
 UnitsName = Annotated[str, AfterValidator(known_units)]
-"""What a recipe may say of its units."""
+"""A valid `units` entry of a recipe."""

@@ -1,4 +1,4 @@
-"""Masks of a small model and of the larger one that it was cut out of: one as the other."""
+"""Convert masks between a small model and the larger model that it was cut from."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,19 @@ from tombola.masks.units import Units
 
 
 def layers_left(mask: Mask) -> list[int]:
-    """The layers of which a mask keeps anything."""
+    """Return the layers of which a mask keeps anything."""
     kept = {group.layer for group in mask.units.groups if bool(mask[group.name].any())}
     covered = {group.layer for group in mask.units.groups}
     return [layer for layer in mask.units.layout.layers() if layer in kept or layer not in covered]
 
 
 def lift(inner: Mask, outer: Mask, layers: Sequence[int]) -> Mask:
-    """A small model's mask as one of the larger model.
+    """Convert a mask of the small model into one of the larger model.
 
     Args:
         inner: A mask of the small model.
-        outer: The mask that the small model was cut out by.
-        layers: The numbers that the small model's layers have in the larger one.
+        outer: The mask by which the small model was cut out.
+        layers: The indices of the small model's layers in the larger one.
     """
     own = {(layers[group.layer or 0], group.kind): inner[group.name] for group in inner.units.groups}
     kept = {}
@@ -33,13 +33,13 @@ def lift(inner: Mask, outer: Mask, layers: Sequence[int]) -> Mask:
 
 
 def lower(mask: Mask, outer: Mask, units: Units, layers: Sequence[int]) -> Mask:
-    """A mask of the larger model as one of the small model: what `lift` was made from.
+    """Convert a mask of the larger model into one of the small model; the inverse of `lift`.
 
     Args:
-        mask: A mask of the larger model, inside of `outer`.
-        outer: The mask that the small model was cut out by.
+        mask: A mask of the larger model, within `outer`.
+        outer: The mask by which the small model was cut out.
         units: The small model's units.
-        layers: The numbers that the small model's layers have in the larger one.
+        layers: The indices of the small model's layers in the larger one.
     """
     places = {(group.layer, group.kind): group.name for group in mask.units.groups}
     kept = {}

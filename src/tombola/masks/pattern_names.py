@@ -1,7 +1,7 @@
-"""Patterns that hardware likes, by name: N of every M weights stay, or whole blocks do.
+"""Names of hardware-friendly sparsity patterns: keep N of every M weights, or whole blocks.
 
 `2:4` keeps 2 of every 4 consecutive weights along the inputs of a matrix, as NVIDIA's sparse tensor cores and
-`torch.sparse.to_sparse_semi_structured` want it. `16x16` removes whole blocks of 16 outputs by 16 inputs.
+`torch.sparse.to_sparse_semi_structured` require. `16x16` removes whole blocks of 16 outputs by 16 inputs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class NofM:
 
     @property
     def sparsity(self) -> float:
-        """The share of weights that goes."""
+        """The fraction of weights removed."""
         return 1 - self.keep / self.of
 
     def check(self, name: str, outputs: int, inputs: int) -> None:
-        """Refuse a matrix that its groups do not divide."""
+        """Reject a matrix whose inputs are not a multiple of the group size."""
         if inputs % self.of:
             raise TombolaError(
                 f"pattern {self}: {name} has {inputs} inputs, which are no multiple of {self.of}: take a pattern whose "
@@ -48,7 +48,7 @@ class NofM:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of so many outputs by so many inputs stay or go as a whole."""
+    """Blocks of `outputs` × `inputs` weights, each kept or removed as a whole."""
 
     outputs: int
     inputs: int
@@ -58,11 +58,11 @@ class Blocks:
 
     @property
     def sparsity(self) -> None:
-        """Any share of the blocks may go."""
+        """None: any fraction of the blocks may be removed."""
         return None
 
     def check(self, name: str, outputs: int, inputs: int) -> None:
-        """Refuse a matrix that its blocks do not tile."""
+        """Reject a matrix that the blocks do not tile."""
         if outputs % self.outputs or inputs % self.inputs:
             raise TombolaError(
                 f"pattern {self}: {name} has {outputs} outputs and {inputs} inputs, which such blocks do not tile: "
@@ -71,12 +71,12 @@ class Blocks:
             )
 
     def totals(self, scores: Tensor) -> Tensor:
-        """The sum of the scores (outputs × inputs) in each block."""
+        """Return the sum of the scores (outputs × inputs) in each block."""
         rows, columns = scores.shape[0] // self.outputs, scores.shape[1] // self.inputs
         return scores.reshape(rows, self.outputs, columns, self.inputs).sum(dim=(1, 3))
 
     def spread(self, kept: Tensor) -> Tensor:
-        """A value per block as one per weight."""
+        """Expand one value per block to one per weight."""
         return kept.repeat_interleave(self.outputs, dim=0).repeat_interleave(self.inputs, dim=1)
 
 
@@ -84,13 +84,13 @@ Pattern = NofM | Blocks
 
 
 def parse_pattern(text: str) -> Pattern:
-    """The pattern that a text such as `2:4` or `16x16` names.
+    """Parse a pattern such as `2:4` or `16x16`.
 
     Args:
-        text: How many of how many weights stay, or the outputs and inputs of a block.
+        text: The weights to keep and the group size, or the outputs and inputs of a block.
 
     Raises:
-        ValueError: If it names none.
+        ValueError: If the text is not a pattern.
     """
     if found := _N_OF_M.fullmatch(text):
         keep, of = int(found[1]), int(found[2])
@@ -110,11 +110,11 @@ def _known_pattern(text: str) -> str:
 
 
 PatternName = Annotated[str, AfterValidator(_known_pattern)]
-"""What a recipe may say of a pattern."""
+"""A valid pattern name in a recipe."""
 
 
 def implied_sparsity(text: str) -> float | None:
-    """The share of weights that a pattern removes; None where it does not say.
+    """Return the fraction of weights that a pattern removes; None if the pattern does not determine it.
 
     Args:
         text: A pattern's name.

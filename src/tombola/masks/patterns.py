@@ -1,4 +1,4 @@
-"""What patterns leave of matrices: N of every M weights, or whole blocks."""
+"""Apply sparsity patterns to matrices: N of every M weights, or whole blocks."""
 
 import numpy as np
 import torch
@@ -11,11 +11,11 @@ __all__ = ["Blocks", "NofM", "Pattern", "follows", "keep_in_groups", "keep_in_ro
 
 
 def keep_in_rows(values: NDArray[np.generic], remove: int) -> NDArray[np.bool_]:
-    """What is left of each row of a matrix when its `remove` lowest entries are gone; of equal ones the later go first.
+    """Return which entries stay when each row loses its `remove` lowest; among equal entries the later go first.
 
     Args:
         values: Numbers, none of them NaN.
-        remove: How many of each row go.
+        remove: How many entries of each row to remove.
     """
     rows, columns = values.shape
     if remove == 0 or remove == columns:
@@ -31,17 +31,17 @@ def keep_in_rows(values: NDArray[np.generic], remove: int) -> NDArray[np.bool_]:
 
 
 def keep_in_groups(values: NDArray[np.generic], pattern: NofM) -> NDArray[np.bool_]:
-    """What an N:M pattern leaves of a matrix of outputs by inputs; of equal values the later go first.
+    """Return which entries of an outputs × inputs matrix an N:M pattern keeps; among equal values the later go first.
 
     Args:
         values: Numbers, none of them NaN.
-        pattern: How many of how many stay.
+        pattern: The N:M pattern.
     """
     groups = values.reshape(-1, pattern.of)
     if pattern.of > 16:
         return keep_in_rows(groups, pattern.of - pattern.keep).reshape(values.shape)
     columns = [np.ascontiguousarray(groups[:, place]) for place in range(pattern.of)]
-    below = np.zeros((pattern.of, len(groups)), np.uint8)  # how many of its group each entry goes after
+    below = np.zeros((pattern.of, len(groups)), np.uint8)  # how many entries of its group each entry outlasts
     for later in range(pattern.of):
         for earlier in range(later):
             later_goes_first = columns[later] <= columns[earlier]
@@ -51,10 +51,10 @@ def keep_in_groups(values: NDArray[np.generic], pattern: NofM) -> NDArray[np.boo
 
 
 def follows(kept: Tensor, pattern: Pattern) -> bool:
-    """Whether a boolean matrix of outputs by inputs has a pattern: exactly N in every group, or whole blocks.
+    """Return whether a boolean outputs × inputs matrix follows a pattern: exactly N per group, or whole blocks.
 
     Args:
-        kept: What is left.
+        kept: True for each kept weight.
         pattern: The pattern.
     """
     if isinstance(pattern, NofM):

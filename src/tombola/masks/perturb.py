@@ -1,4 +1,4 @@
-"""Swap some of a mask's units at random: the control for how exact a mask must be. (BERT-Tickets, appendix)"""
+"""Swap some of a mask's units at random, as a control for how exact a mask must be. (BERT-Tickets, appendix)"""
 
 import torch
 
@@ -10,8 +10,8 @@ def perturb(mask: Mask, share: float, seed: int) -> Mask:
 
     Args:
         mask: The mask.
-        share: Of the kept units, the share that is swapped.
-        seed: Which of them.
+        share: The fraction of kept units to swap.
+        seed: The random seed.
     """
     kept = {name: bools.flatten() for name, bools in mask.items()}
     flat = torch.cat(list(kept.values()))

@@ -1,4 +1,4 @@
-"""One number per unit; the lowest go first when a mask is drawn."""
+"""One score per unit; a mask removes the lowest first."""
 
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Scores(Mapping[str, Tensor]):
-    """A float32 score for every unit, by group; from them masks can be drawn at any sparsity."""
+    """A float32 score for every unit, by group, from which `draw` makes masks at any sparsity."""
 
     def __init__(self, units: Units, scores: Mapping[str, Tensor], *, absolute: bool = False) -> None:
-        """Take the scores as they are. With `absolute` their absolute values count, and none is copied for that."""
+        """Keep the scores as given. With `absolute`, their absolute values count, without a copy."""
         check_groups("scores", units, {name: tuple(score.shape) for name, score in scores.items()})
         self.units = units
         self.absolute = absolute
@@ -29,23 +29,23 @@ class Scores(Mapping[str, Tensor]):
 
     @classmethod
     def total(cls, units: Units, values: Mapping[str, Tensor]) -> "Scores":
-        """Each unit's sum of a value per weight, given by tensor name: magnitudes, saliencies, …
+        """Score each unit by the sum of a value per weight, such as a magnitude or a saliency.
 
         Args:
             units: The units to score.
-            values: A tensor of values for every tensor that the units cover.
+            values: The values for every tensor that the units cover, by tensor name.
         """
         return cls(units, {group.name: _total(group, values, group.parts) for group in units.groups})
 
     @classmethod
     def magnitude(cls, units: Units, model: "PreTrainedModel") -> "Scores":
-        """The absolute value of each weight of the model, or the mean over the weights of each larger unit.
+        """Score each weight by its absolute value, or each larger unit by the mean over its weights.
 
-        Single weights are looked at where they are: draw before the model changes.
+        The scores of single weights share the model's memory: draw before the model changes.
 
         Args:
             units: The units to score.
-            model: The model whose weights they are.
+            model: The model whose weights are scored.
         """
         weights = units.matrices(model)
         if units.granularity == "weight":
@@ -63,7 +63,7 @@ class Scores(Mapping[str, Tensor]):
         return len(self.stored)
 
     def save(self, path: str | PathLike[str], **metadata: str) -> None:
-        """Write one safetensors file: a float32 tensor per group, and the units in the header.
+        """Write one safetensors file: a float32 tensor per group, with the units in the header.
 
         Args:
             path: The file to write.
@@ -74,7 +74,7 @@ class Scores(Mapping[str, Tensor]):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Scores":
-        """Read what `save` wrote; a damaged file is refused.
+        """Load scores that `save` wrote; a damaged file is rejected.
 
         Args:
             path: The file.
@@ -86,7 +86,7 @@ class Scores(Mapping[str, Tensor]):
 
 
 def totals(units: Units, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Each unit's sum of a value per weight and bias that goes with it, by group."""
+    """Return the sum over each unit's weights and biases of a value per entry, by group."""
     return {group.name: _total(group, values, (*group.parts, *group.biases)) for group in units.groups}
 
 
@@ -104,5 +104,5 @@ def _total(group: Group, values: Mapping[str, Tensor], parts: tuple[Part, ...]) 
 
 
 def _along(region: Tensor, dim: int) -> Tensor:
-    """The sum over all other dimensions, of which a bias has none."""
+    """Return the sum over all other dimensions; a bias has none."""
     return region if region.dim() == 1 else region.sum(dim=1 - dim)

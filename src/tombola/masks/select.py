@@ -1,4 +1,4 @@
-"""Exact selection of the lowest of many float32 scores by two 16-bit histograms, in cache-sized chunks."""
+"""Exact selection of the lowest float32 scores by two 16-bit histograms, in cache-sized chunks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Keys = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Candidates:
-    """A group's scores; `within` has the bits of what is left so far, `protected` of what may not go."""
+    """A group's scores; `within` holds the bits of the units left so far, `protected` of those that must stay."""
 
     name: str
     scores: torch.Tensor
@@ -31,12 +31,12 @@ class Candidates:
 
     @property
     def gone(self) -> int:
-        """How many units are gone already."""
+        """The number of units already removed."""
         return 0 if self.within is None else self.scores.numel() - population(self.within)
 
     @property
     def clash(self) -> bool:
-        """Whether something that is gone is protected."""
+        """Whether a removed unit is protected."""
         return (
             self.within is not None
             and self.protected is not None
@@ -45,7 +45,7 @@ class Candidates:
 
     @property
     def free(self) -> Bits | None:
-        """The bits of what may still go; None where all may."""
+        """The bits of the units that may still be removed; None if all may."""
         if self.protected is None:
             return self.within
         within = ones(self.scores.numel()) if self.within is None else self.within
@@ -53,12 +53,12 @@ class Candidates:
 
     @property
     def free_count(self) -> int:
-        """How many units may still go."""
+        """The number of units that may still be removed."""
         free = self.free
         return self.scores.numel() if free is None else population(free)
 
     def chunks(self) -> Iterator[tuple[Floats, NDArray[np.bool_] | None]]:
-        """The scores chunk by chunk, each with which of them may go; None where all may."""
+        """Yield the scores in chunks, each with a mask of those that may be removed, or None if all may."""
         scores = self.scores.cpu().contiguous().numpy().reshape(-1)
         free = self.free
         for start in range(0, scores.size, CHUNK):
@@ -73,9 +73,9 @@ class Candidates:
 
 
 def keep_highest(groups: list[Candidates], remove: int) -> dict[str, Bits]:
-    """The bits of what is left of every group when the `remove` lowest of the units that may go are gone.
+    """Remove the `remove` lowest of the removable units, and return the bits of what is left of each group.
 
-    Of equal scores the later, in the order of groups and then row-major, goes first.
+    Among equal scores, later units (by group, then row-major) are removed first.
     """
     high = _histogram_high(groups)
     if remove == 0:
@@ -93,12 +93,12 @@ def keep_highest(groups: list[Candidates], remove: int) -> dict[str, Bits]:
 
 
 def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> dict[str, Bits]:
-    """`keep_highest` of groups of which some units may be gone already; refused where that is impossible.
+    """Call `keep_highest` on groups that may have lost units already, or raise an error if the count is impossible.
 
     Args:
-        groups: What is ranked together.
-        remove: How many are gone in the end.
-        what: What they are, for the message: "units of the model".
+        groups: The groups to rank together.
+        remove: The total number of removed units in the end.
+        what: What the units are, for the error message: "units of the model".
     """
     gone = sum(group.gone for group in groups)
     free = sum(group.free_count for group in groups)
@@ -112,7 +112,7 @@ def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> di
 
 
 def _left(group: Candidates, chosen: Bits) -> Bits:
-    """What is left of a group when of the units that may go only the chosen stay."""
+    """Return what is left of a group when only the chosen of the removable units stay."""
     if group.protected is not None:
         chosen |= group.protected
     if group.within is not None:
@@ -121,9 +121,9 @@ def _left(group: Candidates, chosen: Bits) -> Bits:
 
 
 def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
-    """The histogram of the upper 16 bits of the keys.
+    """Return the histogram of the keys' upper 16 bits.
 
-    Counted by the upper half of each float as it is stored, which needs no keys, and then put in order.
+    Counts the upper half of each float as stored, without computing keys, and then reorders the bins.
     """
     stored = np.zeros(BINS, np.int64)
     minus_zeros = 0
@@ -143,7 +143,7 @@ def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
 
 
 def _histogram_low(groups: list[Candidates], top: int) -> NDArray[np.int64]:
-    """The histogram of the lower 16 bits of those keys whose upper 16 are `top`."""
+    """Return the histogram of the lower 16 bits of the keys whose upper 16 bits are `top`."""
     histogram = np.zeros(BINS, np.int64)
     least, most = _score(top << 16), _score(top << 16 | 0xFFFF)
     for group in groups:
@@ -158,14 +158,14 @@ def _histogram_low(groups: list[Candidates], top: int) -> NDArray[np.int64]:
 
 
 def _bin_of(histogram: NDArray[np.int64], rank: int) -> tuple[int, int]:
-    """The bin that holds the rank-th lowest (from 1), and how many lie in the bins below it."""
+    """Return the bin that holds the rank-th lowest key (from 1), and the number of keys in the bins below it."""
     cumulative = np.cumsum(histogram)
     place = int(np.searchsorted(cumulative, rank))
     return place, int(cumulative[place] - histogram[place])
 
 
 def _above(group: Candidates, threshold: np.float32, ties_to_keep: int) -> tuple[Bits, int]:
-    """The bits of scores above the threshold and of the first ties; how many ties are still to be kept."""
+    """Return the bits of the scores above the threshold and of the first ties, and how many ties remain to keep."""
     kept = np.empty(-(-group.scores.numel() // 8), np.uint8)
     for index, (chunk, free) in enumerate(group.chunks()):
         keep = chunk > threshold
@@ -182,13 +182,13 @@ def _above(group: Candidates, threshold: np.float32, ties_to_keep: int) -> tuple
 
 
 def ordered_keys(scores: Floats) -> Keys:
-    """Unsigned integers in the order of the scores: −0.0 as 0.0, negative numbers with all bits flipped."""
+    """Map scores to unsigned integers in the same order: −0.0 as 0.0, negative numbers with all bits flipped."""
     raw = (scores + np.float32(0.0)).view(np.int32)
     return (raw ^ (raw >> 31 | np.int32(-(1 << 31)))).view(np.uint32)
 
 
 def _score(key: int) -> np.float32:
-    """The score of a key, within the infinities."""
+    """Return the score of a key, clamped to ±infinity."""
     key = min(max(key, 0x007FFFFF), 0xFF800000)
     raw = key ^ 0x80000000 if key & 0x80000000 else key ^ 0xFFFFFFFF
     return np.uint32(raw).view(np.float32)

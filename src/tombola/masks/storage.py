@@ -1,6 +1,6 @@
-"""Masks and scores on disk: one safetensors file each, with the units and a checksum in the header.
+"""Store masks and scores, each in one safetensors file with the units and a checksum in the header.
 
-The bits of a mask are stored in about their entropy, see `tombola.masks.coding`; scores are stored as they are.
+The bits of a mask take little more than their entropy, see `tombola.masks.coding`; scores are stored as they are.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from tombola.masks.layout import Layout
 from tombola.masks.units import Units
 
 MASK = "mask.safetensors"
-"""The file of a mask inside a ticket or a stage."""
+"""The mask file of a ticket or a stage."""
 Kind = Literal["mask", "scores"]
 Array = NDArray[Any]
 
 
 class Header(BaseModel):
-    """What a file says of itself: its units, so that it can be read without the model, and its checksum."""
+    """The header of a file: its units, so that it can be read without the model, and its checksum."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,11 +40,11 @@ class Header(BaseModel):
     base: Base
     layout: Layout
     sha256: str
-    """Of the arrays as they are stored."""
+    """Checksum of the stored arrays."""
     codings: dict[str, coding.Coding] = {}
-    """How the array of each group is read; of a mask alone."""
+    """The coding of each group's array; masks only."""
     digest: str = ""
-    """Of the header itself, the caller's metadata, and the form of the arrays."""
+    """Checksum of this header, the caller's metadata, and the shapes and types of the arrays."""
 
 
 def write(
@@ -54,7 +54,7 @@ def write(
     arrays: Mapping[str, Array],
     metadata: Mapping[str, str],
 ) -> None:
-    """Write one array per group, the units that they belong to, and the caller's own metadata."""
+    """Write one array per group, the units, and the caller's metadata."""
     codings, stored = {}, dict(arrays)
     if kind == "mask":
         for group in units.groups:
@@ -73,7 +73,7 @@ def write(
 
 
 def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array], dict[str, str]]:
-    """The units, the array of each group and the metadata of a file, refused unless all of it is whole."""
+    """Read the units, the array of each group and the metadata of a file, and reject a damaged one."""
     stored, text, metadata = read_headed(path, kind, "numpy")
     try:
         header = Header.model_validate_json(text)

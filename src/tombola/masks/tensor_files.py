@@ -1,4 +1,4 @@
-"""Files of tensors that other programs saved with `torch.save`, read without running anything in them."""
+"""Read tensors that other programs saved with `torch.save`, without running any code in the files."""
 
 import pickle
 import zipfile
@@ -11,14 +11,14 @@ from torch import Tensor
 from tombola.errors import DataError
 
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-"""The first bytes of files that torch wrote before 1.6."""
+"""The first bytes of files in the format from before torch 1.6."""
 
 
 def read_tensors(source: Path) -> dict[str, Tensor]:
-    """The tensors of a file by name, or of a folder of files, each with one tensor.
+    """Read the tensors of a file by name, or of a folder of files.
 
-    Only PyTorch's own readers of plain tensors are used (`weights_only=True`), and only on files that look like its
-    own. A file that holds anything else is refused.
+    Files are loaded with `weights_only=True`, and only if they look like PyTorch's own. A file that holds anything
+    but tensors is rejected.
     """
     if not source.is_dir():
         found = _load(source)

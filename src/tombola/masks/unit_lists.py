@@ -1,4 +1,4 @@
-"""Lists of the heads and FFNs that a structured ticket removes, as Super Tickets and others write them."""
+"""Read lists of the heads and FFNs that a structured ticket removes, as Super Tickets and others save them."""
 
 import json
 import re
@@ -16,10 +16,10 @@ Heads = dict[int, set[int]]
 
 
 def read_heads(path: Path, entry: str | None = None, first: int = 0) -> Heads:
-    """The removed heads of each layer.
+    """Read the removed heads of each layer.
 
-    JSON `{"0": [1, 3]}` from layers to heads, or a mapping from tasks to that, of which `entry` names one; or text
-    such as `0:1,3 5:0`. `first` is the number of the first layer and head.
+    The file holds JSON from layers to heads, `{"0": [1, 3]}`, or from tasks to such mappings, of which `entry` names
+    one; or text such as `0:1,3 5:0`. `first` is the number of the first layer and head.
     """
     content = _content(path)
     if isinstance(content, str):
@@ -38,7 +38,7 @@ def read_heads(path: Path, entry: str | None = None, first: int = 0) -> Heads:
 
 
 def read_ffns(path: Path, entry: str | None = None, first: int = 0) -> set[int]:
-    """The layers whose FFN is removed: a JSON list, a mapping from tasks to such lists, or numbers in a text."""
+    """Read the layers whose FFN is removed: a JSON list, a mapping from tasks to such lists, or numbers in a text."""
     content = _content(path)
     if isinstance(content, str):
         if re.sub(r"[\d,\s]", "", content):
@@ -50,7 +50,7 @@ def read_ffns(path: Path, entry: str | None = None, first: int = 0) -> set[int]:
 
 
 def mask_from_lists(units: Units, heads: Mapping[int, Iterable[int]], ffns: Iterable[int]) -> Mask:
-    """The mask that removes these heads and FFNs and nothing else."""
+    """Return the mask that removes exactly these heads and FFNs."""
     kept = {group.name: torch.ones(group.shape, dtype=torch.bool) for group in units.groups}
     groups = {(group.layer, group.kind): group for group in units.groups}
     layers = 1 + max(group.layer for group in units.groups if group.layer is not None)
@@ -69,7 +69,7 @@ def mask_from_lists(units: Units, heads: Mapping[int, Iterable[int]], ffns: Iter
 
 
 def _content(path: Path) -> Any:
-    """JSON as it is, anything else as text."""
+    """Parse a JSON file; return any other file as text."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -37,15 +37,15 @@ class Units:
         biases: bool = False,
         layers: Sequence[int] | None = None,
     ) -> "Units":
-        """The units of any model of a known family. `base` spares hashing a model whose base is known.
+        """Return the units of any model of a known family. Pass `base` to avoid hashing the model.
 
         Args:
             model: The model.
-            granularity: What a unit is: `weight`, `head`, `head+ffn` …
-            base: The identity of the pre-trained model, where it is known.
+            granularity: The kind of unit: `weight`, `head`, `head+ffn` …
+            base: The identity of the pre-trained model, if known.
             classifier: Whether the matrices of the task head are prunable too.
-            biases: Whether the matrices' biases are prunable too, entry by entry; for single weights.
-            layers: The layers that are prunable; else all.
+            biases: Whether the biases are prunable too, entry by entry; only with granularity `weight`.
+            layers: The prunable layers; all by default.
         """
         if biases and granularity != "weight":
             raise TombolaError(
@@ -56,11 +56,11 @@ class Units:
 
     @classmethod
     def from_layout(cls, layout: Layout, granularity: str, base: Base) -> "Units":
-        """The units of a layout; a joint granularity is written "head+ffn".
+        """Return the units of a layout; a joint granularity is written "head+ffn".
 
         Args:
-            layout: Where a model keeps its matrices.
-            granularity: What a unit is.
+            layout: The model's prunable matrices.
+            granularity: The kind of unit.
             base: The identity of the pre-trained model.
         """
         groups = [group for name in granularity.split("+") for group in groups_of(layout, name)]
@@ -70,7 +70,7 @@ class Units:
         return f"{self.count} {self.granularity} units of {self.base}"
 
     def join(self, other: "Units") -> "Units":
-        """Both kinds of units together, as in tickets of heads and FFNs; no weight may belong to two.
+        """Return both kinds of units together, such as heads and FFNs; no weight may belong to both.
 
         Args:
             other: Other units of the same model.
@@ -107,7 +107,7 @@ class Units:
 
     @property
     def parameters(self) -> int:
-        """The number of all parameters of the base model."""
+        """The total number of parameters of the base model."""
         return self.layout.parameters
 
     @cached_property
@@ -124,7 +124,7 @@ class Units:
         return covers
 
     def same_as(self, other: "Units") -> bool:
-        """Whether masks over both can be combined bit by bit: the same units of equally shaped matrices.
+        """Return whether masks over both can be combined bit by bit: the same units of equally shaped matrices.
 
         Args:
             other: The units to compare with.
@@ -133,7 +133,7 @@ class Units:
         return mine == (other.granularity, other.family, other.layout.matrices, other.layout.biases)
 
     def without(self, kind: str) -> "Units":
-        """The units without those of one kind of matrix, as `without("pooler")`.
+        """Return the units without one kind of matrix, as in `without("pooler")`.
 
         Args:
             kind: The kind of matrix.
@@ -143,19 +143,19 @@ class Units:
         return Units.from_layout(layout, self.granularity, self.base)
 
     def only(self, granularity: str) -> "Units":
-        """The units of one kind among several, as the heads of `head+ffn`.
+        """Return the units of one kind among several, such as the heads of `head+ffn`.
 
         Args:
-            granularity: What a unit is.
+            granularity: The kind of unit.
         """
         return Units.from_layout(self.layout, granularity, self.base)
 
     def at_weights(self) -> "Units":
-        """The same model's units at weight granularity."""
+        """Return the same model's units at weight granularity."""
         return Units.from_layout(self.layout, "weight", self.base)
 
     def matrices(self, model: "PreTrainedModel") -> dict[str, torch.nn.Parameter]:
-        """The tensors whose entries the units cover, by name; the head's after `head.`.
+        """Return the tensors that the units cover, by name; those of the head have the prefix `head.`.
 
         Args:
             model: A model of the same geometry.
@@ -165,12 +165,12 @@ class Units:
         return {name: parameters[name] for name in names}
 
     def spread(self, values: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-        """A value per unit, by group, spread over every stored tensor it covers; 1 where no unit is.
+        """Broadcast one value per unit over every stored tensor; entries outside all units get 1.
 
-        Differentiable, tensor by tensor: multiplied by the stored tensors these are the masked weights.
+        Differentiable; yields one tensor at a time. Multiply it with the stored tensor to get the masked weights.
 
         Args:
-            values: For every group a tensor with one value per unit.
+            values: A tensor with one value per unit for every group.
         """
         shapes = self.layout.shapes
         for tensor, covers in self._covers.items():

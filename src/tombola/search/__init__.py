@@ -1,7 +1,7 @@
-"""How tickets are found. A search is one file: its settings, its paper, and one function.
+"""Search methods that find tickets. Each is one file: its settings, its paper and one function.
 
-There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one draw removes the lowest, or what its own
-`choose` says. A *plan* (`@plan`) composes trainings, searches and draws, as iterative pruning does.
+There are two kinds. A *scorer* (`@scorer`) gives every unit a score, and one draw removes the lowest, or those that
+its own `choose` selects. A *plan* (`@plan`) composes trainings, searches and draws, as iterative pruning does.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ searches: Registry[Search] = Registry(
 
 
 class SearchSettings(Choice):
-    """What every search has: its method's name and the units that it ranks."""
+    """Settings common to all searches: the method's name and the units that it ranks."""
 
     choices: ClassVar = searches
     tag: ClassVar[str] = "method"
 
     trains_weights: ClassVar[bool] = False
-    """Whether its `train` is the recipe's own, less what it changes, and not a training of another kind."""
+    """Whether `train` inherits the recipe's own training settings, and is not a different kind of training."""
     reads_data: ClassVar[bool] = False
-    """Whether the scores depend on training data, and so on how it is cut to length."""
+    """Whether the scores depend on training data, and so on how texts are truncated."""
     usual_scope: ClassVar[Scope] = "global"
-    """What is ranked together where the recipe's draw does not say it."""
+    """The scope of the ranking if the recipe's draw sets none."""
 
     method: str
     units: UnitsName = Field("weight", description="what is removed; two kinds together as head+ffn")
@@ -94,7 +94,7 @@ class SearchSettings(Choice):
     task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
 
     def units_of(self, model: PreTrainedModel, base: Base | None = None) -> Units:
-        """The units of a model that may go."""
+        """Return the prunable units of a model."""
         from tombola.masks import Units
 
         units = Units.of(
@@ -104,7 +104,7 @@ class SearchSettings(Choice):
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """The settings that say which units there are, for another search over the same ones."""
+        """The settings that determine the units, for another search over the same ones."""
         return {name: getattr(self, name) for name in ("units", "pooler", "classifier", "biases", "layers")}
 
     @model_validator(mode="after")
@@ -118,22 +118,22 @@ class SearchSettings(Choice):
 
     @property
     def starts_at(self) -> float | None:
-        """Where it starts in the fine-tuning: a step, a share of its steps, or None for its end."""
+        """The point of the fine-tuning it starts from: a step, a fraction of the steps, or None for the end."""
         return None
 
     @property
     def changes_weights(self) -> bool:
-        """Whether it leaves weights of its own besides the mask, as `Found.trained`."""
+        """Whether the search produces new weights besides the mask, as `Found.trained`."""
         return False
 
     @property
     def layerwise(self) -> bool:
-        """Whether it prunes one layer after the other, as `search.layerwise` does, and not by scores of all."""
+        """Whether the search prunes layer by layer, as in `search.layerwise`, rather than by scores of all units."""
         return False
 
 
 class ScorerSettings(SearchSettings):
-    """What every scorer has besides: the model whose units it scores."""
+    """Settings common to all scorers: also the model whose units they score."""
 
     start: Literal["pretrained", "finetuned", "random"] = Field(
         "pretrained", description="the weights that are scored; random: the model initialised anew"
@@ -158,12 +158,12 @@ class ScorerSettings(SearchSettings):
         return self.start_step or self.start_share
 
     def scored(self) -> Self | None:
-        """What the scores depend on, where many tickets share them; None has them made anew for each draw."""
+        """The settings that the scores depend on, if tickets can share them; None recomputes them for each draw."""
         return None
 
 
 def check_start(start: str, step: int | None, share: float | None) -> None:
-    """Refuse a step of a training that the search does not start from, or two names for it."""
+    """Reject a step without a fine-tuned start, or a step given twice."""
     named = [name for name, value in (("start_step", step), ("start_share", share)) if value is not None]
     if named and start != "finetuned":
         raise ValueError(f"{named[0]}: needs start: finetuned, whose step it names")
@@ -185,28 +185,28 @@ def _no_copies(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a scorer may look at besides the model: the seed, and batches of training data if it asks."""
+    """What a scorer may use besides the model: the seed and, on demand, batches of training data."""
 
     seed: int
     batches: Callable[[int | None], Iterator[dict[str, Any]]]
-    """So many batches of training data, or with None all of it once."""
+    """Yields the given number of training batches, or with None the whole training set once."""
     augmented: Callable[[AugmentSettings], Callable[[int | None], Iterator[dict[str, Any]]]] = _no_copies
-    """The same of augmented copies of the training data."""
+    """Does the same for augmented copies of the training data."""
     examples: Callable[[int, int], Iterator[dict[str, Any]]] = _no_examples
-    """So many examples of the training data, or all if it has fewer, in batches of so many."""
+    """Yields the given number of training examples, or all if there are fewer, in batches of the given size."""
     progress: Callable[[int, int], None] = _unwatched
-    """Is told the steps that are done, and the steps in all."""
+    """Called with the number of completed steps and the total."""
 
 
 Scorer = Callable[[Any, "PreTrainedModel", "Units", Evidence], "Scores"]
 Amount = float | Mapping[str, int]
-"""How much goes: a share of the units, or so many units of each kind, as `{"head": 28, "ffn": 2}`."""
+"""How much to remove: a fraction of the units, or a number of units of each kind, as in `{"head": 28, "ffn": 2}`."""
 Choose = Callable[[Any, "Scores", Amount, "Scope", "Mask | None"], "Mask"]
 Plan = Callable[[Any, StageBuilder, float], Found]
 
 
 def lowest(settings: Any, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
-    """The usual choice: the lowest scores go."""
+    """Remove the lowest scores: the default choice."""
     from tombola.masks.drawing import draw, draw_counts
 
     if isinstance(amount, Mapping):
@@ -216,7 +216,7 @@ def lowest(settings: Any, scores: Scores, amount: Amount, scope: Scope, within: 
 
 @dataclass(frozen=True)
 class Search:
-    """A registered search: its settings, how it goes, and the first line of what its author says of it."""
+    """A registered search: its settings, its plan or scorer, and the first line of its docstring."""
 
     settings: type[SearchSettings]
     plan: Plan
@@ -226,9 +226,9 @@ class Search:
 
 
 def scorer(settings: type[SearchSettings], choose: Choose = lowest) -> Callable[[Scorer], Scorer]:
-    """Register a function that scores units; its tickets are drawn once from the model it names as `start`.
+    """Register a function that scores units; its tickets are drawn once, from the model that `start` names.
 
-    `choose` makes the mask of the scores, where the lowest of all are not simply what goes.
+    `choose` turns the scores into a mask, unless simply the lowest are removed.
     """
 
     def register(function: Scorer) -> Scorer:
@@ -263,7 +263,7 @@ def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
 def draw_in_order(
     settings: SearchSettings, builder: StageBuilder, sparsity: float, of: ModelStage[Any] | None
 ) -> Found:
-    """Prune one layer after the other, of a model (`of`, or the pre-trained one)."""
+    """Prune a model (`of`, or the pre-trained one) layer by layer."""
     if not settings.changes_weights:
         return Found(builder.draw(settings, sparsity, of=of), trained=of)
     pruned = builder.prune(settings, sparsity, of)
@@ -273,7 +273,7 @@ def draw_in_order(
 def _draw_gradually(
     settings: Any, builder: StageBuilder, sparsity: float, of: ModelStage[Any] | None
 ) -> Found:
-    """Remove units in several steps; after each but the last, train the small model that is left."""
+    """Remove units in several steps, and train the remaining small model after each step but the last."""
     before: MaskStage | None = None
     mask: MaskStage | None = None
     for step in range(1, builder.rounds + 1):
@@ -287,5 +287,5 @@ def _draw_gradually(
 
 
 def about(function: Callable[..., Any]) -> str:
-    """The first line of what a function's author says of it."""
+    """Return the first line of a function's docstring."""
     return (function.__doc__ or "").strip().splitlines()[0]

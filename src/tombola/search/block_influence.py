@@ -1,4 +1,4 @@
-"""Block influence: the layers that change their input least go. (ShortGPT, Men et al. 2024)"""
+"""Block influence: remove the layers that change their input least. (ShortGPT, Men et al. 2024)"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 
 
 class BlockInfluence(ScorerSettings):
-    """Settings of block influence. `draw` says how many layers stay."""
+    """Settings of block influence. `draw` sets how many layers stay."""
 
     reads_data: ClassVar[bool] = True
     trains_weights: ClassVar[bool] = True
@@ -38,7 +38,7 @@ class BlockInfluence(ScorerSettings):
     )
 
     def scored(self) -> Self:
-        """One pass over the data for any number of layers."""
+        """One pass over the data serves any number of layers."""
         return self.model_copy(update={"train": None})
 
 
@@ -46,7 +46,7 @@ class BlockInfluence(ScorerSettings):
 def block_influence(
     settings: BlockInfluence, model: PreTrainedModel, units: Units, evidence: Evidence
 ) -> Scores:
-    """Remove whole layers: those whose output is most like their input, by the cosine of the two at each real token."""
+    """Remove the layers whose output is most like their input, by cosine similarity at each real token."""
     model.eval()
     calibration = settings.calibration
     walk = LayerWalk(model, evidence.examples(calibration.examples, calibration.batch_size))

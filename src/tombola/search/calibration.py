@@ -1,8 +1,8 @@
-"""Calibration: training examples pass through a model layer by layer, and what its linear maps see is summed up.
+"""Calibration: pass training examples through a model layer by layer and accumulate statistics of its linear inputs.
 
-One layer's activations are in memory at a time. What the model hands to its layers besides the hidden states (masks,
-rotary embeddings) is recorded once for every batch and layer, so that a layer can run on its own: of any family, in a
-model of which the other layers are not even loaded.
+Only one layer's activations are in memory at a time. The other arguments that the model passes to its layers (masks,
+rotary embeddings) are recorded once per batch and layer, so that a layer of any family can run on its own, even if
+the other layers are not loaded.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ else:
 HIDDEN = "hidden_states"
 
 StatisticName = Literal["squares", "hessian"]
-"""What is summed up over the inputs x of a linear map: the squares of each input, or all products, X'X."""
+"""The statistic of a linear layer's inputs x: the sum of squares of each input, or of all products, X'X."""
 
 
 class Calibration(Settings):
-    """The training examples that a search looks at."""
+    """The training examples used for calibration."""
 
     examples: int = Field(128, gt=0, description="training examples that pass through the model")
     batch_size: int = Field(8, gt=0, description="how many of them at a time")
@@ -45,7 +45,7 @@ class Calibration(Settings):
 
 @dataclass(frozen=True)
 class _Call:
-    """What a layer is called with besides the hidden states, its first argument."""
+    """The arguments of a layer besides the hidden states, its first argument."""
 
     arguments: tuple[Any, ...]
     options: Mapping[str, Any]
@@ -59,15 +59,15 @@ class _Call:
 
 
 class _Recorded(Exception):
-    """All layers have been called: what comes after them is not needed."""
+    """Raised once all layers have been called, to skip the rest of the forward pass."""
 
 
 class LayerWalk:
-    """Batches on their way through the layers of a model.
+    """Batches that advance through the layers of a model.
 
     Args:
-        model: A model of a known family, in eval mode. Only what comes before its layers, and its first layer, need to
-            have values.
+        model: A model of a known family, in eval mode. Only the first layer and the modules before the layers need
+            values.
         batches: Encoded examples.
     """
 
@@ -77,11 +77,11 @@ class LayerWalk:
         self.layers: list[nn.Module] = list(family_of(model).layers_of(model))
         self.batches: list[Batch] = []
         self.hidden: list[Tensor] = []
-        """What the next layer reads, by batch."""
+        """The input of the next layer, by batch."""
         self.real: list[Tensor | None] = []
-        """Which tokens are no padding, by batch; None where all are."""
+        """Which tokens are not padding, by batch; None if none is."""
         self.current = 0
-        """The batch that runs now."""
+        """The index of the current batch."""
         self._calls: list[list[_Call]] = []
         self._besides: tuple[Any, ...] | None = None
         self._known = False
@@ -93,7 +93,7 @@ class LayerWalk:
             raise DataError("there are no examples to calibrate on: take data with at least one")
 
     def _record(self, batch: Batch) -> None:
-        """Run what comes before the layers, and note what each of them is called with."""
+        """Run the model up to its layers, and record the arguments of each layer."""
         calls: list[_Call] = []
         seen = SimpleNamespace(first=None)
 
@@ -131,11 +131,11 @@ class LayerWalk:
         self._calls.append(calls)
 
     def _as_given(self, hidden: Tensor) -> Any:
-        """Hidden states in the form in which a layer of this model gives them."""
+        """Return hidden states in the form that a layer of this model returns."""
         return hidden if self._besides is None else (hidden, *self._besides)
 
     def run(self, index: int) -> Iterator[Tensor]:
-        """What a layer makes of each batch, one after the other; its inputs stay as they are."""
+        """Yield a layer's output for each batch, without advancing."""
         for number, (hidden, calls) in enumerate(zip(self.hidden, self._calls, strict=True)):
             self.current = number
             with torch.no_grad():
@@ -143,12 +143,12 @@ class LayerWalk:
             yield found[0] if isinstance(found, tuple) else found
 
     def advance(self, index: int) -> None:
-        """Put each batch behind a layer: what it gives is what the next one reads."""
+        """Run a layer on each batch; its outputs become the inputs of the next."""
         for number, hidden in enumerate(self.run(index)):
             self.hidden[number] = hidden
 
     def finish(self) -> None:
-        """Run what comes after the layers, the head too, on each batch: all have passed through the layers."""
+        """After the last layer, run the rest of the model, head included, on each batch."""
         with torch.no_grad(), _without_cache(self.model):
             for number, (batch, hidden) in enumerate(zip(self.batches, self.hidden, strict=True)):
                 self.current = number
@@ -157,10 +157,10 @@ class LayerWalk:
                     self.model(**_inputs_of(self.model, batch))
 
     def rows(self, values: Tensor) -> Tensor:
-        """The real tokens of the current batch's activations, one in a row; all rows of what is not one a token.
+        """Return the current batch's activations at real tokens, one per row; all rows if they are not per token.
 
         Args:
-            values: Activations, with the features as their last dimension.
+            values: Activations, with features in the last dimension.
         """
         real = self.real[self.current]
         if real is not None and values.shape[:-1] == real.shape:
@@ -169,19 +169,19 @@ class LayerWalk:
 
 
 class Watch:
-    """Sums up what linear maps see while batches pass, by the name of each map; maps with equal inputs share a sum.
+    """Accumulates statistics of the inputs of linear layers, by name; layers with equal inputs share them.
 
     Args:
         walk: The batches.
-        maps: The linear maps by name.
-        statistic: What is summed up.
+        maps: The linear layers by name.
+        statistic: The statistic.
     """
 
     def __init__(self, walk: LayerWalk, maps: Mapping[str, nn.Module], statistic: StatisticName) -> None:
         self.walk, self.maps = walk, maps
         self._add = {"squares": _add_squares, "hessian": _add_products}[statistic]
         self._seen: dict[str, list[int]] = {name: [] for name in maps}
-        """The inputs that each map sees of the first batch, by number."""
+        """The numbers of the inputs that each linear layer receives in the first batch."""
         self._sums: dict[int, Tensor] = {}
         self._totals: dict[str, Tensor] | None = None
         self._last: Tensor | None = None
@@ -198,7 +198,7 @@ class Watch:
         self._last = None
 
     def totals(self) -> dict[str, Tensor]:
-        """The sums; 0 of a map that saw nothing."""
+        """Return the sums; 0 for a linear layer without input."""
         if self._totals is None:
             self._settle()
         assert self._totals is not None
@@ -226,7 +226,7 @@ class Watch:
         return watch
 
     def _settle(self) -> None:
-        """After the first batch: of the maps that saw the same, one goes on watching for all."""
+        """After the first batch, let one of the linear layers with equal inputs observe for all of them."""
         self._last = None
         first = {tuple(seen): name for name, seen in reversed(self._seen.items()) if seen}
         self._totals = {
@@ -255,13 +255,13 @@ def _add_products(total: Tensor | None, rows: Tensor) -> Tensor:
 
 
 def _inputs_of(model: nn.Module, batch: Batch) -> dict[str, Any]:
-    """What of a batch a model reads; labels are left out, since no loss is wanted."""
+    """Return the entries of a batch that the model accepts, without labels, since no loss is needed."""
     taken = inspect.signature(model.forward).parameters
     return {name: value for name, value in batch.items() if name in taken and name != "labels"}
 
 
 def _check_passes(model: PreTrainedModel) -> None:
-    """Refuse models that pass the same layers several times: what a matrix reads is then not one layer's input."""
+    """Reject models that reuse the same layers: a matrix then has several inputs."""
     keys, config = family_of(model).config, model.config
     counted = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
     if keys is not None and keys.layers != counted and hasattr(config, counted):
@@ -273,7 +273,7 @@ def _check_passes(model: PreTrainedModel) -> None:
 
 @contextmanager
 def _forwards(layers: Sequence[nn.Module], forwards: Sequence[Callable[..., Any]]) -> Iterator[None]:
-    """Inside, layers do something else."""
+    """Replace the layers' forward methods in this context."""
     try:
         for layer, forward in zip(layers, forwards, strict=True):
             layer.forward = forward
@@ -285,7 +285,7 @@ def _forwards(layers: Sequence[nn.Module], forwards: Sequence[Callable[..., Any]
 
 @contextmanager
 def _without_cache(model: PreTrainedModel) -> Iterator[None]:
-    """Inside, decoders keep no keys and values: nothing is generated."""
+    """Disable the key-value cache of decoders in this context."""
     before = getattr(model.config, "use_cache", None)
     model.config.use_cache = False
     try:

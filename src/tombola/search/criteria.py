@@ -1,4 +1,4 @@
-"""How much the loss would change without a unit: Taylor scores of first order, and two kinds of Fisher information."""
+"""Estimates of the change in loss without a unit: first-order Taylor scores and two kinds of Fisher information."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Criterion = Literal["taylor", "fisher", "mask_fisher"]
 def unit_scores(
     criterion: Criterion, model: PreTrainedModel, units: Units, batches: Iterable[Batch]
 ) -> dict[str, Tensor]:
-    """A score of each unit of the model in eval mode, averaged over batches; of all weights and biases that go with it.
+    """Score each unit, with all its weights and biases, by an average over batches with the model in eval mode.
 
-    - taylor: |Σ w · g|, with the gradient g of a batch's mean loss: what zeroing the unit changes to first order.
-    - fisher: ½ Σ w² · g², the same to second order, with the squared gradients of *batches* as the Hessian's diagonal.
+    - taylor: |Σ w · g|, with the gradient g of a batch's mean loss: the first-order change if the unit is zeroed.
+    - fisher: ½ Σ w² · g², the second-order change, with the squared gradients of *batches* as the Hessian's diagonal.
     - mask_fisher: ½ (Σ w · g)², where Σ w · g is the gradient of a gate on the whole unit: the Fisher information of a
       mask (Kwon et al. 2022, A Fast Post-Training Pruning Framework for Transformers). Scores of large and of small
       units add up on one scale, where sums of taylor's absolute values favour many small units.
 
     Args:
-        criterion: Which of them.
+        criterion: One of the above.
         model: The model whose units are scored.
         units: Any units: heads, neurons, FFNs, layers, single weights …
         batches: Batches with labels.
@@ -63,7 +63,7 @@ def unit_scores(
 
 
 def _product(criterion: Criterion, weight: Tensor, gradient: Tensor | None) -> Tensor:
-    if gradient is None:  # a part that the loss does not depend on
+    if gradient is None:  # the loss does not depend on it
         return torch.zeros_like(weight)
     return 0.5 * (weight * gradient) ** 2 if criterion == "fisher" else weight * gradient
 

@@ -1,4 +1,4 @@
-"""A mask that exists already: one from a file, or the union or intersection of several. (BERT-Tickets, section 4)"""
+"""An existing mask from a file, or the union or intersection of several. (BERT-Tickets, section 4)"""
 
 from typing import Literal, Self
 
@@ -8,7 +8,7 @@ from tombola.search import Found, SearchSettings, StageBuilder, plan
 
 
 class Given(SearchSettings):
-    """Settings of a mask that is not searched for. The recipe's sparsity does not apply: the mask has its own."""
+    """Settings of existing masks. The recipe's sparsity does not apply: the mask determines it."""
 
     method: Literal["given"] = "given"
     masks: tuple[str, ...] = Field(min_length=1, description="ticket folders or mask files")

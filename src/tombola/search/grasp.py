@@ -1,4 +1,4 @@
-"""GraSP: keep the gradient's flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
+"""GraSP: preserve the gradient flow through the masked network. (Wang et al. 2020; a baseline of BERT-Tickets)"""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Grasp(ScorerSettings):
 
 @scorer(Grasp)
 def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
-    """Remove the weights whose loss hurts the gradient's flow least: the highest −θ·(Hg).
+    """Remove the weights whose loss hurts the gradient flow least: the highest −θ·(Hg).
 
     g is the gradient summed over a few batches, H the Hessian of the same loss; the product Hg comes from
-    differentiating g·stop(g), batch by batch, so that the graph of one batch alone is held in memory.
+    differentiating g·stop(g) batch by batch, so that only one batch's graph is in memory.
     """
     from tombola.masks import Scores
 

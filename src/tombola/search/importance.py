@@ -1,4 +1,4 @@
-"""Structured importance: heads, FFNs and neurons by how much the loss hangs on them. (Super Tickets, section 3)"""
+"""Structured importance: the sensitivity of the loss to heads, FFNs and neurons. (Super Tickets, section 3)"""
 
 from __future__ import annotations
 
@@ -100,18 +100,18 @@ class Importance(ScorerSettings):
         return self
 
     def scored(self) -> Self:
-        """Winning and losing tickets of all sizes come from one pass over the data."""
+        """One pass over the data serves winning and losing tickets of all sizes."""
         order = "random" if self.order == "random" else "winning"
         chosen_by = {name: type(self).model_fields[name].default for name in ("min_heads", "ffn_ratio")}
         return self.model_copy(update={**chosen_by, "order": order, "train": None})
 
 
 def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
-    """One shot over the whole model, heads and FFNs each in their own ranking; masks of one order are nested.
+    """Prune the whole model in one shot, ranking heads and FFNs separately; masks of one order are nested.
 
-    ⌊share · units⌋ go, as published, but never a head that `min_heads` protects; or exactly the given counts. A random
-    order protects its heads by the same rule as the others, so that it differs in nothing but the ranking: one unit
-    after the other goes, uniformly among those that may.
+    Removes ⌊share · units⌋, as published, but never a head that `min_heads` protects; or exactly the given counts. A
+    random order protects heads by the same rule, so that it differs only in the ranking: units are removed one after
+    another, uniformly among those that may go.
     """
     if scope != "global":
         raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
@@ -140,12 +140,12 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
 
 @scorer(Importance, choose=choose)
 def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
-    """Remove heads, FFNs, neurons or layers whose contribution the loss is least sensitive to.
+    """Remove the heads, FFNs, neurons or layers to whose contribution the loss is least sensitive.
 
     The published importance of a unit is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L,
     averaged over batches, of the model in eval mode: o is a head's context, an FFN's output or a neuron's activation.
-    The released code adds up gradients over batches and counts padding; here each batch stands alone, and only
-    real tokens count. The other criteria are in `tombola.search.criteria`.
+    The released code accumulates gradients over batches and counts padding; this function treats each batch
+    separately and counts only real tokens. The other criteria are in `tombola.search.criteria`.
     """
     if settings.order == "random" and not settings.preserve_layer_ratio:
         return random(Random(units=settings.units, mask_number=settings.mask_number), model, units, evidence)
@@ -164,7 +164,7 @@ def importance(settings: Importance, model: PreTrainedModel, units: Units, evide
 def _values(
     settings: Importance, model: PreTrainedModel, units: Units, batches: Iterable[Batch]
 ) -> dict[str, Tensor]:
-    """The units' scores on some batches, before they are divided by anything."""
+    """Return the units' unnormalised scores on some batches."""
     if settings.criterion != "super_tickets":
         return unit_scores(settings.criterion, model, units, batches)
     totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
@@ -179,9 +179,9 @@ def _values(
 
 
 def _shuffled(scores: Scores, seed: int, number: int) -> Scores:
-    """The same scores at random places: of heads and neurons within their layer, of FFNs over all layers.
+    """Shuffle the scores: of heads and neurons within their layer, of FFNs over all layers.
 
-    Any number of the lowest then takes as many of each layer as before, so that only which they are is random.
+    Removing any number of the lowest then takes as many heads and neurons from each layer as before, only at random.
     """
     generator = torch.Generator().manual_seed(numbered_seed(seed, number))
     placed = {
@@ -196,12 +196,12 @@ def _shuffled(scores: Scores, seed: int, number: int) -> Scores:
 
 
 def whole_units(share: float, count: int) -> int:
-    """⌊share · count⌋ of a share that was typed as a decimal: 0.29 of 100 is 29 in spite of its float."""
+    """Return ⌊share · count⌋, tolerating float error in a decimal share: 0.29 of 100 is 29."""
     return floor(share * count + 1e-9)
 
 
 def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
-    """Heads and neurons over the L2 norm of their layer, FFNs over that of all layers' FFNs."""
+    """Divide the values of heads and neurons by their layer's L2 norm, those of FFNs by the norm over all layers."""
     ffns = [values[group.name] for group in units.groups if group.kind == "ffn"]
     over_layers: Tensor | None = torch.cat(ffns).norm() if ffns else None
 
@@ -217,7 +217,7 @@ def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
 
 
 def _protected(scores: Scores, count: int) -> Mask:
-    """The mask that keeps the `count` highest of each group alone; of equal scores the earlier, as in a draw."""
+    """Return the mask that keeps only the `count` highest of each group; among equal scores the earlier stay."""
     kept = {}
     for name, values in scores.items():
         kept[name] = torch.zeros(values.shape, dtype=torch.bool)
@@ -228,7 +228,7 @@ def _protected(scores: Scores, count: int) -> Mask:
 def _of_batch(
     model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Each unit's sum over the real tokens of one batch."""
+    """Return each unit's sum over the real tokens of one batch."""
     loss = CrossEntropy().loss(model, batch)
     gradients = torch.autograd.grad(loss, list(contributions.values()))
     found = {}
@@ -244,7 +244,7 @@ def _of_batch(
 
 @contextmanager
 def _frozen(model: PreTrainedModel) -> Iterator[None]:
-    """No parameter asks for a gradient, so that none is computed."""
+    """Freeze all parameters in this context, so that no parameter gradients are computed."""
     asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
         for parameter in asking:
@@ -257,7 +257,7 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, Tensor]]:
-    """What each group's units add to the forward pass that went last, by group; the first of them starts the graph."""
+    """Record each group's contribution to the last forward pass, by group; the first of them starts the graph."""
     seen: dict[str, Tensor] = {}
 
     def watch(name: str, values: Tensor) -> Tensor:

@@ -64,16 +64,16 @@ class Iterative(SearchSettings):
 
     @property
     def length(self) -> float:
-        """The share of a training's epochs that one round has."""
+        """The fraction of the training's epochs in one round."""
         return 1.0 if self.epochs == "per_round" else 1 / ceil(1 / self.step - 1e-9)
 
 
 def rounds(sparsity: float, step: float, schedule: Schedule) -> list[float]:
-    """The sparsities after each round, ending at exactly `sparsity`.
+    """Return the sparsity after each round, ending at exactly `sparsity`.
 
-    Linear removes `step` of the original count each time (10, 20 … 90 %); geometric removes `step` of what
-    remains. Targets that are not on the ladder end with a shorter last step, so that a sparser ticket's
-    earlier rounds are shared with a denser one's wherever the two agree.
+    Linear removes `step` of the original count each time (10, 20 … 90 %); geometric removes `step` of what remains. A
+    target between two rungs ends with a shorter last step, so that a sparser ticket shares its earlier rounds with a
+    denser one.
     """
     done: list[float] = []
     current = 0.0
@@ -86,10 +86,10 @@ def rounds(sparsity: float, step: float, schedule: Schedule) -> list[float]:
 
 @plan(Iterative)
 def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Found:
-    """Train, remove the smallest trained weights, rewind, and again (IMP).
+    """Train, remove the smallest trained weights, rewind, and repeat (IMP).
 
-    Retraining starts where every round starts: at the rewind point, or with `rewind: false` at the weights that the
-    last round left. A fine-tuned model that rounds start from is pruned before it is trained again.
+    Retraining starts where every round starts: at the rewind point, or with `rewind: false` at the weights of the
+    last round. If rounds start from a fine-tuned model, it is pruned before it is trained again.
     """
     how: dict[str, Any] = {"settings": settings.train, "length": settings.length}
     rewind_point: ModelStage[Any] | None = None
@@ -113,7 +113,7 @@ def iterative(settings: Iterative, builder: StageBuilder, sparsity: float) -> Fo
 def _start(
     settings: Iterative, rewind_point: "ModelStage[Any] | None", trained: "ModelStage[Any]", drawn: int
 ) -> dict[str, Any]:
-    """The weights and the head that the next training starts from, after so many draws."""
+    """Return the weights and the head that the next training starts from, after the given number of draws."""
     return {
         "start": rewind_point if settings.rewind else trained,
         "head": trained if settings.head == "carried" else None,

@@ -1,4 +1,4 @@
-"""A shorter model: whole layers go, by their place or by their importance. The baseline of every compression."""
+"""A shorter model: remove whole layers by position or importance. The baseline for any compression."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 
 class Layers(ScorerSettings):
-    """Settings of a shorter model. `draw` says how many layers stay."""
+    """Settings of a shorter model. `draw` sets how many layers stay."""
 
     reads_data: ClassVar[bool] = True
     trains_weights: ClassVar[bool] = True
@@ -47,7 +47,7 @@ class Layers(ScorerSettings):
 
 
 def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
-    """Keep the first layers, or evenly spaced ones from the first to the last, or those with the highest scores."""
+    """Keep the first layers, evenly spaced layers from the first to the last, or those with the highest scores."""
     if scope != "global":
         raise RecipeError("draw.scope: layers are ranked over the whole model, so take global")
     if settings.keep != "even":
@@ -61,7 +61,7 @@ def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, withi
 
 
 def even(count: int, left: int) -> list[int]:
-    """`left` of `count` layers at equal distances, the first and the last among them."""
+    """Return `left` of `count` layers, evenly spaced, including the first and the last."""
     if left <= 1:
         return [0] * left
     return [round(place * (count - 1) / (left - 1)) for place in range(left)]
@@ -69,7 +69,7 @@ def even(count: int, left: int) -> list[int]:
 
 @scorer(Layers, choose=choose)
 def layers(settings: Layers, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
-    """Remove whole layers: the last, some at equal distances, or those that the loss hangs on least (Taylor)."""
+    """Remove whole layers: the last, evenly spaced ones, or those with the least effect on the loss (Taylor)."""
     if settings.keep == "importance":
         scored = Importance(units="layer", criterion="taylor", batches=settings.batches)
         return importance(scored, model, units, evidence)

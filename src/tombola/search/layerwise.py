@@ -1,8 +1,8 @@
-"""What searches by calibration have in common: their settings, scores of all matrices, and pruning in order.
+"""Shared parts of the calibrated searches: settings, scores of all matrices, and pruning in order.
 
-Pruning in order is what the papers do: layers are pruned from the first to the last, and each is calibrated on what
-the pruned ones before it give. It costs a second pass through every layer, and a draw at another sparsity starts anew.
-Scores of the dense model cost one pass, and serve draws at every sparsity.
+Pruning in order follows the papers: layers are pruned from first to last, each calibrated on the outputs of the
+pruned layers before it. It costs a second pass through every layer, and each sparsity needs a new run. Scoring the
+dense model costs one pass and serves draws at every sparsity.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ else:
 
 
 class LayerwiseSettings(ScorerSettings):
-    """Settings of a search that looks at what each matrix reads of some training examples."""
+    """Settings of a search that uses the inputs of each matrix on some training examples."""
 
     reads_data: ClassVar[bool] = True
     statistic: ClassVar[StatisticName] = "squares"
-    """What it needs to know of a matrix's inputs."""
+    """The statistic of a matrix's inputs that the search needs."""
 
     units: UnitsName = Field("weight", pattern="^weight$", description="single weights")
     start: Literal["pretrained", "finetuned", "random"] = Field(
@@ -52,17 +52,17 @@ class LayerwiseSettings(ScorerSettings):
 
     @abstractmethod
     def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
-        """Zero what goes of a matrix, in place, and say what stays.
+        """Prune a matrix in place and return which weights stay.
 
         Args:
-            weight: The matrix, outputs by inputs.
-            statistic: What was summed up over its inputs.
-            selection: How much goes, and how it is ranked.
+            weight: The matrix, outputs × inputs.
+            statistic: The statistic of its inputs.
+            selection: How much to remove, and how to rank.
         """
 
 
 class ScoredSettings(LayerwiseSettings):
-    """Settings of a search that scores each weight by itself and by its input."""
+    """Settings of a search that scores each weight by its value and its input."""
 
     usual_scope: ClassVar[Scope] = "row"
 
@@ -78,12 +78,12 @@ class ScoredSettings(LayerwiseSettings):
         return self.sequential
 
     def scored(self) -> Self:
-        """One pass over the data for draws at every sparsity."""
+        """One pass over the data serves draws at every sparsity."""
         return self
 
     @abstractmethod
     def score(self, weight: Tensor, squares: Tensor) -> Tensor:
-        """A score for each weight of a matrix of outputs by inputs; the lowest go.
+        """Return a score for each weight of an outputs × inputs matrix; the lowest are removed.
 
         Args:
             weight: The matrix.
@@ -99,7 +99,7 @@ class ScoredSettings(LayerwiseSettings):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a matrix lies: in a stored tensor, or in a part of one, perhaps as inputs by outputs."""
+    """The location of a matrix: a stored tensor or a part of one, possibly transposed."""
 
     name: str
     layer: int | None
@@ -113,16 +113,16 @@ class Place:
         return self.part.tensor
 
     def view(self, stored: Tensor) -> Tensor:
-        """The matrix as outputs by inputs, in the stored tensor itself."""
+        """Return the matrix as an outputs × inputs view of the stored tensor."""
         return self.stored(self.part.region(stored, self.count))
 
     def stored(self, values: Tensor) -> Tensor:
-        """Values for outputs by inputs as they are stored, or the other way round."""
+        """Convert values between outputs × inputs and the stored orientation, in either direction."""
         return values.T if self.transposed else values
 
 
 def places_of(units: Units) -> list[Place]:
-    """The matrices whose weights are units, in forward order."""
+    """Return the matrices whose weights are units, in forward order."""
     matrices = {matrix.name: matrix for matrix in units.layout.matrices}
     return [
         Place(group.name, group.layer, group.parts[0], group.count, matrices[group.name].transposed)
@@ -133,7 +133,7 @@ def places_of(units: Units) -> list[Place]:
 def dense_scores(
     settings: ScoredSettings, model: PreTrainedModel, units: Units, evidence: Evidence
 ) -> Scores:
-    """Scores of all matrices by their inputs in the model as it is."""
+    """Score all matrices by their inputs in the dense model."""
     parameters = layouts.parameters_of(model)
     found: dict[str, Tensor] = {}
 
@@ -152,14 +152,14 @@ def prune_in_order(
     evidence: Evidence,
     selection: Selection,
 ) -> Mask:
-    """Prune a model in place, from its first layer to its last, and give the mask of what is left.
+    """Prune a model in place, from its first layer to its last, and return the mask.
 
     Args:
-        settings: How matrices are pruned.
+        settings: How to prune a matrix.
         model: The model.
         units: Its units: single weights.
         evidence: Training data.
-        selection: How much goes of each matrix.
+        selection: How much of each matrix to remove.
     """
     parameters = layouts.parameters_of(model)
     kept: dict[str, Tensor] = {}
@@ -181,9 +181,9 @@ def _visit(
     *,
     in_order: bool,
 ) -> None:
-    """Visit all matrices with what was summed up over their inputs, the pooler's and the head's last.
+    """Visit all matrices with the statistics of their inputs, the pooler and the head last.
 
-    With `in_order` what a visit changes is seen by all that comes later.
+    With `in_order`, later layers see the changes that a visit makes.
     """
     model.eval()
     calibration = settings.calibration
@@ -211,15 +211,15 @@ def visit_layer(
     *,
     in_order: bool,
 ) -> None:
-    """Visit the matrices of a layer with what was summed up over their inputs, and put the batches behind the layer.
+    """Visit the matrices of a layer with the statistics of their inputs, and advance the batches past the layer.
 
     Args:
-        walk: Batches that have come to the layer.
-        index: Which layer.
+        walk: Batches that have reached the layer.
+        index: The index of the layer.
         places: Its matrices.
-        statistic: What is summed up.
-        visit: What is done with each of them.
-        in_order: Whether the next layer reads what this one gives after the visit, and not before it.
+        statistic: The statistic of the inputs.
+        visit: Called for each matrix.
+        in_order: Whether the next layer receives this layer's output from after the visit rather than before it.
     """
     with Watch(walk, _maps(walk.model, places), statistic) as watch:
         if in_order and places:
@@ -240,7 +240,7 @@ def _visit_all(
 
 
 def _maps(model: PreTrainedModel, places: list[Place]) -> dict[str, nn.Module]:
-    """The linear maps that hold some matrices, by the names of their tensors."""
+    """Return the linear layers that hold the matrices, by tensor name."""
     found: dict[str, Any] = {}
     for place in places:
         path = place.tensor.removesuffix(".weight")

@@ -1,4 +1,4 @@
-"""Learned masks: scores of gates are trained on the task, and the lowest go. (Robust Tickets; SRNets)"""
+"""Learned masks: train gate scores on the task, and remove the lowest. (Robust Tickets; SRNets)"""
 
 from typing import Any, Literal, Self
 
@@ -11,7 +11,7 @@ from tombola.tasks.mixing import Mixed
 from tombola.training.settings import TrainSettings
 
 IMPORTANCE_BATCHES = 16
-"""Batches of training data over which importance is averaged where first scores follow it."""
+"""Training batches over which importance is averaged if it sets the initial scores."""
 
 
 class Learned(SearchSettings):
@@ -106,33 +106,33 @@ class Learned(SearchSettings):
 
     @property
     def starts_at(self) -> float | None:
-        """The step of the fine-tuning whose weights are under the gates."""
+        """The step of the fine-tuning whose weights are gated."""
         return self.start_step or self.start_share
 
     @property
     def stops_at(self) -> float | None:
-        """The share of the search's steps after which scores are drawn from; None for all of them."""
+        """The fraction of the search's steps after which masks are drawn; None for the end."""
         if self.draw_epoch is None or self.draw_epoch == self.train.epochs:
             return None
         return self.draw_epoch / self.train.epochs
 
     @property
     def changes_weights(self) -> bool:
-        """Whether the weights under the gates are trained too."""
+        """Whether the gated weights are trained too."""
         return self.weights
 
     @property
     def effective_budget(self) -> Budget:
-        """The budget, or the one that the gate was published with."""
+        """The budget, by default the one that the gate was published with."""
         return self.budget or Budget(kind=self.gate.usual_budget)
 
     def canonical(self) -> dict[str, Any]:
-        """What enters a stage's hash, without what does not change the training's result."""
+        """Return the settings that enter a stage's hash, without those that do not affect the result."""
         return {**super().canonical(), "train": {**self._published(), **self.train.canonical()}}
 
     @model_serializer(mode="wrap")
     def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Also what is as published: it depends on the gate, and may not be taken for a default."""
+        """Also write the published training settings: they depend on the gate, so they are not plain defaults."""
         written = {"method": self.method, **fields(self)}
         return {**written, "train": {**self._published(), **written.get("train", {})}}
 
@@ -142,7 +142,7 @@ class Learned(SearchSettings):
 
 @plan(Learned)
 def learned(settings: Learned, builder: StageBuilder, sparsity: float) -> Found:
-    """Learn which units the task needs, by gradient descent on their gates; on their weights too, where asked."""
+    """Learn which units the task needs, by gradient descent on their gates and optionally on their weights."""
     start = None
     if settings.start == "finetuned":
         start = builder.train(stop_at=settings.starts_at)

@@ -1,4 +1,4 @@
-"""One-shot magnitude pruning: the smallest weights of the starting model go. (BERT-Tickets, section 3)"""
+"""One-shot magnitude pruning: remove the smallest weights of the starting model. (BERT-Tickets, section 3)"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Prune a whole model folder layer by layer: one layer and the embeddings are in memory, never the model.
+"""Prune a model folder layer by layer, with only one layer and the embeddings in memory.
 
-A copy of the folder's files is made first. Layer by layer, weights are read from the original, pruned, and written over
-those of the copy. What has been done is noted after each layer together with what the next one reads, so that the same
-call goes on after a kill where the last layer ended, with the same bytes in the end.
+The folder's files are copied first. Then, layer by layer, weights are read from the original, pruned, and written
+over those of the copy. A journal records each finished layer and the inputs of the next, so that the same call
+resumes after a kill and ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ else:
 
 @dataclass(frozen=True)
 class OneShot:
-    """How a model is pruned in one go.
+    """How to prune a model in one shot.
 
     Args:
-        settings: The search: magnitude, or one that prunes by calibration.
-        selection: How much goes of each matrix.
-        batches: Gives the calibration data; asked once.
-        about: What the result depends on besides, and what is noted beside it: the data, the seed …
+        settings: The search: magnitude, or a calibrated one.
+        selection: How much of each matrix to remove.
+        batches: Returns the calibration data; called once.
+        about: Whatever else the result depends on and should be recorded: the data, the seed …
         device: Where layers run.
     """
 
@@ -60,7 +60,7 @@ class OneShot:
             )
 
     def described(self) -> dict[str, Any]:
-        """What decides the result, as JSON."""
+        """The inputs that determine the result, as JSON."""
         return {
             "search": self.settings.canonical(),
             "sparsity": self.selection.sparsity,
@@ -76,13 +76,13 @@ def prune_folder(
     order: OneShot,
     progress: Callable[[int, int], None] = lambda done, steps: None,
 ) -> Mask:
-    """Prune the layers of a model folder into another one, which transformers opens like the first.
+    """Prune the layers of a model folder into a new folder, which transformers loads like the first.
 
     Args:
         folder: The model.
-        output: Where the pruned model goes, with its mask beside it.
-        order: How it is pruned.
-        progress: Is told the layers that are done, and the layers in all.
+        output: The folder for the pruned model and its mask.
+        order: How to prune it.
+        progress: Called with the number of finished layers and the total.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TombolaError(f"{output} exists already: choose another folder, or remove it first")
@@ -130,12 +130,12 @@ def _prune_layers(
         pruned.write()
         skeleton.empty_layer(index)
         journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])
-        del pruned  # it holds the layer's weights, and the next layer's are read before it is replaced
+        del pruned  # frees the layer's weights before the next layer is read
     progress(count, count)
 
 
 def _walk(skeleton: Skeleton, order: OneShot, journal: Journal) -> LayerWalk | None:
-    """The calibration data, in front of the first layer that is not done; None where none is needed."""
+    """Return the calibration data at the input of the first unfinished layer; None if none is needed."""
     if not isinstance(order.settings, LayerwiseSettings):
         return None
     skeleton.fill_before_layers()
@@ -157,7 +157,7 @@ class _Layer:
         self._tensors: dict[str, Tensor] = {}
 
     def prune(self, place: Place, statistic: Tensor | None) -> None:
-        """Prune a matrix. What is left is as exact as its file can hold, for the layers that come later."""
+        """Prune a matrix, rounding to the file's precision so that later layers see what is stored."""
         settings, selection = self.order.settings, self.order.selection
         stored = self.skeleton.model.get_parameter(place.tensor).detach()
         self._tensors[place.tensor] = stored
@@ -174,7 +174,7 @@ class _Layer:
         self.kept[place.name] = place.stored(kept).cpu()
 
     def write(self) -> None:
-        """Write what was pruned."""
+        """Write the pruned tensors."""
         for tensor, values in self._tensors.items():
             name = self.skeleton.stored_name(tensor)
             assert name is not None
@@ -183,7 +183,7 @@ class _Layer:
 
 @contextmanager
 def _locked(output: Path) -> Iterator[None]:
-    """Only one process prunes into a folder at a time."""
+    """Let only one process at a time prune into a folder."""
     from filelock import FileLock, Timeout
 
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a search plans with: a builder of stages, and what the search leads to."""
+"""The interface between searches and stages: a stage builder, and the result of a search."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search leads to: a mask, and the weights that the ticket may start from.
+    """The result of a search: a mask, and the weights that the ticket may start from.
 
     Attributes:
         mask: The stage that draws the mask.
         start: The model that retraining starts from; None is the pre-trained one.
-        head: The model that retraining takes its head from, where that is another than `start`.
-        trained: The weights that the mask was found on, or that the search made of them: the ticket's own where
+        head: The model that retraining takes its head from, if not `start`.
+        trained: The weights on which the mask was found, or those that the search produced: the ticket's weights if
             nothing is retrained. None stands for the plain fine-tuning.
-        fresh_head: The number of the new head that retraining starts with; 0 for the one that `start` brings.
-        cut_by: The mask that `trained` was cut out by, where it is a small model already.
+        fresh_head: The number of the new head that retraining starts with; 0 keeps the head of `start`.
+        cut_by: The mask by which `trained` was cut out, if it is already a small model.
     """
 
     mask: MaskStage
@@ -38,11 +38,11 @@ class Found:
 
 
 class StageBuilder(Protocol):
-    """What a search may plan. Each call gives a stage; equal calls give equal stages, of which one runs."""
+    """The stages that a search can plan. Equal calls return equal stages, which run only once."""
 
     @property
     def rounds(self) -> int:
-        """In how many steps units are removed, with a training of the small model in between."""
+        """The number of steps in which units are removed, with a training of the small model in between."""
         ...
 
     def train(
@@ -57,18 +57,18 @@ class StageBuilder(Protocol):
     ) -> ModelStage[Any]:
         """Train under `mask`, from the pre-trained weights unless `start` is given.
 
-        The whole schedule, or so many steps of it; a `stop_at` below 1 is a share of its steps. Trained as the recipe's
-        `train` says, or other `settings`, for a share (`length`) of their epochs. With a `fresh_head` the head is
-        drawn anew, another one for every number.
+        Runs the whole schedule, or up to step `stop_at`; a value below 1 is a fraction of the steps. Uses the
+        recipe's `train` or other `settings`, for a fraction (`length`) of their epochs. With a `fresh_head` the head
+        is initialised anew, differently for every number.
         """
         ...
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
     ) -> Search:
-        """Learn scores by gradient descent, from which masks are drawn; at one sparsity if they depend on it.
+        """Learn scores to draw masks from, by gradient descent; for one sparsity if they depend on it.
 
-        With `settings.weights` it leaves a model as well.
+        With `settings.weights` the stage also produces a model.
         """
         ...
 
@@ -86,25 +86,25 @@ class StageBuilder(Protocol):
         progress: float = 1.0,
         pruned: Prune | None = None,
     ) -> MaskStage:
-        """Score the units of a model (`of`, or the pre-trained one), or take given scores; remove the lowest.
+        """Score the units of a model (`of`, or the pre-trained one), or use given scores, and remove the lowest.
 
-        Where the recipe's draw has a target, what meets it is drawn, or with `progress` a part of the way there. A
-        model that is `pruned` already brings its mask along.
+        If the recipe's draw has a target, the mask meets it or, with `progress`, goes part of the way. A `pruned`
+        model brings its own mask.
         """
         ...
 
     def prune(self, settings: SearchSettings, sparsity: float, of: ModelStage[Any] | None = None) -> Prune:
-        """Prune the layers of a model (`of`, or the pre-trained one) in order, with new weights for what is left."""
+        """Prune the layers of a model (`of`, or the pre-trained one) in order, and update the remaining weights."""
         ...
 
     def shrink(
         self, mask: MaskStage, of: ModelStage[Any] | None = None, within: MaskStage | None = None
     ) -> ModelStage[Any]:
-        """Cut what a mask keeps out of a model (`of`, or the pre-trained one), which `within` was cut out by."""
+        """Cut the units that a mask keeps out of a model (`of`, or the pre-trained one), itself cut out by `within`."""
         ...
 
     def given(
         self, masks: Sequence[str], combine: Literal["union", "intersection"], base: Literal["same", "any"]
     ) -> MaskStage:
-        """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
+        """Load and combine masks from files, made for the pre-trained model or for any of the same geometry."""
         ...

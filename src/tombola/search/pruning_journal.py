@@ -1,4 +1,4 @@
-"""What is done of a pruning layer by layer: kept beside the output, so that the same call goes on after a kill."""
+"""A journal of layer-by-layer pruning, kept beside the output so that the same call resumes after a kill."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ else:
     torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
 
 PRUNED = "pruned.json"
-"""The file that says how a model folder was pruned."""
+"""The file that records how a model folder was pruned."""
 JOURNAL = "journal.json"
 
 
 class Journal:
-    """What is done of a pruning, in a folder beside the output that survives a kill."""
+    """The progress of a pruning, in a folder beside the output that survives a kill."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder, self.identity = folder, identity
@@ -41,7 +41,7 @@ class Journal:
     @classmethod
     @contextmanager
     def opened(cls, output: Path, skeleton: Skeleton, described: Mapping[str, Any]) -> Iterator[Journal]:
-        """The journal of the same pruning that was killed, or a new one."""
+        """Open the journal of the same pruning if it was interrupted, or a new one."""
         source = skeleton.shards.folder
         stamps = [
             (name, (source / name).stat().st_size, (source / name).stat().st_mtime_ns)
@@ -79,7 +79,7 @@ class Journal:
         os.replace(new, self.folder / JOURNAL)
 
     def note_digests(self, index: int, skeleton: Skeleton, units: Units) -> None:
-        """Remember what the layer's weights were, for the mask's fingerprint."""
+        """Record digests of the layer's original weights for the mask's fingerprint."""
         from tombola.masks.base import digest_of, fingerprinted
 
         whole = masks.Layout.of(skeleton.model)
@@ -89,7 +89,7 @@ class Journal:
                 self.digests[name] = digest_of(skeleton.model.get_parameter(name)).hex()
 
     def note(self, index: int, kept: Mapping[str, Tensor], hidden: list[Tensor]) -> None:
-        """A layer is done: keep its mask, and what the next one reads."""
+        """Record that a layer is done, with its mask and the inputs of the next layer."""
         from safetensors.torch import save_file
 
         from tombola.masks.bits import pack
@@ -112,14 +112,14 @@ class Journal:
         return self.folder / f"hidden-{index}"
 
     def hidden(self, count: int, device: str) -> list[Tensor]:
-        """What the next layer reads, by batch."""
+        """Load the inputs of the next layer, by batch."""
         from safetensors.torch import load_file
 
         files = [self._hidden(self.done) / f"{number}.safetensors" for number in range(count)]
         return [load_file(file, device=device)["hidden"] for file in files]
 
     def mask(self, units: Units, skeleton: Skeleton) -> Mask:
-        """The mask of all layers, with the fingerprint of the model as it was."""
+        """Return the mask of all layers, with the fingerprint of the original model."""
         from safetensors.numpy import load_file
 
         from tombola.masks.base import fingerprinted, with_digests
@@ -133,7 +133,7 @@ class Journal:
         return masks.Mask(replace(units, base=base), found)
 
     def finish(self, output: Path, mask: Mask, described: Mapping[str, Any]) -> None:
-        """Put the pruned model in its place."""
+        """Move the pruned model to the output folder."""
         mask.save(self.model / masks.MASK)
         told = {**described, "base": mask.base.fingerprint, "removed": mask.removed, "of": mask.count}
         (self.model / PRUNED).write_text(json.dumps(told, indent=1), encoding="utf-8")

@@ -33,5 +33,5 @@ class Ria(ScoredSettings):
 
 @scorer(Ria)
 def ria(settings: Ria, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
-    """Remove the weights that matter least to their row and their column, weighed by the norm of their input."""
+    """Remove the weights that matter least to their row and column, weighted by the norm of their input."""
     return dense_scores(settings, model, units, evidence)

@@ -1,4 +1,4 @@
-"""SparseGPT: what is left of a matrix makes up for what goes, column by column. (Frantar & Alistarh 2023)"""
+"""SparseGPT: the remaining weights compensate for the removed ones, column by column. (Frantar & Alistarh 2023)"""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ else:
     torch, patterns = lazy_module("torch"), lazy_module("tombola.masks.patterns")
 
 Choose = Callable[["Tensor", int], "Tensor"]
-"""Which weights of a strip of columns stay, by their scores and the strip's first column."""
+"""Chooses which weights of a strip of columns stay, given their scores and the strip's first column."""
 
 
 class SparseGPT(LayerwiseSettings):
-    """Settings of SparseGPT. It leaves new weights besides the mask."""
+    """Settings of SparseGPT, which updates the remaining weights."""
 
     statistic: ClassVar[StatisticName] = "hessian"
     usual_scope: ClassVar[Scope] = "local"
@@ -43,16 +43,16 @@ class SparseGPT(LayerwiseSettings):
 
     @property
     def layerwise(self) -> bool:
-        """Always: weights of a layer answer to what the pruned layers before it give."""
+        """Always: each layer is reconstructed from the outputs of the pruned layers before it."""
         return True
 
     @property
     def changes_weights(self) -> bool:
-        """Always: that is what it is for."""
+        """Always: the method reconstructs the remaining weights."""
         return True
 
     def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
-        """Remove the weights whose loss can best be made up for, and make up for it."""
+        """Remove the weights that are easiest to compensate for, and update the rest of their row."""
         pattern = selection.pattern
         together = {patterns.NofM: "of", patterns.Blocks: "inputs"}.get(type(pattern))
         unit = 1 if together is None else int(getattr(pattern, together))
@@ -65,7 +65,7 @@ class SparseGPT(LayerwiseSettings):
 
 @plan(SparseGPT)
 def sparsegpt(settings: SparseGPT, builder: StageBuilder, sparsity: float) -> Found:
-    """Remove the weights that the rest of their row can best make up for, and change the rest so that it does."""
+    """Remove the weights for which the rest of their row can best compensate, and update the rest accordingly."""
     of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     return draw_in_order(settings, builder, sparsity, of)
 
@@ -73,20 +73,20 @@ def sparsegpt(settings: SparseGPT, builder: StageBuilder, sparsity: float) -> Fo
 def reconstruct(
     weight: Tensor, hessian: Tensor, choose: Choose, *, damping: float, block: int, at_once: int
 ) -> Tensor:
-    """Prune a matrix in place so that its outputs change little, and give the mask of what is left.
+    """Prune a matrix in place so that its outputs change little, and return the mask.
 
-    Columns go from the first to the last. Where a weight w of column i goes, the columns after i of its row change by
-    −w / U_ii · U_i,>i, with the upper Cholesky factor U of the inverse Hessian: that is the optimal brain surgeon's
-    update of these columns, and the exact solution of the least-squares problem min ‖(W − W')X‖² over them while the
-    columns before stay as they are. The score of a weight is w² / U_ii², the error of that solution.
+    Columns are pruned from first to last. If a weight w in column i is removed, the columns after i of its row change
+    by −w / U_ii · U_i,>i, with the upper Cholesky factor U of the inverse Hessian: the optimal brain surgeon's update
+    of these columns, and the exact solution of the least-squares problem min ‖(W − W')X‖² over them while the columns
+    before stay fixed. The score of a weight is w² / U_ii², the error of that solution.
 
     Args:
-        weight: The matrix, outputs by inputs.
+        weight: The matrix, outputs × inputs.
         hessian: X'X of its inputs.
-        choose: Which weights of a strip stay.
-        damping: What is added to the diagonal, as a share of its mean.
-        block: Columns after which errors reach the columns behind them, in one product.
-        at_once: Columns whose mask is chosen at once; divides `block`.
+        choose: Chooses which weights of a strip stay.
+        damping: The constant added to the diagonal, as a fraction of its mean.
+        block: The number of columns after which errors propagate to the later columns, in one product.
+        at_once: The number of columns whose mask is chosen together; divides `block`.
     """
     columns = weight.shape[1]
     factor = _inverse_factor(hessian, damping)
@@ -113,7 +113,7 @@ def reconstruct(
 
 
 def _inverse_factor(hessian: Tensor, damping: float) -> Tensor:
-    """The upper Cholesky factor of the inverse of the damped Hessian, in double precision where single fails."""
+    """Return the upper Cholesky factor of the damped Hessian's inverse, in double precision if single fails."""
     mean = float(hessian.diagonal().mean())
     for precision in (torch.float32, torch.float64):
         damped = hessian.to(precision, copy=True)

@@ -1,4 +1,4 @@
-"""Wanda: the smallest weights times the norm of their input go, in every output row. (Sun et al. 2024)"""
+"""Wanda: remove the weights with the smallest |w| times input norm in every output row. (Sun et al. 2024)"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tickets that are really smaller: units cut out of the matrices, packed weights, ONNX.
+"""Physically smaller tickets: units cut out of the matrices, packed weights, ONNX.
 
-`import tombola` reaches this package to install the loading of shrunk folders, so names load when first used.
+`import tombola` imports this package to register the loader of shrunk folders, so its names load lazily.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Whether a quantised model decides as the original does, and how it scores, on texts of the task."""
+"""Compare the decisions and scores of a quantised model with the original's on texts of the task."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +16,19 @@ from tombola.shrink.texts import Batch, TaskTexts, Texts
 from tombola.tasks import kind_of
 
 BATCH = 32
-RANDOM_TEXTS = 64  # where there are none of a task
+RANDOM_TEXTS = 64  # without texts of a task
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A quantised model beside the original.
+    """A quantised model compared with the original.
 
     Args:
-        max_difference: The largest difference of an output.
-        agreement: The share of equal decisions; None where the outputs are no decisions.
-        metric: The task's headline metric, if the texts have labels that logits are scored on.
-        original_score: The original's score in it.
-        score: The quantised model's score in it.
+        max_difference: The largest difference between outputs.
+        agreement: The fraction of equal decisions; None if the outputs are not decisions.
+        metric: The task's headline metric, if the texts have labels to score logits on.
+        original_score: The original model's score.
+        score: The quantised model's score.
     """
 
     max_difference: float
@@ -39,7 +39,7 @@ class Agreement:
 
 
 def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
-    """Run the original and the quantised model on all texts, or on some random tokens where there are none."""
+    """Run the original and the quantised model on all texts, or on random tokens if there are none."""
     session, largest = open_session(path), 0.0
     split = texts.split if isinstance(texts, TaskTexts) else None
     labelled = (
@@ -71,14 +71,14 @@ def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
 
 
 def decisions(outputs: dict[str, Tensor], attended: Tensor, several: bool = False) -> Tensor | None:
-    """What a model decides: a class of each text, the ends of an answer, or a word or tag for each token.
+    """Return a model's decisions: a class per text, the ends of an answer, or a word or tag per token.
 
-    None for outputs that are no decision: a regression's number, or hidden states.
+    Return None for outputs that are not decisions: the number of a regression, or hidden states.
 
     Args:
         outputs: The model's outputs by name.
         attended: Which tokens of each text are not padding.
-        several: Whether each label of a text is a decision of its own.
+        several: Whether each label of a text is a separate decision.
     """
     if "start_logits" in outputs:
         ends = [outputs[name].masked_fill(~attended, -torch.inf) for name in ("start_logits", "end_logits")]

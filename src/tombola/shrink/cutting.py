@@ -1,4 +1,4 @@
-"""Cutting heads and neurons out of a model's matrices, in place, by the same data for every family."""
+"""Cut heads and neurons out of a model's matrices, in place, for every family by its description."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -18,7 +18,7 @@ from tombola.shrink.shape import ModelShape
 
 @dataclass(frozen=True)
 class Cut:
-    """What one layer keeps: indices of its present heads and neurons, and whether the closing biases stay."""
+    """What one layer keeps: indices of its heads and neurons, and whether the biases of the output projections stay."""
 
     heads: Tensor
     neurons: Tensor
@@ -27,7 +27,7 @@ class Cut:
 
 
 def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
-    """The cuts that give a whole, still empty model the shape; which neurons go does not matter yet."""
+    """Return the cuts that bring a whole model without weights to a shape; which neurons go does not matter yet."""
     layout = Layout.of(model)
     layers = layout.layers()
     if len(shape.layers) != len(layers):
@@ -54,7 +54,7 @@ def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
 
 @torch.no_grad()
 def cut(model: PreTrainedModel, cuts: Sequence[Cut]) -> None:
-    """Take everything out of the model's layers, in place, that the cuts do not keep."""
+    """Remove everything that the cuts do not keep from the model's layers, in place."""
     family, layout = family_of(model), Layout.of(model)
     for index, (layer, kept) in enumerate(zip(family.layers_of(model), cuts, strict=True)):
         roles = layout.layers()[index]
@@ -72,7 +72,7 @@ def _present(roles: Mapping[Role, Matrix], wanted: Sequence[Role]) -> list[Matri
 
 
 def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int, keep_bias: bool) -> None:
-    """Keep those of `count` units: rows of the matrices that lead in, columns of the one that leads out."""
+    """Keep some of `count` units: rows of the input matrices, columns of the output matrix."""
     *inward, outward = matrices
     rows: dict[str, list[Tensor]] = {}
     for matrix in sorted(inward, key=lambda matrix: matrix.start):
@@ -93,7 +93,7 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
 
 
 def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, head_dim: int) -> None:
-    """Tell the attention how many heads it has left, or put what needs none in its place."""
+    """Update the attention's head count, or replace an attention without heads."""
     path = names.query.module.rpartition(".")[0]
     attention = layer.get_submodule(path)
     if query_heads == 0:
@@ -120,13 +120,13 @@ def _path(matrix: Matrix) -> str:
 
 
 def _indices(kept: Tensor, features: int, count: int) -> Tensor:
-    """The features of the kept units, when `count` units share them equally."""
+    """Return the features of the kept units, if `count` units divide them equally."""
     width = features // count
     return (kept[:, None] * width + torch.arange(width)).flatten()
 
 
 def _select(module: nn.Module, name: str, dim: int, indices: Tensor) -> None:
-    """Keep some indices of a parameter. One of which nothing is left becomes a buffer: stored, never trained."""
+    """Keep some indices of a parameter. An empty one becomes a buffer, which is stored but never trained."""
     old = getattr(module, name)
     if old is None:
         return

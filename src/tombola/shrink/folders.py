@@ -1,4 +1,4 @@
-"""Model folders: opening them by what they say they are, and never leaving one half-written."""
+"""Open model folders by their config, and write them completely or not at all."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ INDEX = "model.safetensors.index.json"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The config of a model folder as it is written."""
+    """Return the config of a model folder as raw JSON."""
     path = folder / "config.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def config_from(data: dict[str, Any]) -> PretrainedConfig:
-    """A config as its own class, from what is written of it."""
+    """Return a config of the proper class from its JSON."""
     try:
         return type(AutoConfig.for_model(data["model_type"])).from_dict(data)
     except (KeyError, ValueError) as error:
@@ -38,7 +38,7 @@ def config_from(data: dict[str, Any]) -> PretrainedConfig:
 
 
 def require_safetensors(folder: Path) -> list[Path]:
-    """The weights of a model folder; pickled ones are refused."""
+    """Return the weight files of a model folder; pickled weights are rejected."""
     files = sorted(folder.glob(WEIGHTS))
     if not files:
         raise ModelError(
@@ -49,14 +49,14 @@ def require_safetensors(folder: Path) -> list[Path]:
 
 
 def load_model(folder: Path, **options: Any) -> PreTrainedModel:
-    """The model of a folder, of the architecture that its config names, in the precision it is stored in."""
+    """Load the model of a folder, in the architecture of its config and the precision of its weights."""
     read_config(folder)
     require_safetensors(folder)
     return open_model(folder, **options)
 
 
 def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -> None:
-    """Copy what lies beside the weights (tokenizer and the like), unless the target has it or it is left out."""
+    """Copy the files beside the weights (such as the tokenizer), unless excluded or already in the target."""
     for file in source.iterdir():
         wanted = file.suffix in (".json", ".txt", ".model", ".jinja") and file.name not in without
         if wanted and not (target / file.name).exists():
@@ -65,7 +65,7 @@ def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -
 
 @contextmanager
 def written_whole(output: Path) -> Iterator[Path]:
-    """A folder to write into that becomes `output` when all is done, and vanishes if anything fails."""
+    """Yield a temporary folder that is renamed to `output` on success and deleted on failure."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise TombolaError(f"{output} exists already: choose another folder, or remove it first.")
     partial = temporary_beside(output)

@@ -1,4 +1,4 @@
-"""Random inputs on which models are timed and compared, and the outputs that are compared."""
+"""Random inputs for timing and comparing models, and the outputs to compare."""
 
 import torch
 from torch import Tensor
@@ -6,14 +6,14 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 
 def longest_input(config: PretrainedConfig) -> int:
-    """The most tokens that a model surely takes; RoBERTa and MPNet count positions from 2."""
+    """Return the most tokens that any model safely takes; RoBERTa and MPNet count positions from 2."""
     return int(config.max_position_embeddings) - 2
 
 
 def random_inputs(
     model: PreTrainedModel, batch: int, length: int, *, padded: bool = False, seed: int = 0
 ) -> dict[str, Tensor]:
-    """Tokens of the model's vocabulary with their mask, and segments where it knows more than one.
+    """Return random tokens with their attention mask, and token types if the model has more than one.
 
     With `padded`, every second text is half as long and padded on the right.
     """
@@ -34,11 +34,11 @@ def random_inputs(
 
 @torch.inference_mode()
 def outputs_of(model: PreTrainedModel, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors that the model returns, by name: logits, or hidden states of a model without a head."""
+    """Return the model's output tensors by name: logits, or hidden states of a model without a head."""
     model.eval()
     return {name: value for name, value in model(**inputs).items() if isinstance(value, Tensor)}
 
 
 def largest_difference(one: dict[str, Tensor], two: dict[str, Tensor]) -> float:
-    """The largest absolute difference over all outputs."""
+    """Return the largest absolute difference over all outputs."""
     return max(float((one[name].float() - two[name].float()).abs().max()) for name in one)

@@ -1,8 +1,9 @@
-"""What the layers of a model cost in time, by the heads and neurons that they keep: measured once, then looked up.
+"""The latency of a model's layers by the heads and neurons that they keep: measured once, then looked up.
 
 A few geometries of a model run in turns with the dense one, on the same batches. A layer's time is that of its heads
-plus that of its neurons, each interpolated between the measured numbers; what no layer takes (embeddings, the task
-head) is constant. All times are shares of the dense model's time, which a busy machine changes less than seconds.
+plus that of its neurons, each interpolated between the measured counts; the time outside the layers (embeddings, the
+task head) is constant. All times are fractions of the dense model's time, which a busy machine distorts less than
+seconds.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from tombola.shrink.timing import Stopwatch
 ROUNDS = 9
 SECONDS = 10.0
 TOGETHER = 4
-"""Geometries that take turns with the dense model at once."""
+"""The number of geometries that take turns with the dense model in one session."""
 
 
 class SizeLatency(BaseModel):
-    """The times of one batch size: seconds of the dense model, all else as shares of it.
+    """The times at one batch size: seconds of the dense model, and all else as fractions of it.
 
     Args:
         dense: Seconds of a forward pass of the dense model.
-        constant: The share that no layer takes.
-        heads: The share of one layer with all neurons, by its heads.
-        neurons: The share of one layer with all heads, by its neurons.
+        constant: The fraction spent outside the layers.
+        heads: The fraction of one layer with all neurons, by its number of heads.
+        neurons: The fraction of one layer with all heads, by its number of neurons.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,18 +52,18 @@ class SizeLatency(BaseModel):
     neurons: dict[int, float]
 
     def layer(self, heads: int, neurons: int) -> float:
-        """The share of the dense model's time that a layer takes."""
+        """Return the fraction of the dense model's time that a layer takes."""
         whole = self.heads[max(self.heads)]
         return _between(self.heads, heads) + _between(self.neurons, neurons) - whole
 
     @property
     def cost(self) -> Cost:
-        """The cost of a model as a share of the dense model's time."""
+        """The cost of a model as a fraction of the dense model's time."""
         return Cost(self.constant, self.layer)
 
 
 class LatencyTable(BaseModel):
-    """The times of a model's layers, by batch size, and where they were measured."""
+    """The times of a model's layers by batch size, with the conditions of the measurement."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,24 +82,24 @@ def measure_latency(
     fewer_neurons: bool = True,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> LatencyTable:
-    """Time a few geometries of a model in turns with the whole one.
+    """Time a few geometries of a model in turns with the dense one.
 
     Args:
         model: The dense model. Only its sizes matter.
-        texts: What to time on.
-        batch_sizes: Texts in a forward pass.
-        threads: Threads of a forward pass.
-        multiple: Of the numbers of neurons.
-        fewer_heads: Whether layers with fewer heads are timed too.
-        fewer_neurons: Whether layers with fewer neurons are timed too.
-        progress: Called with the geometries done, and all of them.
+        texts: The texts to time on.
+        batch_sizes: The batch sizes to time.
+        threads: The number of threads.
+        multiple: Neuron counts are multiples of this.
+        fewer_heads: Whether to time layers with fewer heads too.
+        fewer_neurons: Whether to time layers with fewer neurons too.
+        progress: Called with the number of finished geometries and the total.
     """
     layout = Layout.of(model)
     count, whole = len(layout.layers()), Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
     some_heads = _spread(whole.heads, 1, 2) if fewer_heads else []
     some_neurons = _spread(whole.neurons, multiple, 4) if fewer_neurons else []
     shapes: list[Kept | int] = [
-        count // 2,  # so many layers
+        count // 2,  # a number of layers
         *(Kept(heads, whole.neurons) for heads in some_heads),
         *(Kept(whole.heads, neurons) for neurons in some_neurons),
     ]
@@ -137,9 +138,9 @@ def time_shares(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
 ) -> dict[int, tuple[float, list[float]]]:
-    """Seconds of the dense model, and the others' times as shares of it, measured in turns, by batch size.
+    """Return the dense model's seconds and the others' times as fractions of it, measured in turns, by batch size.
 
-    Where texts are corrected first, that is part of the others' times alone.
+    If a defense corrects the texts first, its time counts only for the other models.
     """
     models = [dense, *others]
     with ExitStack() as settings, using_threads(threads):
@@ -164,11 +165,11 @@ def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTra
     """A copy of the model with so many heads and neurons in each layer; None leaves a layer out.
 
     Args:
-        model: The dense model, which stays whole.
-        layers: What each layer keeps; there may be fewer than the model has.
+        model: The dense model, which is unchanged.
+        layers: The geometry of each layer; there may be fewer than the model has.
     """
     family, small = family_of(model), deepcopy(model)
-    small.config.use_cache = False  # it counts by the numbers that layers had
+    small.config.use_cache = False  # the cache counts by the layers' original indices
     kept = [one for one in layers if one is not None]
     own = list(family.layers_of(small))
     places = [index for index, one in enumerate(layers) if one is not None]
@@ -186,7 +187,7 @@ def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTra
 
 
 def _of_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
-    """A copy of the model whose layers all keep so much, or of which so many layers are left."""
+    """Return a copy of the model whose layers all have this geometry, or that has this number of layers."""
     layout = Layout.of(model)
     if isinstance(shape, Kept):
         return of_geometry(model, [shape] * len(layout.layers()))
@@ -195,13 +196,13 @@ def _of_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
 
 
 def _spread(count: int, multiple: int, parts: int) -> list[int]:
-    """0, and numbers between it and `count`, rounded to a multiple; without `count` itself."""
+    """Return 0 and evenly spaced numbers below `count`, rounded to a multiple."""
     found = {round(count * part / parts / multiple) * multiple for part in range(parts)}
     return sorted(number for number in found if number < count)
 
 
 def _rising(points: dict[int, float]) -> dict[int, float]:
-    """Times that never fall with more units: what noise turned around is levelled."""
+    """Make times non-decreasing in the number of units, levelling what noise inverted."""
     numbers = sorted(points)
     levels = np.minimum.accumulate([points[number] for number in reversed(numbers)])[::-1]
     return dict(zip(numbers, map(float, np.maximum(levels, 0.0)), strict=True))

@@ -1,4 +1,4 @@
-"""What takes the place of modules of which nothing is left, and what one family needs beyond smaller matrices."""
+"""Replacements for modules of which nothing is left, and a hook that MPNet needs besides smaller matrices."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 
 class BiasAlone(nn.Module):
-    """A projection from no inputs at all: its bias for every token, or nothing where the bias is gone too.
+    """A projection without inputs: returns its bias for every token, or zeros if the bias is gone too.
 
-    The empty weight stays in the state dict: without Tombola the folder fails to load instead of being
+    The empty weight stays in the state dict, so that without Tombola the folder fails to load instead of being
     completed with random weights.
     """
 
@@ -24,7 +24,7 @@ class BiasAlone(nn.Module):
         self.outputs = outputs
 
     def forward(self, features: Tensor) -> Tensor:
-        """The same for every token."""
+        """Return the same for every token."""
         shape = (*features.shape[:-1], self.outputs)
         if self.bias is None or self.bias.numel() == 0:
             return features.new_zeros(shape)
@@ -32,9 +32,9 @@ class BiasAlone(nn.Module):
 
 
 class WithoutHeads(nn.Module):
-    """An attention all of whose heads are gone: no scores, and the output projection's bias if it is inside.
+    """An attention without heads: returns only the output projection's bias, if the projection is inside.
 
-    Where the attention adds the residual and normalises the sum itself, so does this.
+    If the attention itself adds the residual and normalises the sum, so does this module.
     """
 
     def __init__(self, attention: nn.Module, outlet: str | None, norm: str | None = None) -> None:
@@ -48,7 +48,7 @@ class WithoutHeads(nn.Module):
     def forward(
         self, hidden_states: Tensor, *_: Any, past_key_values: Any = None, **__: Any
     ) -> tuple[Tensor, None]:
-        """No context. A cache still learns how many tokens have passed: it asks the first layer for that."""
+        """Compute no context, but update the cache, which reads the number of past tokens from the first layer."""
         if past_key_values is not None:
             passed = hidden_states[:, None, :, :1]
             past_key_values.update(passed, passed, self.layer_idx)
@@ -58,13 +58,13 @@ class WithoutHeads(nn.Module):
 
 
 class KeptHeadsOf:
-    """A forward pre-hook that takes the kept heads of an argument with one bias per head (MPNet's positions)."""
+    """A forward pre-hook that selects the kept heads of an argument with one bias per head (MPNet's positions)."""
 
     def __init__(self, argument: int, heads: list[int]) -> None:
         self.argument = argument
         self.heads = heads
 
     def __call__(self, module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with the bias of the kept heads alone."""
+        """Return the arguments with the bias of the kept heads only."""
         bias = arguments[self.argument]
         return (*arguments[: self.argument], bias[:, self.heads], *arguments[self.argument + 1 :])

@@ -1,4 +1,4 @@
-"""ONNX files that are called as models of transformers are: for evaluation, attacks and predictions."""
+"""ONNX files with the interface of a transformers model, for evaluation, attacks and predictions."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tombola.shrink.onnx_seal import check_onnx
 from tombola.shrink.runtime import open_session, run_session, try_session
 
 MODEL = "model.onnx"
-"""The name of the graph inside a folder with its config and tokenizer."""
+"""The file name of the graph in a folder with its config and tokenizer."""
 INT8 = "model.int8.onnx"
-"""The same with 8-bit weights."""
+"""The file name of the graph with 8-bit weights."""
 
 
 class OnnxModel(nn.Module):
-    """A model that onnxruntime runs, from a file with a config beside it.
+    """A model that onnxruntime runs, from a file with its config beside it.
 
     Args:
-        file: What `tombola export` or a run with `runtime: onnx` wrote, and what has run on this machine before.
+        file: A file that `tombola export` or a run with `runtime: onnx` wrote, already tried on this machine.
     """
 
     def __init__(self, file: Path) -> None:
@@ -41,17 +41,17 @@ class OnnxModel(nn.Module):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the file, and of the weights beside it where the graph is too large for one."""
+        """A hash of the file, and of the weights beside it if the graph is too large for one file."""
         parts = sorted(self.file.parent.glob(f"{self.file.name}*"))
         return " ".join(checksum(part) for part in parts)
 
     def forward(self, **inputs: Tensor) -> ModelOutput:
-        """The outputs of the graph by name; inputs that it does not read are left out."""
+        """Return the outputs of the graph by name; inputs that it does not read are ignored."""
         return ModelOutput(**run_session(self.session, inputs))
 
 
 def find_onnx(folder: Path) -> Path | None:
-    """The ONNX file of a folder that holds no other weights; the one with 32 bits, where there are two.
+    """Return the ONNX file of a folder without other weights; the 32-bit one if there are two.
 
     Args:
         folder: A model folder.

@@ -1,8 +1,8 @@
-"""The checksum of an ONNX file, inside the file: it stays with it wherever the file goes.
+"""A checksum of an ONNX file, stored inside the file so that it travels along.
 
-An ONNX file is a protobuf message, and such a message may be written in parts: an entry of metadata that is appended to
-the file is one of its metadata. It holds the hash of all bytes before it, and that of the weights beside the file where
-the graph is too large for one.
+An ONNX file is a protobuf message, and protobuf messages may be concatenated: a metadata entry appended to the file
+becomes part of its metadata. The entry holds the hash of all bytes before it, and of the weights beside the file if
+the graph is too large for one file.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from tombola.foundations.checksums import checksum
 from tombola.foundations.paths import inside
 
 KEY = b"tombola.checksum"
-TAIL = 1024  # bytes at the end of a file among which the entry is
+TAIL = 1024  # bytes at the end of a file that contain the entry
 CHUNK = 1 << 20
 METADATA, NAME, VALUE = 0x72, 0x0A, 0x12  # tags of ModelProto.metadata_props, and of an entry's key and value
 
@@ -22,7 +22,7 @@ def seal_onnx(file: Path) -> None:
     """Append the checksum to a finished ONNX file.
 
     Args:
-        file: The graph; weights beside it have its name and a further ending.
+        file: The graph; weight files beside it have its name plus a suffix.
     """
     weights = [part for part in sorted(file.parent.glob(f"{file.name}.*")) if part.is_file()]
     hashes = [_hash(file, file.stat().st_size), *(f"{part.name}={checksum(part)}" for part in weights)]
@@ -31,13 +31,13 @@ def seal_onnx(file: Path) -> None:
 
 
 def check_onnx(file: Path) -> None:
-    """Compare an ONNX file with the checksum in it; a file without any, such as another program's, is taken as it is.
+    """Verify the checksum in an ONNX file; a file without one, such as another program's, is accepted.
 
     Args:
         file: The graph.
 
     Raises:
-        DamagedArtefact: If it is not as it was written.
+        DamagedArtefact: If the file has changed.
     """
     size = file.stat().st_size
     with open(file, "rb") as content:
@@ -47,7 +47,7 @@ def check_onnx(file: Path) -> None:
     if not found:
         return
     value = rest.lstrip(bytes([VALUE]))
-    value = value[1 + (value[:1] > b"\x7f") :]  # behind its length
+    value = value[1 + (value[:1] > b"\x7f") :]  # after its length
     entry = _entry(value)
     graph, *weights = value.decode("utf-8", "replace").split(" ")
     intact = tail.endswith(entry) and _hash(file, size - len(entry)) == graph
@@ -59,7 +59,7 @@ def check_onnx(file: Path) -> None:
 
 
 def _hash(file: Path, size: int) -> str:
-    """The hash of the first bytes of a file."""
+    """Return the hash of the first `size` bytes of a file."""
     digest = hashlib.blake2b(digest_size=16)
     with open(file, "rb") as content:
         while size > 0:
@@ -72,13 +72,13 @@ def _hash(file: Path, size: int) -> str:
 
 
 def _entry(value: bytes) -> bytes:
-    """One entry of metadata, as protobuf writes it."""
+    """Encode one metadata entry as protobuf."""
     inner = bytes([NAME]) + _sized(KEY) + bytes([VALUE]) + _sized(value)
     return bytes([METADATA]) + _sized(inner)
 
 
 def _sized(content: bytes) -> bytes:
-    """Bytes behind their number, seven bits at a time."""
+    """Prefix bytes with their length as a protobuf varint."""
     number, size = len(content), b""
     while number > 127:
         size, number = size + bytes([number & 127 | 128]), number >> 7

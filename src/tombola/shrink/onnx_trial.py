@@ -1,6 +1,6 @@
-"""Runs an ONNX model in onnxruntime. As a program it is run in a child process, since a product may kill it.
+"""Run an ONNX model in onnxruntime. As a script it runs in a child process, since a matrix product may kill it.
 
-So nothing of Tombola is imported here. An error is printed as a JSON object.
+It therefore imports nothing from Tombola. An error is printed as a JSON object.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import onnxruntime
 
 
 def open_session(path: str, threads: int) -> Any:
-    """A session on the processor. Its threads do not spin while they wait, which would slow down whoever comes next."""
+    """Open a CPU session. Its threads do not spin while they wait, which would slow down other processes."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -21,7 +21,7 @@ def open_session(path: str, threads: int) -> Any:
 
 
 def main() -> int:
-    """Run the model once at each of the shapes."""
+    """Run the model once at each shape."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path")
     parser.add_argument("shapes", nargs="+", help="batch and length, as 2x16")
@@ -30,7 +30,7 @@ def main() -> int:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is an answer here and needs no core file
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is an answer and needs no core file
     try:
         session = open_session(options.path, options.threads)
         for shape in options.shapes:

@@ -1,4 +1,4 @@
-"""Unstructured tickets small on disk: what is kept of each matrix, and a bitmap that says where it was.
+"""Store unstructured tickets compactly: the kept values of each matrix, and a bitmap of their positions.
 
 At 70 % sparsity a matrix of 32-bit weights takes 0.3 · 32 + 1 bits a weight: 3.0 times less than dense.
 """
@@ -24,7 +24,7 @@ from tombola.shrink.folders import config_from
 
 
 class Header(BaseModel):
-    """What a packed file says of itself: the model to build, and which of its tensors are packed."""
+    """The header of a packed file: the model to build, and which of its tensors are packed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,13 +34,13 @@ class Header(BaseModel):
     config: dict[str, Any]
     shapes: dict[str, tuple[int, ...]]
     digest: str = ""
-    """Of the header itself and of all tensors."""
+    """Checksum of the header and all tensors."""
 
 
 def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
-    """Write the model under its mask as one safetensors file: kept values and a bit per weight.
+    """Write the masked model as one safetensors file: the kept values and one bit per weight.
 
-    A tensor of which too little is removed to pay for its bitmap is written as it is.
+    A tensor that loses too little to pay for its bitmap is written as it is.
 
     Args:
         model: The model.
@@ -75,7 +75,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
 
 
 def unpack(path: str | PathLike[str]) -> PreTrainedModel:
-    """The model that `pack` wrote, bit for bit; removed weights are zero.
+    """Load the model that `pack` wrote, bit for bit; removed weights are zero.
 
     Args:
         path: The file.

@@ -1,7 +1,7 @@
-"""Checkpoints of the past: folders with `pruned_heads`, which transformers 5 no longer reads, as shrunk models.
+"""Convert old checkpoints with `pruned_heads`, which transformers 5 no longer reads, into shrunk models.
 
-transformers 4 cut the rows of query, key and value and the columns of the output projection, and kept in the
-config which heads had gone; a shrunk folder has the same tensors and says the same in its own words.
+transformers 4 cut the rows of query, key and value and the columns of the output projection, and listed the removed
+heads in the config. A shrunk folder has the same tensors and records the same in its own format.
 """
 
 import json
@@ -27,7 +27,7 @@ from tombola.shrink.shape import LayerShape, ModelShape
 
 
 def convert_pruned_heads(old: str | Path, new: str | Path) -> ModelShape:
-    """Write a folder whose config carries `pruned_heads` as a shrunk folder; what is left of each layer.
+    """Write a folder whose config has `pruned_heads` as a shrunk folder, and return its shape.
 
     Args:
         old: A model folder with `pruned_heads` in its config.

@@ -1,8 +1,8 @@
-"""How transformers loads a shrunk folder: its hook for weights unlike the config's sizes cuts the model first.
+"""Let transformers load a shrunk folder: its hook for weights that do not match the config cuts the model first.
 
-transformers reserves that hook for quantisation; here nothing is quantised. Once loaded, the model is an
-ordinary one, that trains, casts and saves as any other. Imported by `tombola.shrink.registration`, while
-transformers itself may be half imported, so the cutting is imported when a model is there.
+transformers intends that hook for quantisation; nothing is quantised here. Once loaded, the model is an ordinary one,
+which trains, casts and saves like any other. `tombola.shrink.registration` imports this module while transformers
+itself may be only half imported, so the cutting code is imported only when a model loads.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @register_quantization_config(METHOD)
 class ShrunkConfig(QuantizationConfigMixin):
-    """The shape of a shrunk model as transformers keeps it in `config.quantization_config`."""
+    """The shape of a shrunk model, stored in `config.quantization_config`."""
 
     def __init__(self, **data: Any) -> None:
         shape = ModelShape.read(data).model_dump(mode="json")
@@ -38,7 +38,7 @@ class ShrunkLoader(HfQuantizer):
 
         from tombola.shrink.cutting import cut, cuts_to
 
-        with torch.device("cpu"):  # indices have values even where the model is still on the meta device
+        with torch.device("cpu"):  # indices need values even if the model is still on the meta device
             cut(model, cuts_to(model, ModelShape.read(self.quantization_config.to_dict())))
         self._expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
 

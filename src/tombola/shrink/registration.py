@@ -1,4 +1,4 @@
-"""Letting `AutoModel….from_pretrained` read shrunk folders, without importing transformers before anyone needs it."""
+"""Let `AutoModel….from_pretrained` read shrunk folders, without importing transformers early."""
 
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ WATCHED = "transformers.quantizers.auto"
 
 
 def install() -> None:
-    """Register the loader of shrunk models as soon as transformers can take it: now, or when it is imported."""
+    """Register the loader of shrunk models with transformers: now, or when transformers is imported."""
     if WATCHED in sys.modules:
         _register()
     elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
@@ -23,7 +23,7 @@ def _register() -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Finds nothing itself; has the watched module register our loader once it has been executed."""
+    """Finds no modules itself; registers our loader right after the watched module is executed."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

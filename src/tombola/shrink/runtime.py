@@ -1,6 +1,6 @@
-"""onnxruntime sessions with as many threads as torch, tried in a child process before this one opens them.
+"""onnxruntime sessions with as many threads as torch, tried in a child process first.
 
-A processor may list instructions that kill the process that uses them, and onnxruntime believes the list.
+A processor may advertise instructions that kill the process using them, and onnxruntime trusts the list.
 """
 
 import sys
@@ -17,7 +17,7 @@ from tombola.foundations.hardware.child import run_child
 from tombola.shrink.texts import Batch
 
 TRIAL = [sys.executable, "-P", str(Path(__file__).with_name("onnx_trial.py"))]
-"""The command of the child process; path, shapes and `--threads` are added. Tests put stand-ins here."""
+"""The command of the child process; path, shapes and `--threads` are appended. Tests replace it."""
 
 PATIENCE = 600.0  # seconds until a trial counts as hung: it loads the model and runs a few batches
 
@@ -29,17 +29,17 @@ def try_session(
     remedy: str,
     outcome: str = ", so nothing was written",
 ) -> None:
-    """Run a model in a child process, at the shapes (batch, length) at which this process will run it.
+    """Run a model in a child process, at the shapes (batch, length) that this process will use.
 
     Args:
         path: The ONNX model.
         shapes: Batch and length of each trial.
-        what: What to call the model in a message.
-        remedy: What to do if it does not run.
-        outcome: What follows from it, as the end of a clause.
+        what: The model's name in the error message.
+        remedy: Advice for the error message.
+        outcome: The consequence, as the end of a clause of the message.
 
     Raises:
-        TombolaError: If the child process did not end well.
+        TombolaError: If the child process fails.
     """
     wanted = [f"{batch}x{length}" for batch, length in shapes]
     command = [*TRIAL, str(path), *wanted, "--threads", str(torch.get_num_threads())]
@@ -58,24 +58,24 @@ def try_session(
 
 
 def open_session(path: Path) -> Any:
-    """A session for a model that `try_session` has tried."""
+    """Open a session for a model that passed `try_session`."""
     trial = import_module("tombola.shrink.onnx_trial")
     return trial.open_session(str(path), torch.get_num_threads())
 
 
 def run_session(session: Any, inputs: Batch) -> dict[str, Tensor]:
-    """The outputs of the session, by name."""
+    """Run the session and return its outputs by name."""
     names = [output.name for output in session.get_outputs()]
     values = session.run(names, _feed(session, inputs))
     return {name: torch.from_numpy(value) for name, value in zip(names, values, strict=True)}
 
 
 def session_pass(session: Any) -> Callable[[Batch], object]:
-    """A function that runs the session on a batch, for timing."""
+    """Return a function that runs the session on a batch, for timing."""
     return lambda batch: session.run(None, _feed(session, batch))
 
 
 def _feed(session: Any, inputs: Batch) -> dict[str, Any]:
-    """What the graph reads, as arrays. Segments that a tokenizer does not give are zero, as in transformers."""
+    """Return the graph's inputs as arrays. Missing token types are zero, as in transformers."""
     absent = torch.zeros_like(inputs["input_ids"])
     return {wanted.name: inputs.get(wanted.name, absent).numpy() for wanted in session.get_inputs()}

@@ -1,4 +1,4 @@
-"""What is left of a shrunk model, layer by layer: the entry in its config that loading builds it from."""
+"""The shape of a shrunk model, layer by layer: the config entry from which it is rebuilt on loading."""
 
 from typing import Literal
 
@@ -14,9 +14,9 @@ STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
 class LayerShape(BaseModel):
     """What is left of one layer.
 
-    `heads` are the kept heads (whole KV groups where key and value are shared), numbered as in the model
-    that was never shrunk; `neurons` is the FFN's width. None means that the whole is gone, the bias of its
-    last matrix included, and only the residual passes; nothing kept but that bias is `()` and 0.
+    `heads` are the kept heads (KV groups, if heads share key and value), numbered as in the original model; `neurons`
+    is the FFN's width. None means that the whole block is gone, including the bias of its last matrix, and only the
+    residual passes; `()` and 0 mean that only that bias is left.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,7 +26,7 @@ class LayerShape(BaseModel):
 
 
 class ModelShape(BaseModel):
-    """The shape of a shrunk model, in the config's place for how its weights differ from the config's sizes."""
+    """The shape of a shrunk model, stored as the config's `quantization_config`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,7 +36,7 @@ class ModelShape(BaseModel):
 
     @classmethod
     def read(cls, data: object) -> "ModelShape":
-        """The shape that a config carries, refused with one sentence if it is malformed or from the future.
+        """Parse the shape in a config; raise an error if it is malformed or of a newer version.
 
         Args:
             data: The config's `quantization_config`.

@@ -1,4 +1,4 @@
-"""A structured ticket as a smaller model: what the mask removes is no longer there. (Super Tickets, and beyond)"""
+"""Turn a structured ticket into a smaller model, without the units that its mask removes. (Super Tickets, extended)"""
 
 from copy import deepcopy
 
@@ -16,18 +16,19 @@ MULTIPLE = 8
 
 
 def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreTrainedModel:
-    """A new model without the heads, neurons, FFNs and layers that the mask removes; the given one stays whole.
+    """Return a new model without the heads, neurons, FFNs and layers that the mask removes.
 
-    Its outputs are those of the masked model. `save_pretrained` writes a folder that, after `import tombola`,
-    every `AutoModel….from_pretrained` loads. A shrunk model may be masked and shrunk again.
+    The given model is unchanged. The outputs equal those of the masked model. After `import tombola`, every
+    `AutoModel….from_pretrained` loads the folder that `save_pretrained` writes. A shrunk model may be masked and
+    shrunk again.
 
-    An FFN keeps a `multiple` of neurons, filled up with removed ones whose weights are zero: they change no
-    output and get no gradient, while any other width costs a third of a matrix product's speed on CPUs.
+    The number of neurons in an FFN is rounded up to a `multiple` with removed neurons whose weights are zero: they
+    change no output and get no gradient, while any other width makes matrix products about a third slower on CPUs.
 
     Args:
-        model: The model to make small.
+        model: The model to shrink.
         mask: A mask of heads, neurons, FFNs or layers that fits the model.
-        multiple: What the number of an FFN's neurons is rounded up to a multiple of.
+        multiple: Round the number of neurons of an FFN up to a multiple of this.
     """
     require_structure(mask)
     mask.check(model)
@@ -45,7 +46,7 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
 
 
 def require_structure(mask: Mask) -> None:
-    """Refuse a mask of single weights, rows or columns: removing those does not make a matrix smaller.
+    """Reject a mask of single weights, rows or columns: removing those does not make a matrix smaller.
 
     Args:
         mask: The mask.
@@ -60,7 +61,7 @@ def require_structure(mask: Mask) -> None:
 
 
 def shape_of(model: PreTrainedModel) -> ModelShape:
-    """What a model has left of each layer: all, unless it was shrunk before.
+    """Return the shape of a model's layers: whole, unless the model was shrunk before.
 
     Args:
         model: The model.
@@ -83,7 +84,7 @@ def shape_of(model: PreTrainedModel) -> ModelShape:
 
 
 def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
-    """What a structured mask keeps of each layer."""
+    """Return what a structured mask keeps of each layer."""
     kept = {(group.layer, group.kind): mask.bools(group.name) for group in mask.units.groups}
     cuts = []
     for index, roles in layout.layers().items():
@@ -96,7 +97,7 @@ def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
 
 
 def _indices(kept: Tensor | None, count: int, stays: bool, multiple: int = 1) -> Tensor:
-    """The units that stay, with as many of the removed ones as make a multiple; none stay none."""
+    """Return the units that stay, padded with removed ones to a multiple; none if none stay."""
     if not stays:
         return torch.arange(0)
     if kept is None:

@@ -1,4 +1,4 @@
-"""How large and how fast a model is, in numbers."""
+"""The size and speed of a model in numbers."""
 
 from collections.abc import Mapping
 
@@ -8,18 +8,18 @@ from pydantic import BaseModel, ConfigDict
 class Sizes(BaseModel):
     """A model's size and speed.
 
-    Latencies belong to one session of one process: compare models by their `Speedup`, never by the latencies of two
-    sessions, which met the machine at two moments.
+    Latencies belong to one session of one process: compare models by their `Speedup`, never by latencies from two
+    sessions, in which the machine may have been differently busy.
 
     Args:
-        parameters: Numbers in the model.
-        flops: Floating-point operations of a forward pass of one text of `length` tokens.
-        bytes: Size of the weights.
-        length: Tokens of a text; the mean where texts differ.
+        parameters: The number of parameters.
+        flops: Floating-point operations of a forward pass on one text of `length` tokens.
+        bytes: The size of the weights.
+        length: Tokens per text, on average.
         latency: Median seconds of a forward pass, by batch size.
-        texts: What the model was timed on.
-        threads: Threads of the session.
-        device: Device of the session.
+        texts: The texts that the model was timed on.
+        threads: The number of threads.
+        device: The device.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,13 +35,13 @@ class Sizes(BaseModel):
 
 
 class Speedup(BaseModel):
-    """How many times faster a model is than another that took turns with it on the same batches.
+    """The speed-up of a model over another, timed in turns on the same batches.
 
     Args:
         ratio: Median over rounds of the other's time divided by the model's.
         low: Lower end of the median's 95 % confidence interval.
         high: Upper end of the interval.
-        busy: Why the ratio is less certain than usual: the machine was busy, or there was time for few rounds.
+        busy: Why the ratio is less certain than usual: the machine was busy, or time allowed only few rounds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,7 +53,7 @@ class Speedup(BaseModel):
 
 
 class Row(BaseModel):
-    """One line of a comparison. Times carry the speed-up that was measured in turns."""
+    """One row of a comparison. Times carry the speed-up measured in turns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,22 +65,22 @@ class Row(BaseModel):
 
     @property
     def ratio(self) -> float:
-        """How many times smaller or faster: for times the median over rounds, not the quotient of two medians."""
+        """How many times smaller or faster; for times, the median over rounds, not the quotient of two medians."""
         return self.speedup.ratio if self.speedup else self.before / self.after
 
     @property
     def low(self) -> float | None:
-        """Lower end of the ratio's interval, where it was measured."""
+        """Lower end of the ratio's interval, if measured."""
         return self.speedup.low if self.speedup else None
 
     @property
     def high(self) -> float | None:
-        """Upper end of the ratio's interval, where it was measured."""
+        """Upper end of the ratio's interval, if measured."""
         return self.speedup.high if self.speedup else None
 
 
 def compare(before: Sizes, after: Sizes, speedup: Mapping[int, Speedup]) -> list[Row]:
-    """Each size before and after, with the speed-up at each batch size.
+    """Return each size before and after, with the speed-up at each batch size.
 
     Args:
         before: The larger model.

@@ -1,4 +1,4 @@
-"""What models are timed on: batches of a task's own texts, or random tokens of one length where there are none."""
+"""The inputs that models are timed on: batches of a task's texts, or random tokens of one length."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Batch = dict[str, Tensor]
 
 
 class TextBatch(Batch):
-    """A batch whose texts went through a defense, which can be done again: it is part of the time that they take."""
+    """A batch whose texts a defense corrected; the correction can be repeated, since its time counts."""
 
     def __init__(self, inputs: Batch, texts: list[str], defense: FittedDefense) -> None:
         super().__init__(inputs)
         self.texts, self.defense = texts, defense
 
     def correct(self) -> None:
-        """Correct the texts once more, as if nothing had been read before."""
+        """Correct the texts again with an empty cache."""
         self.defense.forget()
         for text in self.texts:
             self.defense.correct(text)
 
 
 LENGTH = 128
-"""Tokens of a text where no data says how long texts are."""
+"""Tokens per text if no data gives a length."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class RandomTokens:
     """Random tokens, all texts of the same length.
 
     Args:
-        length: Tokens of a text.
-        reason: Why there are no texts of a task, for the reader.
+        length: Tokens per text.
+        reason: Why there are no texts of a task, shown to the user.
     """
 
     length: int
@@ -52,11 +52,11 @@ class RandomTokens:
 
     @classmethod
     def fitting(cls, config: PretrainedConfig, length: int = LENGTH, reason: str = "") -> RandomTokens:
-        """Texts of this length, or of the longest that the model takes.
+        """Return texts of this length, or of the longest that the model takes.
 
         Args:
-            config: The config of the model that reads them.
-            length: Tokens of a text.
+            config: The model's config.
+            length: Tokens per text.
             reason: Why there are no texts of a task.
         """
         return cls(min(length, longest_input(config)), reason)
@@ -68,7 +68,7 @@ class RandomTokens:
         return f"{about} ({self.reason})" if self.reason else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
-        """A batch for the model. Every other would take the same time, so it is the only one."""
+        """Return a single batch, since every other would take the same time."""
         return [random_inputs(model, size, self.length)]
 
     def pad_id(self, config: PretrainedConfig) -> int:
@@ -78,13 +78,13 @@ class RandomTokens:
 
 @dataclass(frozen=True, eq=False)
 class TaskTexts:
-    """Texts of a task at their own lengths, padded in each batch to its longest.
+    """Texts of a task at their real lengths, padded to the longest in each batch.
 
     Args:
         split: The texts with their labels.
-        encoded: The texts as tokens.
-        collate: Makes batches of them.
-        defense: What corrects them first; its time is counted whenever a batch is timed.
+        encoded: The tokenised texts.
+        collate: Builds batches of them.
+        defense: The defense that corrects them first; its time is part of every timing.
     """
 
     split: Split
@@ -96,12 +96,12 @@ class TaskTexts:
     def of(
         cls, split: Split, tokenizer: PreTrainedTokenizerBase, max_length: int, config: PretrainedConfig
     ) -> TaskTexts:
-        """Tokenise a split as the model reads it, cut at `max_length` or at the model's last position.
+        """Tokenise a split, truncated to `max_length` or to the model's last position.
 
         Args:
             split: The texts with their labels.
             tokenizer: The model's tokenizer.
-            max_length: Tokens that texts are cut at.
+            max_length: The maximum number of tokens.
             config: The model's config.
         """
         encoded = encode(split, tokenizer, fitting_length(max_length, config))
@@ -109,7 +109,7 @@ class TaskTexts:
 
     @property
     def length(self) -> int:
-        """Tokens of a text, on average."""
+        """Tokens per text, on average."""
         return round(float(self.encoded.lengths.mean()))
 
     @property
@@ -120,13 +120,13 @@ class TaskTexts:
         return f"{about}, corrected in the time" if self.defense is not None else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
-        """Random batches for the model, the same at every call. Texts come back only after all others."""
+        """Return random batches, the same at every call. A text repeats only after all others have been used."""
         rng, texts = np.random.default_rng(0), len(self.encoded)
         order = np.concatenate([rng.permutation(texts) for _ in range(-(-size * count // texts))])
         return [self._batch(model, order[at * size : (at + 1) * size]) for at in range(count)]
 
     def in_order(self, model: PreTrainedModel, size: int) -> list[Batch]:
-        """All texts in the order of the data."""
+        """Return all texts in dataset order."""
         every = np.arange(len(self.encoded))
         return [self._batch(model, every[at : at + size]) for at in range(0, len(every), size)]
 

@@ -1,8 +1,8 @@
-"""Models that take turns on the same batches: how many times faster one is than another, and how sure that is.
+"""Time models in turns on the same batches: the speed-up of one over another, with a confidence interval.
 
-Each round runs every model once, so a ratio within a round compares two neighbouring moments of one machine. Rounds
-in which the models had to wait for a processor are run again, within limits. The time of one thread is its processor
-time, which waiting is no part of.
+Each round runs every model once, so that a ratio within a round compares two adjacent moments. Rounds in which the
+models had to wait for a processor are repeated, within limits. With one thread, processor time is measured, which
+excludes waiting.
 """
 
 import os
@@ -17,9 +17,9 @@ from tombola.evaluation.intervals import fewest_for_median, median_interval
 from tombola.shrink.sizes import Speedup
 
 ROUNDS = 15
-SECONDS = 20.0  # for all rounds together; a forward pass is not interrupted
-ATTEMPTS = 3  # times the wanted rounds, while rounds are disturbed
-QUIET = 0.95  # share of the processor time asked for that an undisturbed pass gets
+SECONDS = 20.0  # for all rounds together; forward passes are not interrupted
+ATTEMPTS = 3  # limit on the rounds, as a multiple of those wanted
+QUIET = 0.95  # fraction of the requested processor time that an undisturbed pass gets
 WARM_UP = 2
 TASKS = Path("/proc/self/task")
 
@@ -27,18 +27,18 @@ Batch = TypeVar("Batch")
 
 
 class Lap(NamedTuple):
-    """One forward pass: its seconds, and the share that it got of the processor time it asked for."""
+    """One forward pass: its seconds, and the fraction of the requested processor time that it got."""
 
     seconds: float
     share: float
 
 
 class Stopwatch:
-    """Times forward passes, and notices when other processes held them up.
+    """Times forward passes, and detects interference by other processes.
 
     Args:
-        clock: What a pass is timed by.
-        accelerated: Whether the work is done by another device than the processor.
+        clock: The clock that times a pass.
+        accelerated: Whether an accelerator, not the CPU, does the work.
     """
 
     def __init__(self, clock: Callable[[], float] = perf_counter, accelerated: bool = False) -> None:
@@ -46,11 +46,11 @@ class Stopwatch:
         self.accelerated = accelerated
 
     def for_one_thread(self) -> "Stopwatch":
-        """The same for work of one thread: its processor time is what it takes where nobody else is at work."""
+        """Return a stopwatch for single-threaded work, whose processor time equals its duration on an idle machine."""
         return self if self.accelerated or self.clock is not perf_counter else Stopwatch(process_time)
 
     def now(self) -> float:
-        """The time of day, in seconds since some moment."""
+        """Return the wall clock in seconds since an arbitrary moment."""
         return perf_counter()
 
     def lap(self, run: Callable[[], object]) -> Lap:
@@ -61,14 +61,14 @@ class Stopwatch:
         seconds, wall = self.clock() - start, perf_counter() - begin
         processor, after = process_time() - processor, queued_seconds()
         if queued is not None and after is not None:
-            waited = max(0.0, after - queued)  # less where a thread ended meanwhile
+            waited = max(0.0, after - queued)  # smaller if a thread ended meanwhile
             return Lap(seconds, processor / (processor + waited) if waited else 1.0)
-        # Some thread runs at every moment of an undisturbed pass, or waits for the accelerator.
+        # In an undisturbed pass some thread is always running, or waiting for the accelerator.
         return Lap(seconds, 1.0 if self.accelerated else min(1.0, processor / wall))
 
 
 def queued_seconds() -> float | None:
-    """How long the threads of this process have waited for a free processor so far; None where nobody counts it."""
+    """Return how long this process's threads have waited for a processor so far; None if the system does not say."""
     ran = waited = 0
     try:
         threads = os.listdir(TASKS)
@@ -86,13 +86,13 @@ def queued_seconds() -> float | None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds that count, each with a lap of every model.
+    """The valid rounds, each with a lap of every model.
 
     Args:
         laps: The laps of each round, in the order of the models.
-        share: The share of the processor time asked for that the models got, if the machine was busy.
-        few: Whether there was no time for enough rounds.
-        fallback: Whether the models had one thread, because the machine was too busy for more.
+        share: The fraction of the requested processor time that the models got, if the machine was busy.
+        few: Whether time ran out before enough rounds.
+        fallback: Whether the models ran with one thread because the machine was too busy for more.
     """
 
     laps: list[list[Lap]]
@@ -101,11 +101,11 @@ class Rounds:
     fallback: bool = False
 
     def latency(self, model: int) -> float:
-        """The median seconds of a model's passes."""
+        """Return the median seconds of a model's passes."""
         return median(laps[model].seconds for laps in self.laps)
 
     def speedup(self, model: int, over: int = 0) -> Speedup:
-        """How many times faster a model is than the first, or than another."""
+        """Return the speed-up of a model over the first, or over another."""
         ratio, low, high = median_interval([laps[over].seconds / laps[model].seconds for laps in self.laps])
         remarks = []
         if self.share is not None:
@@ -130,16 +130,16 @@ def time_in_turns(
 ) -> Rounds:
     """Run the models in turns, each round on one batch, after a warm-up.
 
-    A round is disturbed if a model got less than 95 % of the processor time it asked for. Disturbed rounds are run
-    again until there are enough others, three times as many rounds as asked for, or no time is left. If fewer than
-    six undisturbed rounds came of it, the least disturbed ones count and a remark says so.
+    A round is disturbed if a model got less than 95 % of the processor time it requested. Disturbed rounds are
+    repeated until there are enough undisturbed ones, three times the wanted number have run, or time is up. If fewer
+    than six rounds were undisturbed, the least disturbed ones count and a remark says so.
 
     Args:
-        models: What to run on a batch.
-        batches: Inputs; rounds take one after another, and begin again at the first.
-        rounds: Undisturbed rounds wanted.
-        seconds: Time after which no round begins but the first.
-        watch: What measures a pass.
+        models: The functions to run on a batch.
+        batches: The inputs; rounds cycle through them.
+        rounds: The number of undisturbed rounds wanted.
+        seconds: The time after which no round starts, except the first.
+        watch: The stopwatch.
     """
     watch = watch or Stopwatch()
     start = watch.now()
@@ -165,7 +165,7 @@ def time_in_turns(
 def _round(
     models: Sequence[Callable[[Batch], object]], batch: Batch, watch: Stopwatch, backwards: bool
 ) -> list[Lap]:
-    """A lap of every model. Who goes first alternates, so that nobody always finds the caches warm."""
+    """Time one lap of every model. The order alternates, so that no model always finds warm caches."""
     laps = [watch.lap(lambda run=run: run(batch)) for run in (reversed(models) if backwards else models)]  # type: ignore[misc]
     return laps[::-1] if backwards else laps
 

@@ -1,4 +1,4 @@
-"""A structured mask as an ordinary small model: fewer layers, all alike, that a plain config describes."""
+"""Turn a structured mask into an ordinary small model: fewer, identical layers that a plain config describes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class UniformShape:
     """A model whose layers are all alike.
 
     Args:
-        layers: The layers that are left, by their numbers in the larger model.
-        heads: Heads of each layer; whole KV groups where key and value are shared.
+        layers: The layers that are left, by their indices in the larger model.
+        heads: Heads per layer (KV groups, if heads share key and value).
         neurons: The width of each FFN.
     """
 
@@ -36,18 +36,18 @@ class UniformShape:
 
 
 def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreTrainedModel:
-    """A new, ordinary model without what the mask removes; plain transformers opens its folder.
+    """Return a new, ordinary model without the removed units, whose folder plain transformers loads.
 
-    A layer of which the mask leaves nothing is left out altogether. That is not what the masked model computes: its
-    biases and, after a post-norm layer without weights, its norms remain. So a uniform model is to be trained again.
+    A layer of which the mask keeps nothing is dropped. The masked model computes something else: there the layer's
+    biases remain and, after a post-norm layer without weights, its norms. So a uniform model must be trained again.
 
     Args:
-        model: The larger model, which stays whole.
-        mask: Keeps equally many heads and neurons in every layer of which it keeps anything.
-        multiple: Neurons are filled up to a multiple of this number by removed ones, whose weights are zero.
+        model: The larger model, which is unchanged.
+        mask: A mask with equal numbers of heads and neurons in every layer of which it keeps anything.
+        multiple: Pad the neurons to a multiple of this number with removed ones, whose weights are zero.
 
     Raises:
-        TombolaError: If no plain config describes what the mask leaves.
+        TombolaError: If no plain config can describe the result.
     """
     shape, cuts = _shape_and_cuts(model, mask, multiple)
     config = uniform_config(model.config, family_of(model), shape)
@@ -67,21 +67,21 @@ def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPL
 
 
 def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
-    """The layers, heads and neurons that a mask leaves, if all of its layers are alike.
+    """Return the layers, heads and neurons that a mask keeps, if all its layers are alike.
 
     Args:
         model: The larger model.
         mask: The mask.
-        multiple: Neurons are rounded up to a multiple of this number.
+        multiple: Round the number of neurons up to a multiple of this.
 
     Raises:
-        TombolaError: If they are not, or if no plain config can say so.
+        TombolaError: If the layers differ, or if no plain config can describe them.
     """
     return _shape_and_cuts(model, mask, multiple)[0]
 
 
 def head_options(config: PretrainedConfig, family: Family) -> list[int]:
-    """How many heads every layer of a uniform model may have: all, or fewer where the family's config can say so."""
+    """Return the allowed numbers of heads per layer: all, or fewer if the family's config can express them."""
     every = family.kv_heads_in(config)
     if not config_keys(family).free_heads:
         return [every]
@@ -89,7 +89,7 @@ def head_options(config: PretrainedConfig, family: Family) -> list[int]:
 
 
 def config_keys(family: Family) -> ConfigKeys:
-    """How the family's config says sizes; refused where nobody described that."""
+    """Return the config keys of the family's sizes; raise an error if the family does not describe them."""
     if family.config is None:
         raise ModelError(
             f"the family {family.name!r} does not say which keys of its config hold the numbers of layers and neurons: "
@@ -99,7 +99,7 @@ def config_keys(family: Family) -> ConfigKeys:
 
 
 def uniform_config(config: PretrainedConfig, family: Family, shape: UniformShape) -> PretrainedConfig:
-    """The plain config of a model of this shape."""
+    """Return the plain config of a model of this shape."""
     keys = config_keys(family)
     if getattr(config, "quantization_config", None) is not None:
         raise TombolaError("a model that was cut freely before has no plain config: take draw.layout: free")
@@ -150,7 +150,7 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
 
 
 def _with_heads(config: PretrainedConfig, family: Family, count: int) -> bool:
-    """Whether the config's own checks accept so many heads."""
+    """Return whether the config's own checks accept this number of heads."""
     try:
         _changed(config, _head_sizes(config, family, count))
     except StrictDataclassError:
@@ -159,7 +159,7 @@ def _with_heads(config: PretrainedConfig, family: Family, count: int) -> bool:
 
 
 def _head_sizes(config: PretrainedConfig, family: Family, count: int) -> dict[str, int]:
-    """The entries of a config with `count` KV heads, each with as many query heads as before and as wide."""
+    """Return the config entries for `count` KV heads, with the same query heads per KV head and the same width."""
     assert family.head_dim is not None, "heads are free where the config knows their width"
     per_group = family.heads_in(config) // family.kv_heads_in(config)
     sizes = {family.heads: count * per_group, family.head_dim: family.head_dim_in(config)}
@@ -167,7 +167,7 @@ def _head_sizes(config: PretrainedConfig, family: Family, count: int) -> dict[st
 
 
 def _changed(config: PretrainedConfig, sizes: Mapping[str, Any]) -> PretrainedConfig:
-    """A checked copy of the config with other sizes."""
+    """Return a validated copy of the config with other sizes."""
     copy = type(config).from_dict({**config.to_dict(), **sizes})
     copy.validate()
     copy._attn_implementation = config._attn_implementation
