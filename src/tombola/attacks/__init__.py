@@ -1,4 +1,4 @@
-"""Attacks on text classifiers: published ones, run many examples at once, with exact query counts."""
+"""Published attacks on text classifiers, run on many examples at once, with exact query counts."""
 
 from typing import TYPE_CHECKING
 

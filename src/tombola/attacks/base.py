@@ -1,4 +1,4 @@
-"""What an attack is: published settings and one generator. A new attack is one file with one class."""
+"""The interface of attacks: published settings and one generator. A new attack is one file with one class."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ attacks: Choices[type[Attack]] = Choices(
 
 @dataclass(frozen=True)
 class Tools:
-    """What an attack may use on one example: resources, its own random numbers, the model's special tokens."""
+    """What an attack may use on one example: resources, its own random generator, the model's special tokens."""
 
     resources: Resources
     random: Random
@@ -49,13 +49,13 @@ class Tools:
     mask: str = "[MASK]"
 
     def content_words(self, text: Text) -> list[int]:
-        """Positions of the words that may be changed: in an attackable column, and no stop words."""
+        """Return the positions of the words that may be changed: in an attackable column, and not stop words."""
         is_stop_word = self.resources.lexicon.is_stop_word
         return [i for i in text.positions(self.columns) if not is_stop_word(text.words[i])]
 
 
 class Attack(Choice):
-    """Settings of an attack, by default as published, and its search for a text that changes the model's label."""
+    """Settings of an attack, with published defaults, and its search for a text that changes the model's label."""
 
     choices: ClassVar = attacks
     tag: ClassVar[str] = "name"
@@ -64,7 +64,7 @@ class Attack(Choice):
 
     paper: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it draws on that comes with the package for English alone: some of lexicon, vectors, encoder."""
+    """The resources it needs that the package bundles only for English: lexicon, vectors, encoder."""
 
     name: str
     called: str | None = Field(
@@ -75,16 +75,16 @@ class Attack(Choice):
 
     @abstractmethod
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Search from `text`, which the model gives `label`; return the last text reached, successful or not."""
+        """Search from `text`, which the model labels `label`; return the last text reached, successful or not."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What may be set about the search itself, as it is."""
+        """The settings of the search itself."""
         return {key: value for key, value in self.model_dump().items() if key not in ("name", "called")}
 
     @property
     def label(self) -> str:
-        """What the attack is called in results: its name alone means as published."""
+        """The attack's name in results; the plain name stands for the published settings."""
         if self.called is not None:
             return self.called
         changed = self.model_dump(exclude_defaults=True)
@@ -93,11 +93,11 @@ class Attack(Choice):
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Attack:
-    """An attack with some settings of its own.
+    """Return an attack with some settings changed.
 
     Args:
-        name: The name that the attack is registered under.
-        settings: What differs from the published settings. Text is read as YAML: "0.7" is a number.
+        name: The registered name of the attack.
+        settings: Changes to the published settings. Strings are parsed as YAML: "0.7" is a number.
     """
     kind = attacks[name]
     raw = {key: _parsed(key, value) for key, value in settings.items()}

@@ -13,11 +13,11 @@ from tombola.attacks.text import Text, same_case
 
 @attacks.register
 class BertAttack(Attack):
-    """Algorithm 1: the most important words (at most 40 % of them), 48 proposals each, taken as they come.
+    """Algorithm 1: the most important words (at most 40 %), with 48 proposals each, tried in order.
 
-    The masked LM reads the original text once, with nothing masked; words of several sub-words get combinations of
-    their sub-words' proposals, ranked by perplexity. Candidates are asked about one after another, and the first
-    that changes the label ends the attack, so only those up to it are counted as queries.
+    The masked LM reads the original text once, unmasked; words of several sub-words get combinations of their
+    sub-words' proposals, ranked by perplexity. Candidates are tried one after another, and the first that changes the
+    label ends the attack, so only those up to it count as queries.
     """
 
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
@@ -29,7 +29,7 @@ class BertAttack(Attack):
     min_similarity: float = Field(0.2, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Rank words by masking them; try the masked LM's proposals for each in turn."""
+        """Rank words by masking them, then try the masked LM's proposals for each in turn."""
         positions = tools.content_words(text)
         order = yield from by_importance(text, label, positions, substitution(text, tools.mask))
         proposals = yield from self._proposals(text, positions)
@@ -57,7 +57,7 @@ class BertAttack(Attack):
         return current
 
     def _proposals(self, text: Text, positions: list[int]) -> Steps[dict[int, list[str]]]:
-        """What the masked LM would put in each word's place, column by column."""
+        """Return the masked LM's proposals for each word, column by column."""
         proposals: dict[int, list[str]] = {}
         for column in range(len(text.columns)):
             here = [i for i in positions if text.column_of(i) == column]

@@ -1,4 +1,4 @@
-"""Robustness as a curve: the accuracy that an attack leaves if it may change only so many words of a text."""
+"""Robustness as a curve: accuracy under attack by the number of words that the attack may change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tombola.evaluation.intervals import wilson
 
 LIMITS: tuple[int | None, ...] = (0, 1, 2, 3, 4, 5, 10, 20, None)
-"""Numbers of changed words on the curve; None is any number."""
+"""Numbers of changed words on the curve; None means any number."""
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,8 @@ class LimitedAccuracy:
     """Accuracy under an attack that may change at most `words` words of a text, with its 95 % interval.
 
     Attributes:
-        words: The limit; None is no limit, so that this is the accuracy under attack. At 0 it is the clean accuracy.
-        accuracy: The share of examples that are right and stay right.
+        words: The limit; None means no limit, the usual accuracy under attack. At 0 it is the clean accuracy.
+        accuracy: The fraction of examples that are correct and stay correct.
         low: Lower end of Wilson's interval.
         high: Upper end.
     """
@@ -27,16 +27,16 @@ class LimitedAccuracy:
 
 
 def accuracy_by_words(n: int, right: int, broken: Sequence[int]) -> list[LimitedAccuracy]:
-    """The curve of an attack.
+    """Return the curve of an attack.
 
-    A text that the attack broke by changing k words counts as right below k and as wrong from k on. Attacks are
-    greedy: another one may break the text with fewer words. So the curve is an upper bound of the accuracy that an
-    attacker with such a limit leaves.
+    A text that the attack broke by changing k words counts as correct below k and as wrong from k on. Attacks are
+    greedy, and another might break the text with fewer words, so the curve is an upper bound on the accuracy under
+    such a limit.
 
     Args:
-        n: The examples.
-        right: How many of them the model had right before the attack.
-        broken: For each example that the attack broke, the words that it changed.
+        n: The number of examples.
+        right: The number of examples that the model classified correctly before the attack.
+        broken: The number of changed words for each example that the attack broke.
     """
     curve = []
     for limit in LIMITS:

@@ -1,4 +1,4 @@
-"""What a changed text must still be. Each constraint keeps the candidates that satisfy it; an attack lists its own."""
+"""Constraints on changed texts. Each keeps the candidates that satisfy it; every attack lists its own."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,36 +12,36 @@ from tombola.words.lexicon import Lexicon
 
 
 class Constraint(Protocol):
-    """Keeps some of the candidates, each of which differs from `current` in the word it edited last."""
+    """Keeps some of the candidates, each of which differs from `current` in its last edited word."""
 
     def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
-        """The candidates that satisfy the constraint, in their order."""
+        """Return the candidates that satisfy the constraint, in order."""
         ...
 
 
 def satisfying(constraints: Sequence[Constraint], current: Text, candidates: list[Text]) -> Steps[list[Text]]:
-    """The candidates that satisfy every constraint; a later one sees only what the earlier ones left."""
+    """Return the candidates that satisfy every constraint, applied in turn."""
     for constraint in constraints:
         candidates = yield from constraint.keep(current, candidates)
     return candidates
 
 
 class Check(ABC):
-    """A constraint that looks at one candidate at a time and asks nobody."""
+    """A constraint that checks one candidate at a time, without a request."""
 
     def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
-        """The candidates that are allowed."""
+        """Return the allowed candidates."""
         yield from ()
         return [candidate for candidate in candidates if self.allows(candidate)]
 
     @abstractmethod
     def allows(self, candidate: Text) -> bool:
-        """Whether the candidate, compared with its origin, satisfies the constraint."""
+        """Return whether the candidate, compared with its origin, satisfies the constraint."""
 
 
 @dataclass(frozen=True)
 class MaxChanged(Check):
-    """At most this share of the words is changed; one word may always be."""
+    """At most this fraction of the words is changed; one word may always change."""
 
     share: float
 
@@ -52,13 +52,13 @@ class MaxChanged(Check):
 
 @dataclass(frozen=True)
 class PartOfSpeech(Check):
-    """The new word can be of the same part of speech as the original one; nouns and verbs count as one."""
+    """The new word can have the same part of speech as the original; nouns and verbs count as one."""
 
     lexicon: Lexicon
     verbs_as_nouns: bool = True
 
     def allows(self, candidate: Text) -> bool:
-        """Compare the word edited last with the original's."""
+        """Compare the last edited word with the original."""
         assert candidate.last is not None
         old, new = candidate.origin.words[candidate.last], candidate.words[candidate.last]
         return self.lexicon.same_part_of_speech(old, new, verbs_as_nouns=self.verbs_as_nouns)
@@ -66,7 +66,7 @@ class PartOfSpeech(Check):
 
 @dataclass(frozen=True)
 class MaxEdits(Check):
-    """At most this many letters are inserted, deleted or substituted, all changed words together."""
+    """At most this many letters are inserted, deleted or substituted, over all changed words."""
 
     most: int
 
@@ -78,10 +78,10 @@ class MaxEdits(Check):
 
 @dataclass(frozen=True)
 class SentenceSimilarity:
-    """The sentence encoder finds the changed text close enough to the original, or to what it was a step before.
+    """The sentence encoder finds the changed text similar enough to the original, or to the previous step.
 
-    `window`: only so many words around the change are compared. `spare_short`: texts shorter than the window pass.
-    `metric`: the cosine itself, or 1 − angle / π.
+    `window`: compare only this many words around the change. `spare_short`: texts shorter than the window pass.
+        `metric`: the cosine itself, or 1 − angle / π.
     """
 
     at_least: float
@@ -91,7 +91,7 @@ class SentenceSimilarity:
     to: Literal["origin", "current"] = "origin"
 
     def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
-        """Ask the encoder about all candidates at once."""
+        """Send all candidates to the encoder at once."""
         reference = current.origin if self.to == "origin" else current
         judged = [candidate for candidate in candidates if not self._spared(candidate)]
         cosines = yield from similarity([self._pair(reference, candidate) for candidate in judged])
@@ -116,7 +116,7 @@ class SentenceSimilarity:
 
 
 def levenshtein(a: str, b: str) -> int:
-    """How many letters must be inserted, deleted or substituted to make `b` of `a`."""
+    """Return the edit distance: the letters to insert, delete or substitute to turn `a` into `b`."""
     row = list(range(len(b) + 1))
     for i, letter in enumerate(a, start=1):
         diagonal, row[0] = row[0], i

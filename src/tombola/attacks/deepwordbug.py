@@ -18,9 +18,9 @@ EDITS = [swap, substitute, delete, insert]
 class DeepWordBug(Attack):
     """Algorithm 1 with the Replace-1 score, and at most 30 edited letters.
 
-    The paper applies one of its four transformers to the best-scored words without looking again; here, as in
-    TextAttack's recipe, the four compete for each word and the search stops at the first success. Every word
-    may be touched, stop words too.
+    The paper applies one of its four transformers to the best-scored words without querying the model again; here, as
+    in TextAttack's recipe, the four compete for each word and the search stops at the first success. Every word may
+    be changed, including stop words.
     """
 
     paper: ClassVar[str] = (
@@ -31,7 +31,7 @@ class DeepWordBug(Attack):
     max_edits: int = Field(30, gt=0, description="largest edit distance to the original")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Rank words by replacing them with the unknown token; misspell them in turn."""
+        """Rank words by replacing them with the unknown token, then misspell them in turn."""
         positions = text.positions(tools.columns)
         order = yield from by_importance(text, label, positions, substitution(text, tools.unknown))
 

@@ -1,7 +1,7 @@
-"""Edits inside a word: letters swapped, dropped, inserted, or taken for look-alikes. Which letter, chance decides.
+"""Random edits inside a word: letters swapped, deleted, inserted or replaced by look-alikes.
 
-Each takes the word and random numbers, and gives None where the word is too short for it. New letters are of the script
-of the word, and signs that belong to a letter, such as accents and vowel signs, move with it.
+Each function takes the word and a random generator, and returns None if the word is too short. New letters come from
+the word's script, and combining marks, such as accents and vowel signs, move with their letter.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,26 +16,26 @@ Edit = Callable[[str, Random], str | None]
 
 
 def swap(word: str, random: Random) -> str | None:
-    """Two neighbouring letters change places."""
+    """Swap two neighbouring letters."""
     own = letters(word)
     return _swapped(own, random.randrange(len(own) - 1)) if len(own) > 1 else None
 
 
 def swap_inside(word: str, random: Random) -> str | None:
-    """Two neighbouring letters change places; the first and the last stay, words of four letters or fewer too."""
+    """Swap two neighbouring letters, except the first and the last, in words of more than four letters."""
     own = letters(word)
     return _swapped(own, random.randrange(1, len(own) - 2)) if len(own) > 4 else None
 
 
 def substitute(word: str, random: Random) -> str | None:
-    """A letter becomes another letter."""
+    """Replace a letter with another one."""
     own = letters(word)
     i = random.randrange(len(own))
     return _joined(own[:i], random.choice(alphabet(own[i])), own[i + 1 :])
 
 
 def substitute_look_alike(word: str, random: Random) -> str | None:
-    """A letter becomes a sign or a Latin letter that looks like it or, where there is none, its neighbour on the
+    """Replace a letter with a sign or Latin letter that looks like it or, if there is none, with its neighbour on the
     keyboard; only Latin letters have such neighbours."""
     places = [i for i, letter in enumerate(word) if letter.lower() in ascii_lowercase or letter in TO_LATIN]
     if not places:
@@ -47,14 +47,14 @@ def substitute_look_alike(word: str, random: Random) -> str | None:
 
 
 def delete(word: str, random: Random) -> str | None:
-    """A letter is dropped."""
+    """Delete a letter."""
     own = letters(word)
     i = random.randrange(len(own))
     return _joined(own[:i], "", own[i + 1 :]) if len(own) > 1 else None
 
 
 def delete_inside(word: str, random: Random) -> str | None:
-    """A letter is dropped, not the first or the last."""
+    """Delete a letter, except the first and the last."""
     own = letters(word)
     if len(own) < 3:
         return None
@@ -63,14 +63,14 @@ def delete_inside(word: str, random: Random) -> str | None:
 
 
 def insert(word: str, random: Random) -> str | None:
-    """A letter is put in before or after any other."""
+    """Insert a letter at any position."""
     own = letters(word)
     i = random.randrange(len(own) + 1)
     return _joined(own[:i], random.choice(alphabet(own[min(i, len(own) - 1)])), own[i:])
 
 
 def insert_blank(word: str, random: Random) -> str | None:
-    """A blank breaks the word in two; words of six letters or more are left, as their parts may be words."""
+    """Split the word with a blank; words of six letters or more are left alone, as their parts may be words."""
     own = letters(word)
     if not 2 <= len(own) < 6:
         return None
@@ -79,7 +79,7 @@ def insert_blank(word: str, random: Random) -> str | None:
 
 
 def edited(word: str, edits: Sequence[Edit], random: Random) -> list[str]:
-    """What each edit makes of the word, without repetitions and without the word itself."""
+    """Return the results of all edits, without duplicates and without the word itself."""
     variants = [edit(word, random) for edit in edits]
     return list(dict.fromkeys(variant for variant in variants if variant is not None and variant != word))
 

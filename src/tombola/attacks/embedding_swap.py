@@ -14,10 +14,11 @@ from tombola.attacks.text import Text
 
 @attacks.register
 class EmbeddingSwap(Attack):
-    """BAE's search with ten word neighbours in place of its masked LM, and a stricter sentence similarity.
+    """BAE's search with ten word neighbours instead of a masked LM, and a stricter sentence similarity.
 
-    No masked language model takes part, so it is weaker than BERT-Attack; use it to compare with published
-    robust-ticket numbers only. The code's limit on the share of changed words was switched off, so there is none here.
+    It uses no masked language model, so it is weaker than BERT-Attack; use it only to compare with published
+    robust-ticket numbers. The code's limit on the fraction of changed words was switched off, so this attack has
+    none.
     """
 
     paper: ClassVar[str] = (
@@ -31,7 +32,7 @@ class EmbeddingSwap(Attack):
     window: int = Field(15, gt=0, description="words around a change that similarity is taken over")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Rank words by deletion; replace by neighbours of the same part of speech."""
+        """Rank words by deletion, then replace them with neighbours of the same part of speech."""
         order = yield from by_importance(text, label, tools.content_words(text), text.delete)
         neighbours = tools.resources.neighbours
         return (

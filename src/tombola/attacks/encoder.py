@@ -1,7 +1,8 @@
-"""How alike two texts are: the cosine of their embeddings by a sentence encoder.
+"""The similarity of two texts: the cosine of their embeddings by a sentence encoder.
 
-The published attacks used the Universal Sentence Encoder, a TensorFlow model. Ours is MiniLM-L6, mean-pooled, which
-comes with the package. The published thresholds are kept as they are: they are numbers on this encoder's scale now.
+The published attacks used the Universal Sentence Encoder, a TensorFlow model. Ours is mean-pooled MiniLM-L6, which is
+bundled with the package. The published thresholds are kept unchanged, although they now apply to this encoder's
+scale.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ SLACK = 1e-6  # above the noise of a cosine of unit vectors in 32-bit floats
 
 
 class SentenceEncoder:
-    """Cosine similarities by a mean-pooled encoder; counts the texts it has read."""
+    """Cosine similarities by a mean-pooled encoder; counts the texts it has embedded."""
 
     def __init__(self, name: str = "minilm", *, max_length: int = 256, batch_tokens: int = 2048) -> None:
         self.reference = find_model(name)
@@ -50,7 +51,7 @@ class SentenceEncoder:
         return load_tokenizer(self.reference.folder)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The cosine of each pair, a function of its two texts alone (rounded as the Scorer's logits are)."""
+        """Return the cosine of each pair, which depends only on its two texts (rounded like the Scorer's logits)."""
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         self._keep(texts)
         first = np.stack([self._kept[a] for a, _ in pairs])
@@ -63,7 +64,7 @@ class SentenceEncoder:
         return rounded
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, one row a text."""
+        """Return unit vectors, one row per text."""
         model = self.model
 
         def forward(batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -76,7 +77,7 @@ class SentenceEncoder:
         return in_batches(forward, encoded, Collate(self.tokenizer), self.batch_tokens)
 
     def _keep(self, texts: list[str]) -> None:
-        """Have the vectors of `texts` at hand; of the earlier ones only those that are used again stay."""
+        """Compute the missing vectors of `texts`, dropping earlier ones that `texts` does not use."""
         known = {text: self._kept[text] for text in texts if text in self._kept}
         if missing := [text for text in texts if text not in known]:
             self.rows += len(missing)

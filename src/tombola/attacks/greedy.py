@@ -1,4 +1,4 @@
-"""The search that most word attacks share: rank the words, then replace them one by one, each by what hurts most."""
+"""The greedy search of most word attacks: rank the words, then replace each by its most harmful candidate."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,32 +9,32 @@ from tombola.attacks.requests import Steps, ask, similarity
 from tombola.attacks.text import Text, same_case
 
 Probe = Callable[[int], Text]
-"""The text with the word at a position made invisible to the model."""
+"""Returns the text with the word at a position hidden from the model."""
 
 Choice = Callable[[Text, list[Text]], Steps[Text]]
-"""Which of the successful candidates is taken: (the text before, candidates by falling harm) → one of them."""
+"""Chooses among successful candidates: (the text before, candidates by decreasing harm) → one of them."""
 
 
 def importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[np.ndarray]:
-    """How much each word matters: what the label's probability loses when the word is gone (probed)."""
+    """Return each word's importance: the drop in the label's probability when the word is hidden."""
     whole = (yield from ask([text]))[0]
     without = yield from ask([probe(i) for i in positions])
     return np.array([whole[label] - row[label] for row in without])
 
 
 def by_importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[list[int]]:
-    """The positions, the most important word first; of equals the one that stands first."""
+    """Return the positions by decreasing importance; ties keep their order."""
     weights = yield from importance(text, label, positions, probe)
     return ranked(positions, weights)
 
 
 def ranked(positions: list[int], weights: np.ndarray) -> list[int]:
-    """The positions by falling weight, in their order where weights are equal."""
+    """Return the positions by decreasing weight; ties keep their order."""
     return [positions[i] for i in np.argsort(-weights, kind="stable").tolist()]
 
 
 def substitution(text: Text, token: str) -> Probe:
-    """The probe that puts a special token in a word's place."""
+    """Return a probe that replaces a word with a special token."""
     return lambda position: text.replace(position, token)
 
 
@@ -46,7 +46,7 @@ def replace_greedily(
     constraints: Sequence[Constraint],
     choose: Choice | None = None,
 ) -> Steps[Text]:
-    """Word by word in `order`: score the candidates that satisfy the constraints; go on with the most harmful one.
+    """Word by word in `order`, score the candidates that satisfy the constraints and keep the most harmful one.
 
     A word whose candidates all raise the label's probability stays. The search ends when the label changes; `choose`
     then picks among the candidates that changed it (by default the most harmful).
@@ -68,7 +68,7 @@ def replace_greedily(
 
 
 def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:
-    """Of the candidates that changed the label, the one whose meaning the encoder finds nearest to the original."""
+    """Choose the successful candidate that the encoder finds most similar to the original."""
     if len(winners) == 1:
         return winners[0]
     cosines = yield from similarity([(str(text), str(winner)) for winner in winners])
@@ -76,7 +76,7 @@ def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:
 
 
 def swaps(words: Callable[[str], list[str]]) -> Callable[[Text, int], list[Text]]:
-    """Candidates that put other words in a word's place, in the capitals of the word they replace."""
+    """Return a function that builds candidates with other words, capitalised like the word they replace."""
 
     def candidates(current: Text, position: int) -> list[Text]:
         old = current.words[position]

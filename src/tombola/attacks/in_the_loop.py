@@ -1,4 +1,4 @@
-"""Attack in the loop: the current model's adversarial examples join the training data, epoch by epoch."""
+"""Attack in the loop: add adversarial examples of the current model to the training data, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class AttackAdversary(Adversary):
 
 @adversary(AttackAdversary)
 def attack_in_the_loop(inner: Objective, settings: AttackAdversary) -> Objective:
-    """Attack in the loop: successful adversarial texts of the current model are trained on, with their labels."""
-    return inner  # it is the data that changes
+    """Attack in the loop: train on successful adversarial texts of the current model, with their labels."""
+    return inner  # only the data changes
 
 
 def adversarial_texts(
@@ -68,16 +68,16 @@ def adversarial_texts(
     precision: Precision,
     journal: Path,
 ) -> dict[int, Texts]:
-    """Attack a random share of the data, and give the texts that fool the model, by the number of the example.
+    """Attack a random fraction of the data, and return the texts that fool the model, by example index.
 
     Args:
-        model: The model as it is.
-        data: The training data, whose tokenizer the attack goes through.
-        settings: Which attack, on how much.
-        epoch: The epoch: another gives another sample.
+        model: The current model.
+        data: The training data, whose tokenizer the attack uses.
+        settings: The attack and the fraction of examples.
+        epoch: The epoch, which determines the sample.
         seed: The seed of the training.
         precision: The arithmetic of the passes.
-        journal: Where finished examples are kept, so that a killed attack goes on.
+        journal: The file of finished examples, so that a killed attack resumes.
     """
     import numpy as np
 

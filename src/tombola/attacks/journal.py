@@ -1,4 +1,4 @@
-"""Finished examples on disk, line by line, so that a killed attack goes on where it stopped."""
+"""Finished examples on disk, line by line, so that a killed attack resumes where it stopped."""
 
 import json
 import logging
@@ -14,17 +14,17 @@ logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """A JSON-lines file: a header that names the run's settings, then one record for each finished example.
+    """A JSON-lines file: a header with the run's settings, then one record per finished example.
 
-    Every line begins with its checksum. One that does not agree with it is damaged, or what a kill left behind: it is
-    cut out and its example done again. Without a sound header, nothing in the file is believed.
+    Every line begins with its checksum. A line that does not match is damaged or was cut off by a kill: it is removed
+    and its example attacked again. Without a valid header, the whole file is discarded.
     """
 
     def __init__(self, path: str | Path, settings: dict[str, Any]) -> None:
         self.path, self.settings = Path(path), settings
 
     def __enter__(self) -> Self:
-        """Read what is there, check that it is of the same run, and open the file to go on writing."""
+        """Read existing records, check that they belong to the same run, and open the file for appending."""
         self.records: list[dict[str, Any]] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
         header, *lines = self._read_lines() or [None]
@@ -45,7 +45,7 @@ class Journal:
         self._file.close()
 
     def append(self, record: dict[str, Any]) -> None:
-        """Write a finished example; it is on disk when this returns."""
+        """Write a finished example to disk before returning."""
         self.records.append(record)
         self._write(record)
 
@@ -55,7 +55,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def _read_lines(self) -> list[dict[str, Any] | None]:
-        """The content of every line; None for one that is damaged or has no end."""
+        """Return the content of every line; None for a damaged or incomplete one."""
         if not self.path.is_file():
             return []
         return [_parsed(line) for line in self.path.read_bytes().split(b"\n") if line]

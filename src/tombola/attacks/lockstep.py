@@ -1,12 +1,12 @@
-"""The engine: many attacks advance at once, and what they ask is answered in common batches.
+"""The engine: many attacks advance at once, and their requests are answered in shared batches.
 
-A lane holds one example's generator. All lanes are first brought to where they wait for the model (requests to
-other oracles are answered on the way), then the distinct texts of all lanes are scored in one call. As an oracle's
-answer depends on its key alone, each generator sees exactly what it would see if it ran by itself.
+A lane holds one example's generator. All lanes first advance until they wait for the model (requests to other oracles
+are answered on the way), then the distinct texts of all lanes are scored in one call. Since an oracle's answer
+depends only on its key, each generator sees exactly what it would see on its own.
 
-Queries are counted as in the papers: each text that an example asks of the model is one query, the unchanged
-text's first scoring included; a text that the same example asks again is not paid again. The answers of an example
-are kept until it ends, so that nothing is computed twice for it and memory does not grow with the run.
+Queries are counted as in the papers: each text that an example sends to the model is one query, including the first
+scoring of the unchanged text; a repeated text is not counted again. The answers of an example are kept until it ends,
+so that nothing is computed twice for it and memory does not grow with the run.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class BudgetSpent(Exception):
-    """Thrown into an attack whose request goes beyond its query budget."""
+    """Thrown into an attack whose request exceeds its query budget."""
 
 
 @dataclass
 class Lane(Generic[T]):
-    """One example under attack: its generator, what it waits for, and what it has been told so far."""
+    """One example under attack: its generator, its pending request, and the answers so far."""
 
     index: int
     steps: Steps[T]
@@ -36,11 +36,11 @@ class Lane(Generic[T]):
 
     @property
     def queries(self) -> int:
-        """Distinct texts that the model was asked and the attack was told about."""
+        """The number of distinct texts that the model scored for the attack."""
         return len(self.asked)
 
     def unanswered(self, budget: int | None) -> list[Hashable]:
-        """The keys of the waiting request that an oracle must still answer, as far as the budget pays for them."""
+        """Return the keys of the pending request that still need an answer, as far as the budget allows."""
         if self.request is None:
             return []
         oracle, keys, _ = self.request
@@ -50,7 +50,7 @@ class Lane(Generic[T]):
         return [key for key in distinct if (oracle, key) not in self.known]
 
     def advance(self, budget: int | None) -> None:
-        """Hand the answers over and run to the next request, or to the end (`request` is then None)."""
+        """Pass on the answers and run to the next request, or to the end (`request` is then None)."""
         try:
             if self.request is None:
                 self.request = next(self.steps)
@@ -82,9 +82,9 @@ class Lane(Generic[T]):
 def run(
     trials: Iterable[tuple[int, Steps[T]]], oracles: Oracles, *, lanes: int = 128, budget: int | None = None
 ) -> Iterator[Lane[T]]:
-    """Run every (index, generator) to its end, `lanes` of them at a time; each lane is yielded when it has ended.
+    """Run every (index, generator) to its end, `lanes` at a time, and yield each lane when it ends.
 
-    A generator that asks for more than `budget` texts of the model has BudgetSpent thrown into it.
+    BudgetSpent is thrown into a generator that requests more than `budget` texts from the model.
     """
     waiting = iter(trials)
     active: list[Lane[T]] = []
@@ -103,7 +103,7 @@ def run(
 
 
 def _answer(waiting: list[Lane[T]], oracles: Oracles, budget: int | None) -> None:
-    """Answer the lanes' requests with one call to each oracle they name, and let the lanes go on."""
+    """Answer the lanes' requests with one call per oracle, and let the lanes continue."""
     for oracle in dict.fromkeys(lane.request.oracle for lane in waiting if lane.request):
         asking = [lane for lane in waiting if lane.request and lane.request.oracle == oracle]
         keys = list(dict.fromkeys(key for lane in asking for key in lane.unanswered(budget)))

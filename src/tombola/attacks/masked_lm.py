@@ -1,4 +1,4 @@
-"""A masked language model as an oracle: which words would it put where a word stands? (BERT-Attack, §3.2)"""
+"""A masked language model as an oracle that proposes substitutes for words. (BERT-Attack, §3.2)"""
 
 import re
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ COMBINATIONS = 144  # most probable combinations whose perplexity is computed
 
 
 class MaskedLM:
-    """Proposals for words in context. The text is read as it is, nothing masked, as the paper argues for.
+    """Proposes words in context. The text is read unmasked, as the paper recommends.
 
-    Every text is read by itself, so that an answer depends on nothing else.
+    Every text is read on its own, so that an answer depends on nothing else.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class MaskedLM:
 
     @classmethod
     def load(cls, name: str) -> "MaskedLM":
-        """The masked LM in a folder or on the hub. A checkpoint without its prediction head is refused."""
+        """Load a masked LM from a folder or the hub. A checkpoint without a prediction head is rejected."""
         from transformers import AutoModelForMaskedLM
 
         from tombola.foundations.hardware.machine import default_device
@@ -58,7 +58,7 @@ class MaskedLM:
         return cls(model.to(default_device()), load_tokenizer(folder), name)
 
     def __call__(self, questions: Sequence[Question]) -> list[list[list[str]]]:
-        """For each (text, spans, k) and each of its spans the up to `k` best words, best first."""
+        """Return up to `k` words, best first, for each span of each (text, spans, k)."""
         return [self._propose(*question) for question in questions]
 
     @torch.inference_mode()
@@ -83,7 +83,7 @@ class MaskedLM:
         return proposals
 
     def _words(self, ids: list[int]) -> list[str]:
-        """The predicted tokens that are words by themselves; parts of words, marks and numbers are not."""
+        """Return the predicted tokens that are whole words; sub-words, punctuation and numbers are dropped."""
         starts = (token for token in self.tokenizer.convert_ids_to_tokens(ids) if self._begins_word(token))
         words = (self.tokenizer.convert_tokens_to_string([token]).strip() for token in starts)
         return [word for word in words if WHOLE_WORD.fullmatch(word)]
@@ -92,10 +92,10 @@ class MaskedLM:
         return not token.startswith("##") if self._wordpiece else token.startswith(("Ġ", "▁"))
 
     def _combinations(self, values: torch.Tensor, ids: torch.Tensor, k: int) -> list[str]:
-        """Words made of one prediction for each sub-word, ranked by the perplexity of their sub-words.
+        """Return words made of one prediction per sub-word, ranked by the perplexity of their sub-words.
 
         The paper feeds all K^t combinations to the masked LM; we feed it the most probable of the 12^t best ones that
-        make a single word: a beginning followed by continuations.
+        form a single word: a word beginning followed by continuations.
         """
         columns = [
             [pair for pair in zip(v, i, strict=True) if self._fits(pair[1], begins=place == 0)][:PER_SUBWORD]

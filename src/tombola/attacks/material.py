@@ -1,4 +1,4 @@
-"""What is attacked: texts with their true labels, from a task's split or from a plain list, and a sample of them."""
+"""The examples to attack: texts with true labels, from a task's split or a plain list, and a sample of them."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Labelled = tuple[str | Sequence[str], int]
 
 
 class Material(NamedTuple):
-    """Texts, true labels, the names of columns and labels, and which columns may be changed."""
+    """Texts, true labels, the names of columns and labels, and the columns that may be changed."""
 
     texts: list[tuple[str, ...]]
     truths: list[int]
@@ -33,7 +33,7 @@ class Material(NamedTuple):
         labels: Sequence[str] | None = None,
         attackable: Sequence[str] | None = None,
     ) -> "Material":
-        """The examples checked against the model: a classifier with as many labels as they use."""
+        """Collect the examples, and check that the model is a classifier with enough labels."""
         if config.num_labels < 2:
             raise DataError("An attack changes a label, and this model gives none: it has a single output.")
         if isinstance(examples, Split):
@@ -84,13 +84,13 @@ class Material(NamedTuple):
 
     @property
     def attackable_columns(self) -> frozenset[int]:
-        """The numbers of the columns that may be changed."""
+        """The indices of the columns that may be changed."""
         return frozenset(self.columns.index(column) for column in self.attackable)
 
     def sample(self, n: int | None, seed: int) -> list[int]:
-        """Indices of `n` random examples, as many of each class as there are, up to an equal share; all for None.
+        """Return the indices of `n` random examples, balanced over the classes as far as possible; all for None.
 
-        The draw for n + 1 contains that for n.
+        The sample for n + 1 contains that for n.
         """
         if n is None:
             return list(range(len(self.texts)))
@@ -104,6 +104,6 @@ class Material(NamedTuple):
         return sorted(i for _, _, i in sorted(ranks)[:n])
 
     def fingerprint(self, indices: Sequence[int]) -> str:
-        """Hash of the texts and labels at `indices`."""
+        """Return a hash of the texts and labels at `indices`."""
         content = json.dumps([(i, self.texts[i], self.truths[i]) for i in indices])
         return blake2b(content.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Which words lie next to a word: a table of nearest neighbours by cosine, computed once and kept on disk."""
+"""A table of each word's nearest neighbours by cosine, computed once and cached on disk."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ EMBEDDED_SCALE = (
 
 
 class Vectors(NamedTuple):
-    """Words and their vectors (words, dimensions), in the order of the file."""
+    """Words and their vectors (words, dimensions), in file order."""
 
     words: list[str]
     matrix: np.ndarray
@@ -35,7 +35,7 @@ class Vectors(NamedTuple):
 class Neighbours:
     """The nearest words of each word of a vocabulary, with their cosines, nearest first.
 
-    The attacks' least cosines were published for counter-fitted vectors; `scale` carries them over to these.
+    The attacks' minimum cosines were published for counter-fitted vectors; `scale` converts them to these vectors.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Neighbours:
         return {word: row for row, word in enumerate(self.words)}
 
     def of(self, word: str, k: int, at_least: float = -1.0) -> list[str]:
-        """The `k` nearest words whose cosine is `at_least` this; none for a word that has no vector."""
+        """Return the `k` nearest words with a cosine of `at_least` this; none for a word without a vector."""
         row = self._rows.get(word.lower())
         if row is None:
             return []
@@ -63,7 +63,7 @@ class Neighbours:
 
 
 def neighbours_of(path: str | Path, k: int) -> Neighbours:
-    """The table for a file of word vectors: text (word2vec, GloVe, counter-fitted) or .npz with words and vectors."""
+    """Return the table for a word-vector file: text (word2vec, GloVe, counter-fitted), or .npz with words and vectors."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise DataError(
@@ -77,7 +77,7 @@ def neighbours_of(path: str | Path, k: int) -> Neighbours:
 
 
 def embedded_neighbours(k: int) -> Neighbours:
-    """The table that is always there: MiniLM's own input embeddings of the whole words in its vocabulary."""
+    """Return the bundled table, from MiniLM's input embeddings of the whole words in its vocabulary."""
     minilm = find_model("minilm")
 
     def read() -> Vectors:
@@ -96,7 +96,7 @@ def embedded_neighbours(k: int) -> Neighbours:
 def kept_table(
     content: str, k: int, source: str, read: Callable[[], Vectors], scale: float = 1.0
 ) -> Neighbours:
-    """The table of what `content` names, from the cache folder if it is there, else computed from `read()`."""
+    """Load the table for `content` from the cache, or compute it from `read()`."""
     from safetensors.numpy import save_file
 
     key = blake2b(f"neighbours 2 {content} {k}".encode(), digest_size=12).hexdigest()
@@ -116,7 +116,7 @@ def kept_table(
 
 
 def _kept(path: Path) -> dict[str, np.ndarray] | None:
-    """The table in a file of the cache; None if there is none, or if it was damaged and is computed again."""
+    """Load a table from a cache file; None if the file is missing or damaged, so that it is recomputed."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -141,7 +141,7 @@ def _table_hash(table: dict[str, np.ndarray]) -> str:
 
 
 def nearest_rows(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and cosines of the `k` other rows nearest to each row, in blocks: never an n × n matrix."""
+    """Return indices and cosines of the `k` nearest other rows of each row, in blocks, never as an n × n matrix."""
     import torch
 
     unit = torch.nn.functional.normalize(torch.from_numpy(np.asarray(matrix, dtype=np.float32)), dim=1)
@@ -159,7 +159,7 @@ def nearest_rows(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_text(path: Path) -> Vectors:
-    """Word vectors from lines of a word and its numbers; word2vec's header of two numbers is skipped."""
+    """Read word vectors from lines of a word and its numbers, skipping word2vec's header."""
     words: list[str] = []
     rows: list[np.ndarray] = []
     with path.open(encoding="utf-8") as file:
@@ -183,7 +183,7 @@ def read_text(path: Path) -> Vectors:
 
 
 def read_npz(path: Path) -> Vectors:
-    """Word vectors from the arrays `words` and `vectors`; nothing pickled is read."""
+    """Read word vectors from the arrays `words` and `vectors`, without pickles."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             words, matrix = arrays["words"].tolist(), arrays["vectors"]

@@ -1,4 +1,4 @@
-"""The attack as a page to look at: every success with its changed words marked, old above new."""
+"""An HTML page of an attack: every success with its changed words highlighted, old above new."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def diff_page(report: "AttackReport") -> str:
-    """A self-contained HTML page; whatever the texts contain is escaped."""
+    """Render a self-contained HTML page, with all texts escaped."""
     order = ("Successful", "Failed", "Skipped")
     examples = sorted(report.examples, key=lambda example: order.index(example.result_type))
     return _template().render(

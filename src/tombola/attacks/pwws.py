@@ -1,4 +1,4 @@
-"""PWWS: synonyms from WordNet, in the order of word saliency times what each can do. (Ren et al., ACL 2019)"""
+"""PWWS: synonyms from WordNet, in the order of word saliency times effect. (Ren et al., ACL 2019)"""
 
 from typing import ClassVar, Literal
 
@@ -26,7 +26,7 @@ class PWWS(Attack):
     name: Literal["pwws"] = "pwws"
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Find each word's best synonym, weigh, and replace word after word."""
+        """Find each word's best synonym, weight it, and replace word after word."""
         synonyms = {i: self._synonyms(text, i, tools) for i in tools.content_words(text)}
         positions = [i for i, texts in synonyms.items() if texts]
         whole = (yield from ask([text]))[0][label]
@@ -50,7 +50,7 @@ class PWWS(Attack):
         return current
 
     def _synonyms(self, text: Text, position: int, tools: Tools) -> list[Text]:
-        """The text with each synonym that WordNet has for the word, in any of its readings."""
+        """Return the text with each WordNet synonym of the word, in any of its senses."""
         word, lexicon = text.words[position], tools.resources.lexicon
         if lexicon.tags(word).isdisjoint(OPEN_CLASSES):
             return []
@@ -58,7 +58,7 @@ class PWWS(Attack):
 
 
 def softmax(values: np.ndarray) -> np.ndarray:
-    """Positive weights that add up to one."""
+    """Return the softmax of the values."""
     powers = np.exp(values - values.max(initial=0.0))
     shares: np.ndarray = powers / powers.sum()
     return shares

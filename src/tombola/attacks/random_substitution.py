@@ -12,7 +12,7 @@ from tombola.attacks.text import Text, same_case
 
 @attacks.register
 class RandomSubstitution(Attack):
-    """Words in random order give way to a random one of their neighbours, whatever the model says of it."""
+    """Replaces words in random order with a random neighbour, regardless of the model's output."""
 
     paper: ClassVar[str] = "a control, not a published attack"
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors")
@@ -22,7 +22,7 @@ class RandomSubstitution(Attack):
     max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Replace words until the label changes or the allowed share of words is used up."""
+        """Replace words until the label changes or the allowed fraction of words is used up."""
         positions = tools.content_words(text)
         tools.random.shuffle(positions)
         current = text

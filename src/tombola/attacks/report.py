@@ -1,4 +1,4 @@
-"""What an attack found: every example, the figures over all of them, and both as files."""
+"""The report of an attack: every example, summary figures, and both as files."""
 
 import csv
 import io
@@ -23,9 +23,9 @@ SPLIT_MARK = "<SPLIT>"  # between the columns of a pair in a CSV cell, as TextAt
 
 @dataclass(frozen=True)
 class Example:
-    """One example under attack, in the words of TextAttack's logs. A score is 1 − probability of the true label.
+    """One attacked example, with the field names of TextAttack's logs. A score is 1 − probability of the true label.
 
-    Skipped: the model was wrong before the attack. Failed: its label held, or the query budget was spent.
+    Skipped: the model was wrong before the attack. Failed: the label held, or the query budget ran out.
     """
 
     index: int
@@ -42,7 +42,7 @@ class Example:
     rows: int = 0
     """Texts that the model scored for the example."""
     similarity_rows: int = 0
-    """Texts that the sentence encoder read for it."""
+    """Texts that the sentence encoder embedded for the example."""
 
     @cached_property
     def original_text(self) -> Text:
@@ -56,19 +56,19 @@ class Example:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Example":
-        """The example from its line in a JSON-lines file."""
+        """Parse the example from a JSON-lines record."""
         known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         changes = {int(position): word for position, word in record["changes"].items()}
         return cls(**known | {"original": tuple(record["original"]), "changes": changes})
 
     def to_json(self) -> dict[str, Any]:
-        """The example as a line of a JSON-lines file, with the perturbed text spelt out for other readers."""
+        """Return the example as a JSON-lines record, with the full perturbed text for other programs."""
         return {**asdict(self), "perturbed": list(self.perturbed_text.columns)}
 
 
 @dataclass(frozen=True)
 class AttackReport:
-    """The outcome of one attack on one model: its examples in order, and how they were made."""
+    """The outcome of one attack on one model: its examples in order, and the settings."""
 
     attack: str
     settings: dict[str, Any]
@@ -84,7 +84,7 @@ class AttackReport:
     resumed: int = 0  # examples that were finished before this run
 
     def of(self, *kinds: ResultType) -> list[Example]:
-        """The examples that ended in one of these ways.
+        """Return the examples with one of these results.
 
         Args:
             *kinds: Successful, Failed or Skipped.
@@ -92,15 +92,15 @@ class AttackReport:
         return [example for example in self.examples if example.result_type in kinds]
 
     def by_changed_words(self) -> list[LimitedAccuracy]:
-        """Accuracy against the number of words that the attack may change, from 0 to any number.
+        """Return the accuracy by the number of words that the attack may change, from 0 to unlimited.
 
-        The attack is greedy, so this is an upper bound of what an attacker with such a limit leaves.
+        The attack is greedy, so this is an upper bound on the accuracy under such a limit.
         """
         broken = [len(example.changes) for example in self.of("Successful")]
         return accuracy_by_words(len(self.examples), len(self.of("Successful", "Failed")), broken)
 
     def summary(self) -> dict[str, Any]:
-        """The figures of the attack; queries are averaged over attacked examples, changes over successes."""
+        """Return the figures of the attack; queries are averaged over attacked examples, changes over successes."""
         successes, attacked = self.of("Successful"), self.of("Successful", "Failed")
         n, failed = len(self.examples), len(self.of("Failed"))
         low, high = wilson(failed, n)
@@ -125,7 +125,7 @@ class AttackReport:
         }
 
     def save(self, folder: str | Path) -> Path:
-        """Write report.json, examples.jsonl, examples.csv and diff.html; the folder is returned.
+        """Write report.json, examples.jsonl, examples.csv and diff.html, and return the folder.
 
         Args:
             folder: The folder to write.
@@ -146,7 +146,7 @@ class AttackReport:
 
     @classmethod
     def load(cls, folder: str | Path) -> "AttackReport":
-        """The report that `save` wrote into a folder.
+        """Load a report that `save` wrote.
 
         Args:
             folder: The folder.
@@ -164,7 +164,7 @@ class AttackReport:
         return cls(examples=[Example.from_json(record) for record in records], **about)
 
     def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:
-        """Write the successes as a task of this `name`, to train on or to evaluate on; its YAML file is returned."""
+        """Write the successes as a task called `name`, for training or evaluation, and return its YAML file."""
         import yaml
 
         successes = self.of("Successful")
@@ -205,7 +205,7 @@ def _write_lines(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def _write_csv(path: Path, examples: list[Example]) -> None:
-    """The columns of TextAttack's log, changed words in [[ ]], and three more."""
+    """Write the columns of TextAttack's log, with changed words in [[ ]], and three more."""
     rows, stream = [_csv_row(example) for example in examples], io.StringIO(newline="")
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
     writer.writeheader()

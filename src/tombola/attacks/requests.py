@@ -1,7 +1,7 @@
-"""What an attack asks while it runs: scores of the model, similarities of two texts, a masked LM's proposals.
+"""The requests of an attack: model scores, similarities of two texts, a masked LM's proposals.
 
-An attack is a generator that yields a `Request` and is sent the answers. The functions here are the sentences
-it speaks in: `scores = yield from ask(texts)`.
+An attack is a generator that yields a `Request` and is sent the answers. It uses the functions of this module:
+`scores = yield from ask(texts)`.
 """
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
@@ -19,7 +19,7 @@ MASKED_LM = "masked LM"
 
 
 class Request(NamedTuple):
-    """Keys to be answered by one oracle. `until`: no answers are given after the first that leaves this label."""
+    """Keys for one oracle to answer. `until`: answers stop after the first that departs from this label."""
 
     oracle: str
     keys: Sequence[Hashable]
@@ -30,31 +30,31 @@ Steps = Generator[Request, list[Any], T]
 """A generator that yields requests, receives their answers in order, and returns a T."""
 
 Oracle = Callable[[list[Any]], Sequence[Any] | np.ndarray]
-"""Answers to distinct keys, in their order. An answer may depend on its key alone."""
+"""Answers distinct keys in order. An answer may depend only on its key."""
 
 Oracles = Mapping[str, Oracle]
 
 
 def ask(texts: Sequence[Text]) -> Steps[np.ndarray]:
-    """The model's probabilities for each text: (texts, labels)."""
+    """Request the model's probabilities for each text: (texts, labels)."""
     answers = yield Request(MODEL, [text.columns for text in texts])
     return np.array(answers)
 
 
 def ask_until(texts: Sequence[Text], label: int) -> Steps[np.ndarray]:
-    """The probabilities of text after text until one is not given `label`: its row is the last, none after is paid."""
+    """Request probabilities text by text until one is not labelled `label`; texts after it are not counted."""
     answers = yield Request(MODEL, [text.columns for text in texts], until=label)
     return np.array(answers)
 
 
 def similarity(pairs: Sequence[tuple[str, str]]) -> Steps[list[float]]:
-    """The sentence encoder's cosine for each pair of texts."""
+    """Request the sentence encoder's cosine for each pair of texts."""
     answers = yield Request(SIMILARITY, list(pairs))
     return answers
 
 
 def propose(text: str, spans: tuple[tuple[int, int], ...], k: int) -> Steps[list[list[str]]]:
-    """The masked LM's `k` best words for each (start, end) of the text."""
+    """Request the masked LM's `k` best words for each (start, end) of the text."""
     answers = yield Request(MASKED_LM, [(text, spans, k)])
     (words,) = answers
     return list(words)

@@ -1,4 +1,4 @@
-"""What attacks draw on besides the model: lexicon, word neighbours, sentence encoder, masked LM. Loaded when needed."""
+"""The resources of attacks, loaded on demand: lexicon, word neighbours, sentence encoder, masked LM."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from tombola.attacks.neighbours import Neighbours
 
 ENCODER = "minilm"
-"""The sentence encoder that comes with the package."""
+"""The bundled sentence encoder."""
 HOW = {
     "lexicon": "a lexicon (parts of speech, synonyms, stop words) with --lexicon FILE",
     "vectors": "word vectors with --vectors FILE",
     "encoder": "a sentence encoder with --encoder MODEL",
 }
-"""How each resource is given that comes with the package for English alone."""
-TABLE_WIDTH = 50  # neighbours kept of each word: what TextFooler asks for, the most of any attack
+"""How to supply each resource that is bundled only for English."""
+TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 
 class MissingResource(TombolaError):
-    """An attack needs something that was not given and that does not come with the package."""
+    """An attack needs a resource that is neither given nor bundled."""
 
 
 @dataclass(eq=False)
 class Resources:
-    """Where an attack's resources come from. By default all are embedded, except a masked LM, which must be given.
+    """The sources of an attack's resources. By default all are bundled, except the masked LM, which must be given.
 
-    `vectors`: a file of word vectors (counter-fitted ones are what TextFooler was published with).
-    `encoder`: a sentence encoder, mean-pooled (None: similarity is neither demanded of nor measured on the texts,
-    for attacks that do without). `mlm`: a masked language model, for BERT-Attack. Both are named like any model:
-    embedded, a folder, or a hub id. `words`: a lexicon of the user's (`read_lexicon`). What is embedded is English, and
-    is not used for a `language` that is another.
+    `vectors`: a file of word vectors (TextFooler was published with counter-fitted ones). `encoder`: a mean-pooled
+        sentence encoder; with None, similarity is neither required nor measured, for attacks that can do without.
+        `mlm`: a masked language model, for BERT-Attack. Both are named like any model: bundled, a folder, or a hub
+        id. `words`: the user's lexicon (`read_lexicon`). The bundled resources are English and are not used for any
+        other `language`.
     """
 
     vectors: str | Path | None = None
@@ -53,14 +53,14 @@ class Resources:
             self.encoder = None
 
     def missing(self, attack: "Attack") -> list[str]:
-        """What an attack needs that does not come with the package for the language, and was not given."""
+        """Return the resources that an attack needs but that are neither given nor bundled for the language."""
         if is_english(self.language):
             return []
         given = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
         return [name for name in attack.needs if given[name] is None]
 
     def require(self, attack: "Attack") -> None:
-        """Raise if something is missing that an attack needs.
+        """Raise an error if an attack lacks a resource.
 
         Args:
             attack: The attack.
@@ -74,7 +74,7 @@ class Resources:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """Synonyms, parts of speech and stop words: the user's, or WordNet's."""
+        """Synonyms, parts of speech and stop words: the user's lexicon, or WordNet."""
         if self.words is not None:
             return read_lexicon(self.words)
         if not is_english(self.language):
@@ -83,7 +83,7 @@ class Resources:
 
     @cached_property
     def neighbours(self) -> "Neighbours":
-        """The nearest words of a word, by the user's vectors or the embedded ones."""
+        """The nearest neighbours of words, by the user's vectors or the bundled ones."""
         from tombola.attacks.neighbours import embedded_neighbours, neighbours_of
 
         if self.vectors is None and not is_english(self.language):
@@ -94,7 +94,7 @@ class Resources:
 
     @cached_property
     def similarity(self) -> "SentenceEncoder":
-        """The sentence encoder that tells how alike two texts are."""
+        """The sentence encoder that measures similarity."""
         from tombola.attacks.encoder import SentenceEncoder
 
         if self.encoder is None:
@@ -117,11 +117,11 @@ class Resources:
 
     @property
     def similarity_rows(self) -> int:
-        """How many texts the sentence encoder has read so far."""
+        """The number of texts that the sentence encoder has embedded so far."""
         return self.similarity.rows if "similarity" in vars(self) else 0
 
     def fingerprints(self) -> dict[str, str]:
-        """What was asked for, by content, to tell one run's resources from another's."""
+        """Return content hashes of the requested resources, to tell runs apart."""
         mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
         vectors = Path(self.vectors).expanduser() if self.vectors is not None else None
         own: dict[str, str] = {} if is_english(self.language) else {"language": self.language}
@@ -135,7 +135,7 @@ class Resources:
         }
 
     def used(self) -> dict[str, str]:
-        """What has really been used so far, by kind, in words for the report."""
+        """Return descriptions of the resources used so far, by kind, for the report."""
         loaded = vars(self)
         names = {}
         if "lexicon" in loaded:
@@ -150,7 +150,7 @@ class Resources:
 
 
 def _fingerprint(model: str | Path | None) -> str:
-    """The content of a model; its name where it is not there, which matters only to attacks that ask it."""
+    """Return a model's content hash, or its name if it is missing, which matters only to attacks that use it."""
     from tombola.models.finding import find_model
 
     if model is None:

@@ -1,4 +1,4 @@
-"""Attack a classifier: sample, search in lock-step, keep a journal, report."""
+"""Attack a classifier: sample examples, search in lock-step, keep a journal, report."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -47,12 +47,13 @@ def attack(
 ) -> AttackReport:
     """Attack any transformers classifier on a class-balanced random sample of `n` examples (all by default).
 
-    `examples`: a task's split, or pairs of (text or two texts, label number). `recipe`: an attack's name, for the
-    published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, if not those the
-    task says. `lanes`: examples attacked at once. `resume`: a JSON-lines file to which finished examples go; the
-    same call again goes on after them. `progress` is called with the examples done, the examples in all, and the
-    accuracy under attack so far. A tokenizer behind a defense corrects what it is asked: the attack edits raw texts,
-    and finds what gets past the defense. `long` counts the texts of the sample that are cut, and says so first.
+    `examples`: a task's split, or pairs of (text or two texts, label index). `recipe`: the name of an attack, for the
+        published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, instead of
+        the task's. `lanes`: examples attacked at once. `resume`: a JSON-lines file for finished examples; the same
+        call continues after them. `progress` is called with the number of finished examples, the total, and the
+        accuracy under attack so far. If the tokenizer has a defense, the attack edits raw texts and the defense
+        corrects every query, so that the attack finds what gets past it. `long` counts and reports the truncated
+        texts of the sample first.
     """
     chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()
@@ -134,7 +135,7 @@ def attack(
 
 
 def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
-    """What texts that are cut mean for an attack, and what to do."""
+    """Explain what truncated texts mean for an attack, and what to do."""
     limit = position_limit(config)
     more = f"; --max-length {limit} reads more" if limit is not None and limit > max_length else ""
     return f"what an attack changes behind that is not read{more}"
@@ -159,9 +160,9 @@ def _journal(
 
 
 def _weights_hash(model: "PreTrainedModel") -> str:
-    """Hash of every tensor of the model, so that a journal is never continued with another one.
+    """Hash every tensor of the model, so that a journal is never continued with another model.
 
-    A model whose weights are no tensors, such as an ONNX file, has a fingerprint of its own.
+    A model without tensors, such as an ONNX file, has its own fingerprint.
     """
     if (known := getattr(model, "fingerprint", None)) is not None:
         return str(known)

@@ -1,10 +1,10 @@
-"""A classifier as an oracle: texts in, probabilities out, in length-sorted batches with hardly any padding.
+"""A classifier as an oracle: texts in, probabilities out, in length-sorted batches with little padding.
 
-The same text must get the same answer in whatever company it is scored, or an attack run in lock-step would
-sometimes decide otherwise than one that runs alone. But a matrix product's last bits depend on the batch's shape.
-So logits are rounded to a grid far coarser than that noise, and the few that lie so near the middle between two
-grid points that noise could move them across are computed once more, by themselves and unpadded. (The noise of
-bf16 is far greater: there, lock-step and alone agree in nearly all examples, not in all.)
+A text must get the same answer whatever else is in its batch, or an attack run in lock-step would sometimes decide
+differently from one that runs alone. But the last bits of a matrix product depend on the batch's shape. So logits are
+rounded to a grid far coarser than that noise, and the few that lie so close to the middle between two grid points
+that noise could move them across are recomputed, alone and unpadded. (The noise of bf16 is far greater: there,
+lock-step and single runs agree on nearly all examples, but not all.)
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 Columns = tuple[str, ...]
 Rows = list[dict[str, list[int]]]
 
-STEP = 2.0**-7  # of the logits' grid: odds that differ by less than 0.8 % count as equal
+STEP = 2.0**-7  # grid step of the logits: odds that differ by less than 0.8 % count as equal
 SLACK = 2e-5  # above the noise of 32-bit floats, which reached 5e-6 at 6 and 12 layers and logits up to 8
 
 
 class Scorer:
-    """Probabilities of a sequence classifier for texts of one or two columns; counts the rows it has scored."""
+    """Computes a sequence classifier's probabilities for texts of one or two columns; counts the rows it has scored."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Scorer:
         self.rows = 0
 
     def __call__(self, texts: Sequence[Columns]) -> np.ndarray:
-        """Probabilities (texts, labels) in double precision, each row a function of its text alone."""
+        """Return probabilities (texts, labels) in double precision; each row depends only on its text."""
         encoded = tokenize(self.tokenizer, texts, self.max_length)
         logits = self._logits(encoded)
         if not np.isfinite(logits).all():
@@ -69,7 +69,7 @@ class Scorer:
 
 
 def tokenize(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[Columns], max_length: int) -> Rows:
-    """Token ids (and token types, where the model has them) of each text, truncated, not padded."""
+    """Return the token ids (and token types, if the model has them) of each text, truncated but not padded."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     limit = min(max_length, tokenizer.model_max_length)
     inputs = tokenizer(*columns, truncation=True, max_length=limit, return_attention_mask=False)
@@ -83,7 +83,7 @@ def in_batches(
     collate: Collate,
     batch_tokens: int,
 ) -> np.ndarray:
-    """`forward` over batches of about `batch_tokens` tokens, longest rows first; results in the rows' order."""
+    """Run `forward` over batches of about `batch_tokens` tokens, longest rows first; return results in row order."""
     lengths = np.array([len(row["input_ids"]) for row in encoded])
     results: np.ndarray | None = None
     with torch.inference_mode():
@@ -97,24 +97,24 @@ def in_batches(
 
 
 def on(device: torch.device, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The batch on the model's device."""
+    """Move the batch to a device."""
     return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
 def near_edge(values: np.ndarray, step: float, slack: float) -> np.ndarray:
-    """Where a change of `slack` could round a value to another multiple of `step`."""
+    """Return where a change of `slack` could round a value to another multiple of `step`."""
     return np.abs((values / step) % 1 - 0.5) * step <= slack
 
 
 def near_tie(logits: np.ndarray, slack: float) -> np.ndarray:
-    """Rows in which a change of `slack` in each logit could make another label win."""
+    """Return the rows in which a change of `slack` in each logit could make another label win."""
     best = np.sort(logits, axis=1)
     close: np.ndarray = best[:, -1] - best[:, -2] <= 2 * slack
     return close
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Softmax of the logits on their grid. The winner gets a quarter step more, so that rounding makes no tie."""
+    """Return the softmax of the rounded logits. The winner gets an extra quarter step, so that rounding causes no tie."""
     settled = np.round(logits / STEP) * STEP
     settled[np.arange(len(logits)), logits.argmax(axis=1)] += STEP / 4
     powers = np.exp(settled - settled.max(axis=1, keepdims=True))

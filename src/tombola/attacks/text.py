@@ -1,4 +1,4 @@
-"""A text as an attack sees it: words that can be replaced one by one, with everything between them kept."""
+"""A text under attack: words that can be replaced one by one, with everything between them preserved."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -8,24 +8,24 @@ from itertools import accumulate, pairwise
 from tombola.words.scripts import HAN, JOINERS, MARKS
 
 SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s|[。！？।؟]")
-CLITIC = r"(?<!\w)['’](?:s|m|d|t|re|ve|ll)\b"  # "it 's" in text that was tokenised before
+CLITIC = r"(?<!\w)['’](?:s|m|d|t|re|ve|ll)\b"  # "it 's" in pre-tokenised text
 _LETTER = rf"[^\W{HAN}][{MARKS}]*"
 _RUN = rf"{_LETTER}(?:[{JOINERS}]?{_LETTER})*"
 WORD = re.compile(rf"{CLITIC}|[{HAN}]|{_RUN}(?:['’*@-]+{_RUN})*", re.IGNORECASE)
 
 
 class Text:
-    """One or two columns of text, cut into words. Immutable: every edit gives a new Text of the same origin.
+    """One or two columns of text, split into words. Immutable: every edit returns a new Text with the same origin.
 
-    Words are numbered through all columns, and an edit never renumbers them: a deleted word stays as an empty
-    one, a word broken in two by a blank is still one. So positions mean the same in every variant of a text.
+    Words are numbered across columns, and an edit never renumbers them: a deleted word remains as an empty one, and a
+    word split by a blank is still one. So positions mean the same in every variant of a text.
     """
 
     words: tuple[str, ...]
-    gaps: tuple[str, ...]  # what stands around the words: one more than there are words in each column
-    starts: tuple[int, ...]  # number of the first word of each column, and the number of all words at the end
+    gaps: tuple[str, ...]  # the strings around the words: one more than the words in each column
+    starts: tuple[int, ...]  # index of the first word of each column, and the total number of words at the end
     origin: "Text"
-    last: int | None  # the word that was edited last
+    last: int | None  # the last edited word
 
     def __init__(self, columns: str | Sequence[str]) -> None:
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -48,12 +48,12 @@ class Text:
         return tuple("".join(piece for piece, _ in self.pieces(c)) for c in range(len(self.starts) - 1))
 
     def replace(self, position: int, word: str) -> "Text":
-        """The text with another word at `position`."""
+        """Return the text with another word at `position`."""
         words = (*self.words[:position], word, *self.words[position + 1 :])
         return self._edited(words, self.gaps, position)
 
     def delete(self, position: int) -> "Text":
-        """The text without the word at `position`, and without one of the two blanks around it."""
+        """Return the text without the word at `position` and one of the two blanks around it."""
         before = position + self.column_of(position)
         left, right = self.gaps[before], self.gaps[before + 1]
         if (not left or left[-1].isspace()) and right[:1].isspace():
@@ -62,16 +62,16 @@ class Text:
         return self._edited((*self.words[:position], "", *self.words[position + 1 :]), gaps, position)
 
     def column_of(self, position: int) -> int:
-        """Which column the word at `position` stands in."""
+        """Return the column of the word at `position`."""
         return next(c for c, end in enumerate(self.starts[1:]) if position < end)
 
     def positions(self, columns: Collection[int] | None = None) -> list[int]:
-        """The words' numbers, of all columns or of some."""
+        """Return the positions of the words in all columns, or in some."""
         chosen = range(len(self.starts) - 1) if columns is None else sorted(columns)
         return [i for c in chosen for i in range(self.starts[c], self.starts[c + 1])]
 
     def window(self, position: int, size: int | None = None) -> str:
-        """The `size` words of the column with `position` in their middle as far as its ends allow (None: all of it)."""
+        """Return the `size` words around `position`, centred as far as its column allows (None: the whole column)."""
         column = self.column_of(position)
         start, end = self.starts[column], self.starts[column + 1]
         if size is None or end - start <= size:
@@ -82,12 +82,12 @@ class Text:
         return "".join(word + gap for word, gap in zip(words, (*inner, ""), strict=True))
 
     def column_length(self, position: int) -> int:
-        """How many words the column that holds `position` has."""
+        """Return the number of words in the column of `position`."""
         column = self.column_of(position)
         return self.starts[column + 1] - self.starts[column]
 
     def spans(self, column: int) -> dict[int, tuple[int, int]]:
-        """Where in the column's string each of its words begins and ends."""
+        """Return where each word begins and ends in the column's string."""
         spans, end = {}, 0
         for i in range(self.starts[column], self.starts[column + 1]):
             start = end + len(self.gaps[i + column])
@@ -96,7 +96,7 @@ class Text:
         return spans
 
     def sentences(self) -> list[range]:
-        """The words' numbers, sentence by sentence; a sentence ends at a full stop and a blank, or with its column."""
+        """Return the positions of each sentence's words; a sentence ends at a full stop and a blank, or with its column."""
         ends = set(self.starts)
         for column in range(len(self.starts) - 1):
             for i in range(self.starts[column], self.starts[column + 1]):
@@ -106,7 +106,7 @@ class Text:
         return [range(start, end) for start, end in pairwise(bounds)]
 
     def only(self, kept: range) -> "Text":
-        """The text with nothing but these words left in their column; the other column stays whole."""
+        """Return the text with only these words left in their column; the other column is unchanged."""
         column = self.column_of(kept.start)
         start, end = self.starts[column], self.starts[column + 1]
         words = [w if i in kept or not start <= i < end else "" for i, w in enumerate(self.words)]
@@ -117,24 +117,24 @@ class Text:
 
     @property
     def changes(self) -> dict[int, str]:
-        """Position → new word, of every word that is no longer the original's."""
+        """Position → new word, for every word that differs from the original."""
         pairs = zip(self.words, self.origin.words, strict=True)
         return {i: new for i, (new, old) in enumerate(pairs) if new != old}
 
     @property
     def changed_share(self) -> float:
-        """Changed words as a share of all words."""
+        """The fraction of changed words."""
         return len(self.changes) / len(self.words) if self.words else 0.0
 
     def with_changes(self, changes: dict[int, str]) -> "Text":
-        """The text with several words replaced at once."""
+        """Return the text with several words replaced."""
         edited = self
         for position, word in changes.items():
             edited = edited.replace(position, word)
         return edited
 
     def pieces(self, column: int, marked: Collection[int] = ()) -> Iterator[tuple[str, bool]]:
-        """The column's gaps and words in order, each with whether it is a word of `marked`."""
+        """Yield the column's gaps and words in order, each with whether it is a word in `marked`."""
         start, end = self.starts[column], self.starts[column + 1]
         for i in range(start, end):
             yield self.gaps[i + column], False
@@ -161,7 +161,7 @@ class Text:
 
 
 def same_case(word: str, like: str) -> str:
-    """`word` in the capitals of `like`: all, the first, or none."""
+    """Return `word` capitalised like `like`: all letters, the first, or none."""
     if like.isupper() and len(like) > 1:
         return word.upper()
     return word[:1].upper() + word[1:] if like[:1].isupper() else word

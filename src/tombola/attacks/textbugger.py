@@ -1,4 +1,4 @@
-"""TextBugger: bugs that a reader overlooks, in the sentences and words that matter. (Li et al., NDSS 2019)"""
+"""TextBugger: bugs that readers overlook, in the most important sentences and words. (Li et al., NDSS 2019)"""
 
 from typing import ClassVar, Literal
 
@@ -17,10 +17,10 @@ EDITS = [insert_blank, delete_inside, swap_inside, substitute_look_alike]
 
 @attacks.register
 class TextBugger(Attack):
-    """Algorithm 2, the black-box attack: sentences by how much they speak for the label, words by deletion, five bugs.
+    """Algorithm 2, the black-box attack: rank sentences by the label's probability, words by deletion, try five bugs.
 
-    A sentence that by itself is not given the label is left alone. The paper gives up at the first bug that takes
-    the text too far from the original; here, as in TextAttack's recipe, such a bug is passed over.
+    A sentence that does not get the label on its own is skipped. The paper gives up at the first bug that takes the
+    text too far from the original; here, as in TextAttack's recipe, such a bug is skipped.
     """
 
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
@@ -31,7 +31,7 @@ class TextBugger(Attack):
     min_similarity: float = Field(0.8, ge=-1, le=1, description="least cosine of the two sentences")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Rank sentences, rank the words inside them, put the worst of five bugs into each word in turn."""
+        """Rank the sentences and their words, and apply the most harmful of five bugs to each word in turn."""
         content = set(tools.content_words(text))
         order: list[int] = []
         for sentence in (yield from self._telling_sentences(text, label, content)):
@@ -45,7 +45,7 @@ class TextBugger(Attack):
         return (yield from replace_greedily(text, label, order, swaps(bugs), [similar]))
 
     def _telling_sentences(self, text: Text, label: int, content: set[int]) -> Steps[list[range]]:
-        """The sentences that are given the label by themselves, the surest first."""
+        """Return the sentences that get the label on their own, most confident first."""
         sentences = [sentence for sentence in text.sentences() if content.intersection(sentence)]
         if len(sentences) < 2:
             return sentences

@@ -1,4 +1,4 @@
-"""TextFooler: important words give way to their nearest neighbours in a space of synonyms. (Jin et al., AAAI 2020)"""
+"""TextFooler: replace important words with their nearest neighbours in a synonym space. (Jin et al., AAAI 2020)"""
 
 from typing import ClassVar, Literal
 
@@ -17,8 +17,8 @@ from tombola.attacks.text import Text
 class TextFooler(Attack):
     """Algorithm 1, with the numbers of the authors' code, which are also TextAttack's.
 
-    The authors' similarity threshold of 0.5 is an angle in radians; as 1 − angle / π it is 0.8408. Stop words,
-    which the paper drops after ranking, are not asked about at all.
+    The authors' similarity threshold of 0.5 is an angle in radians; as 1 − angle / π it is 0.8408. Stop words, which
+    the paper drops after ranking, are not queried at all.
     """
 
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
@@ -33,7 +33,7 @@ class TextFooler(Attack):
     window: int = Field(15, gt=0, description="words around a change that similarity is taken over")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
-        """Rank words by deletion; replace by synonyms; of several successes take the most similar."""
+        """Rank words by deletion, then replace them with synonyms; of several successes take the most similar."""
         positions = tools.content_words(text)
         order = ranked(positions, (yield from self._importance(text, label, positions)))
         neighbours = tools.resources.neighbours
@@ -54,7 +54,7 @@ class TextFooler(Attack):
         )
 
     def _importance(self, text: Text, label: int, positions: list[int]) -> Steps[np.ndarray]:
-        """What the label loses without each word and, where another label wins then, what that one gains (eq. 2)."""
+        """Return the label's loss without each word plus, if another label wins, that label's gain (eq. 2)."""
         whole = (yield from ask([text]))[0]
         without = yield from ask([text.delete(i) for i in positions])
         winners = [int(row.argmax()) for row in without]

@@ -1,4 +1,4 @@
-"""One example under attack, from its first scoring to the record of how it ended; and many of them at once."""
+"""Attack one example, from its first scoring to the record of its result, and many of them at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from tombola.attacks.text import Text
 
 
 class Outcome(NamedTuple):
-    """How a trial ended: the last text, the probabilities before and after, and the texts' similarity."""
+    """The outcome of a trial: the last text, the probabilities before and after, and the texts' similarity."""
 
     text: Text
     before: np.ndarray
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 def trial(attack: Attack, text: Text, truth: int, tools: Tools) -> Steps[Outcome]:
-    """Attack a text if the model is right about it. A spent budget leaves the text as it was."""
+    """Attack a text if the model classifies it correctly. If the budget runs out, the text stays unchanged."""
     before = (yield from ask([text]))[0]
     if int(before.argmax()) != truth:
         return Outcome(text, before, before)
@@ -51,7 +51,7 @@ def attack_examples(
     lanes: int = 128,
     budget: int | None = None,
 ) -> Iterator[Example]:
-    """The examples at `indices`, in the order in which their attacks end. Chance depends on seed and index alone."""
+    """Yield the examples at `indices` as their attacks end. Randomness depends only on seed and index."""
 
     def trials() -> Iterator[tuple[int, Steps[Outcome]]]:
         for i in indices:
@@ -63,7 +63,7 @@ def attack_examples(
 
 
 def oracles_of(model: Oracle, resources: Resources) -> Oracles:
-    """The model and whatever else an attack may ask; a resource is loaded when it is first asked."""
+    """Return the model and the other oracles of an attack; each resource is loaded on first use."""
     return {
         MODEL: model,
         SIMILARITY: lambda pairs: resources.similarity(pairs),

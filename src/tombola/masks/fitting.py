@@ -113,7 +113,7 @@ class LayerRanking:
 
     @cached_property
     def options(self) -> list[Kept]:
-        """Return the sizes that the layer may have, from the smallest to the whole layer."""
+        """The sizes that the layer may have, from the smallest to the whole layer."""
         heads, neurons = [self.whole.heads], [self.whole.neurons]
         if self.sums["layer"] is not None:
             return [Kept(0, 0), self.whole]

@@ -1,4 +1,4 @@
-"""What is minimised. An objective turns a model and a batch into a loss and knows nothing of training."""
+"""Training objectives. An objective computes a loss from a model and a batch, independent of the training loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ INPUTS = ("input_ids", "inputs_embeds", "attention_mask", "token_type_ids", "pos
 
 
 def inputs_of(batch: Batch) -> dict[str, Tensor]:
-    """The part of a batch that the model reads."""
+    """Return the model's inputs from a batch."""
     return {name: batch[name] for name in INPUTS if name in batch}
 
 
 def logits_of(output: Mapping[str, Tensor]) -> Tensor:
-    """A model's logits; those for the start and the end of an answer as (examples, 2, tokens)."""
+    """Return a model's logits; those for the start and the end of an answer as (examples, 2, tokens)."""
     import torch
 
     if "logits" in output:
@@ -33,39 +33,39 @@ def logits_of(output: Mapping[str, Tensor]) -> Tensor:
 
 
 def is_multi_label(labels: Tensor) -> bool:
-    """Whether a batch's labels are rows with the 0 or 1 of every label."""
+    """Return whether a batch's labels are rows of 0 or 1 for every label."""
     return labels.is_floating_point() and labels.dim() == 2
 
 
 class Objective(Protocol):
-    """A loss, and how its gradient is taken. A class that inherits from it only has to say `loss`."""
+    """A loss and its backward pass. Subclasses only need to define `loss`."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean loss over the batch's items."""
+        """Return the mean loss over the batch's items."""
         ...
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """Take the gradient by `backward` and return the loss for the log.
+        """Call `backward` on the loss and return the loss for logging.
 
-        An adversarial objective overrides this to call `backward(loss / K)` after each of its K passes; what
-        `backward` is given over one step must add up to the mean loss of the batch.
+        An adversarial objective overrides this to call `backward(loss / K)` after each of its K passes; the losses
+        passed to `backward` in one step must add up to the mean loss of the batch.
         """
         loss = self.loss(model, batch)
         backward(loss)
         return loss.detach()
 
     def at(self, share: float) -> None:
-        """Hear which share of the training is done, from 0 to 1, before every step. Most need not know."""
+        """Receive the progress of the training, from 0 to 1, before every step. Most objectives ignore it."""
         return None
 
 
 class LogitLoss(Objective, Protocol):
-    """An objective that needs one pass of the model, and of that the logits: it only has to say `of_logits`."""
+    """An objective that needs only the logits of one pass. Subclasses only need to define `of_logits`."""
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """The mean loss over the batch's items, from logits that are already there."""
+        """Return the mean loss over the batch's items, given the logits."""
         ...
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean loss over the batch's items."""
+        """Return the mean loss over the batch's items."""
         return self.of_logits(logits_of(model(**inputs_of(batch))), batch)

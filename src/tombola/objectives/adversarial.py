@@ -1,4 +1,4 @@
-"""What objectives on adversarial word embeddings share. (Robust Tickets, §3.2)"""
+"""Base class of objectives on adversarial word embeddings. (Robust Tickets, §3.2)"""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from tombola.objectives.settings import Ascent
 
 @dataclass(frozen=True)
 class Adversarial(Objective):
-    """An objective whose loss an adversary raises, and how the adversary goes about it."""
+    """An objective whose loss an adversary raises, with the adversary's settings."""
 
     inner: Objective
     adversary: Ascent
 
     def at(self, share: float) -> None:
-        """Pass it on."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)

@@ -1,4 +1,4 @@
-"""From what a recipe says to the objective that a training minimises."""
+"""Build the objective of a training from its settings."""
 
 from collections.abc import Callable
 
@@ -17,15 +17,15 @@ def objective_of(
     consistency: float = 0.0,
     around_pass: Callable[[Objective], Objective] = lambda inner: inner,
 ) -> Objective:
-    """The loss with a teacher's outputs beside it, R-Drop of weight `r_drop` around it, and around both the adversary.
+    """Combine the loss with a teacher's outputs, wrap it in R-Drop, and wrap both in the adversary.
 
     Args:
         loss: The loss on the labels.
-        adversary: What raises the loss.
-        r_drop: Weight of the divergence between two passes.
-        distill: How much a teacher's outputs count; batches must then hold them (`WithTeacher`).
-        consistency: Weight of the divergence between an example and its changed copy in the batch.
-        around_pass: What else is to be minimised in every pass of the model, such as hidden states.
+        adversary: The adversary that raises the loss.
+        r_drop: The weight of the divergence between two passes.
+        distill: The distillation settings; batches must then hold the teacher's outputs (`WithTeacher`).
+        consistency: The weight of the divergence between an example and its changed copy in the batch.
+        around_pass: Wraps the objective of a single pass, for example to match hidden states.
     """
     inner = losses[loss.kind].build(loss)
     if distill is not None:

@@ -1,4 +1,4 @@
-"""Confidence regularisation: learn from a teacher, less sure where the bias model is sure. (Utama et al. 2020)"""
+"""Confidence regularisation: learn from a teacher, less confident where the bias model is sure. (Utama et al. 2020)"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ConfidenceLoss(DebiasingLoss):
 @loss(ConfidenceLoss)
 @dataclass
 class Confidence(Debiasing):
-    """Confidence regularisation: learn from a teacher, less sure of itself where the bias model is sure."""
+    """Confidence regularisation: learn from a teacher whose confidence is reduced where the bias model is sure."""
 
     settings: ConfidenceLoss = field(default_factory=ConfidenceLoss)
 

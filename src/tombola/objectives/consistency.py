@@ -1,4 +1,4 @@
-"""Consistency: an example and its changed copy shall get the same answer. (Xie et al. 2020, UDA; Zheng et al. 2016)"""
+"""Consistency: an example and its changed copy should get the same answer. (Xie et al. 2020, UDA; Zheng et al. 2016)"""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 COPY = "copy_of"
-"""The column that says how many rows above a copy its original stands; 0 for rows that are no copies."""
+"""The column with the distance in rows from a copy up to its original; 0 for rows that are not copies."""
 
 
 @dataclass(frozen=True)
 class Consistent(LogitLoss):
-    """A loss of logits over all rows, originals and copies, and the divergence between each copy and its original.
+    """A loss over all rows, originals and copies, plus the divergence between each copy and its original.
 
-    The divergence is ½·(KL(p‖q) + KL(q‖p)), both sides with gradient, as a mean over the copies; for regression the
-    mean squared difference. A copy costs as much as any other row of the batch.
+    The divergence is ½·(KL(p‖q) + KL(q‖p)), averaged over the copies, with gradients on both sides; for regression it
+    is the mean squared difference. A copy costs as much as any other row of the batch.
     """
 
     inner: LogitLoss
     weight: float
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """The inner loss, and `weight` times the divergence where the batch holds copies."""
+        """Return the inner loss, plus `weight` times the divergence if the batch holds copies."""
         from tombola.objectives.passes import disagreement
 
         loss = self.inner.of_logits(logits, batch)
@@ -38,5 +38,5 @@ class Consistent(LogitLoss):
         return loss + self.weight * apart
 
     def at(self, share: float) -> None:
-        """Pass it on."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)

@@ -30,17 +30,15 @@ class CrossEntropyLoss(LossSettings):
 class CrossEntropy(LogitLoss):
     """Mean cross-entropy from the logits, with optional label smoothing; mean squared error for regression.
 
-    Which of them follows from the labels, and these from the kind of task: whole numbers are classes, a row of real
-    numbers for each example holds the 0 or 1 of every label (binary cross-entropy), a single one is a value.
-
-    Labels of −100 are no items, so that masked language modelling needs nothing else; the start and the end of
-    an answer are two items, each a choice among the tokens.
+    The labels, set by the kind of task, determine the loss: integers are classes, a row of floats per example holds
+    the 0 or 1 of every label (binary cross-entropy), a single float is a value. Labels of −100 are ignored, as masked
+    language modelling requires; the start and the end of an answer are two items, each a choice among the tokens.
     """
 
     settings: CrossEntropyLoss = field(default_factory=CrossEntropyLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """The mean over the batch's items."""
+        """Return the mean over the batch's items."""
         labels = batch["labels"]
         if labels.is_floating_point():
             if is_multi_label(labels):

@@ -1,8 +1,8 @@
-"""What the losses against a known bias share, given a shallow model that has only the bias. (SRNets, §3.2)
+"""Shared parts of the losses against a known bias, captured by a shallow bias model. (SRNets, §3.2)
 
-b is the bias model's log-probabilities (the batch's column `bias`), β = exp b_y the probability that it gives
-to the right class, t a teacher's probabilities (the column `teacher`). With annealing, b becomes b^θ renormalised.
-All of this is for training: evaluation reads the plain logits.
+b is the bias model's log-probabilities (the batch's column `bias`), β = exp b_y its probability of the correct class,
+t a teacher's probabilities (the column `teacher`). With annealing, b becomes b^θ renormalised. All of this applies to
+training only: evaluation uses the plain logits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DebiasingLoss(LossSettings):
-    """Settings that these losses share: the bias model's strength over the training."""
+    """Common settings of these losses: the bias model's strength during training."""
 
     needs_bias: ClassVar[bool] = True
 
@@ -45,7 +45,7 @@ class DebiasingLoss(LossSettings):
 
 @dataclass
 class Debiasing(LogitLoss):
-    """The bias model's log-probabilities as they are at this point of the training."""
+    """A loss with access to the bias model's log-probabilities at this point of the training."""
 
     settings: DebiasingLoss
     _exponent: float = field(init=False, repr=False)
@@ -69,7 +69,7 @@ class Debiasing(LogitLoss):
         return (self._exponent * bias).log_softmax(-1)
 
     def column(self, name: str, what: str, logits: Tensor, batch: Batch) -> Tensor:
-        """A column of the training data with a value for each class."""
+        """Return a column of the training data with a value per class."""
         if name not in batch:
             raise TombolaError(
                 f"loss: {self.settings.kind} needs {what}, and the training data has no column {name!r}; "
@@ -85,5 +85,5 @@ class Debiasing(LogitLoss):
 
 
 def of_labels(log_probabilities: Tensor, batch: Batch) -> Tensor:
-    """Each example's log-probability of its own label."""
+    """Return each example's log-probability of its label."""
     return log_probabilities.gather(-1, batch["labels"][:, None]).squeeze(-1)

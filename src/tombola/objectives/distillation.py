@@ -1,4 +1,4 @@
-"""Distillation: learn a teacher's outputs, and its hidden states. (Hinton et al. 2015; Jiao et al. 2020, TinyBERT)"""
+"""Distillation of a teacher's outputs and hidden states. (Hinton et al. 2015; Jiao et al. 2020, TinyBERT)"""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ else:
     torch, F = lazy_module("torch"), lazy_module("torch.nn.functional")
 
 LOGITS, STATES = "teacher_logits", "teacher_states"
-"""The columns of a batch that hold what the teacher says: (examples, …) as the student's logits are, and
+"""The batch columns of the teacher's outputs: logits of the same shape as the student's, and hidden states
 (examples, layers, tokens, width)."""
 
 
 class Distill(Settings):
-    """Learning from a teacher: weight · KL of the outputs + (1 − weight) · the loss on the labels."""
+    """Distillation from a teacher: weight · KL of the outputs + (1 − weight) · the loss on the labels."""
 
     temperature: float = Field(
         2.0, gt=0, description="what both models' logits are divided by; the KL is multiplied by its square"
@@ -55,28 +55,28 @@ class Distill(Settings):
 
 @dataclass(frozen=True)
 class Distilled(LogitLoss):
-    """A loss of logits with a teacher's outputs as further targets: w·T²·KL(teacher ‖ student) + (1 − w)·inner.
+    """A loss with a teacher's outputs as additional targets: w·T²·KL(teacher ‖ student) + (1 − w)·inner.
 
-    The KL is between softmax(logits / T), as a mean over the items; of each label's probability by itself where an
-    example has several; for regression it is the mean squared difference, without a temperature.
+    The KL is between softmax(logits / T), averaged over the items; for multi-label tasks it is that of each label's
+    probability; for regression it is the mean squared difference, without a temperature.
     """
 
     inner: LogitLoss
     settings: Distill
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """The weighted mean of both parts."""
+        """Return the weighted mean of both parts."""
         weight = self.settings.weight
         taught = weight * divergence(batch[LOGITS], logits, batch["labels"], self.settings.temperature)
         return taught if weight == 1 else taught + (1 - weight) * self.inner.of_logits(logits, batch)
 
     def at(self, share: float) -> None:
-        """Pass it on."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)
 
 
 def divergence(teacher: Tensor, student: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """T²·KL(teacher ‖ student) at a temperature, as a mean over the items; see `Distilled`."""
+    """Return T²·KL(teacher ‖ student) at a temperature, averaged over the items; see `Distilled`."""
     teacher, student = teacher.float(), student.float()
     if labels.is_floating_point() and not is_multi_label(labels):
         return F.mse_loss(student, teacher)
@@ -93,10 +93,10 @@ def divergence(teacher: Tensor, student: Tensor, labels: Tensor, temperature: fl
 
 @dataclass(frozen=True)
 class HiddenStates(Objective):
-    """An objective of one pass, and the mean squared error between the pass's hidden states and the teacher's.
+    """A single-pass objective plus the mean squared error between the pass's hidden states and the teacher's.
 
-    The mean is over layers, numbers and an example's real tokens, and then over examples. A pass of a batch that holds
-    every example several times (R-Drop) compares each with the same states of the teacher.
+    The mean is over layers, features and an example's real tokens, and then over examples. If a batch holds every
+    example several times (R-Drop), each copy is compared with the same states of the teacher.
     """
 
     inner: Objective
@@ -104,7 +104,7 @@ class HiddenStates(Objective):
     student_layers: tuple[int, ...]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The inner loss, and `weight` times the error."""
+        """Return the inner loss plus `weight` times the error."""
         with _hidden_states(model) as states:
             loss = self.inner.loss(model, batch)
         (seen,) = states
@@ -126,11 +126,11 @@ class HiddenStates(Objective):
 
 @dataclass(frozen=True)
 class WithTeacher(Objective):
-    """Asks the teacher once for each batch, and leaves what it says beside the inputs, where `Distilled` reads it.
+    """Runs the teacher once per batch, and adds its outputs to the batch, where `Distilled` reads them.
 
-    The teacher runs on the texts of this very batch, so that it answers for augmented ones too; adversaries inside
-    perturb the student alone, and their further passes do not ask again. A teacher of the student's size adds one
-    forward pass without a graph: a quarter to a third of a plain step. It never changes and is never saved.
+    The teacher runs on the texts of the same batch, including augmented ones; inner adversaries perturb only the
+    student, and their further passes do not run the teacher again. A teacher of the student's size adds one forward
+    pass without a graph: a quarter to a third of a plain step. It is never changed or saved.
     """
 
     inner: Objective
@@ -139,11 +139,11 @@ class WithTeacher(Objective):
     precision: Precision = "fp32"
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The inner loss on the batch with the teacher's outputs."""
+        """Return the inner loss on the batch with the teacher's outputs."""
         return self.inner.loss(model, self.taught(batch))
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """The inner step on the same."""
+        """Run the inner step on the batch with the teacher's outputs."""
         return self.inner.step(model, self.taught(batch), backward)
 
     def at(self, share: float) -> None:
@@ -151,7 +151,7 @@ class WithTeacher(Objective):
         self.inner.at(share)
 
     def taught(self, batch: Batch) -> dict[str, Tensor]:
-        """The batch with the teacher's logits, and its hidden states where they are wanted."""
+        """Return the batch with the teacher's logits and, if needed, its hidden states."""
         device = batch["input_ids"].device
         self.teacher.to(device)
         self.teacher.eval()
@@ -171,12 +171,12 @@ class WithTeacher(Objective):
 def mapped_layers(
     layers: str | tuple[int, ...], student: int, teacher: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Which of the student's hidden states learn from which of the teacher's; number 0 is the embeddings.
+    """Return which student layers learn from which teacher layers; 0 is the embeddings.
 
     Args:
         layers: `even`, `last`, or the teacher's layer for each of the student's.
-        student: How many layers the student has.
-        teacher: How many the teacher has.
+        student: The student's number of layers.
+        teacher: The teacher's number of layers.
 
     Raises:
         TombolaError: If the list does not fit the models.
@@ -196,7 +196,7 @@ def mapped_layers(
 
 @contextmanager
 def _hidden_states(model: nn.Module) -> Iterator[list[tuple[Tensor, ...]]]:
-    """Inside, every pass of the model also gives its hidden states, which are put into the list."""
+    """Collect the hidden states of every pass in this context."""
     seen: list[tuple[Tensor, ...]] = []
 
     def ask(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -28,12 +28,12 @@ class FreeLBAdversary(Ascent):
 class FreeLB(Adversarial):
     """FreeLB: the mean loss over the K points of an ascent, one backward pass each.
 
-    That pass gives the weights' gradient and the perturbation's at once; at the last point only the weights'.
+    That pass computes the gradients of both weights and perturbation; at the last point only those of the weights.
     With K = 1 this is the inner loss at the random start.
     """
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean over the K points, with the graphs of all of them."""
+        """Return the mean over the K points, keeping all their graphs."""
         losses: list[Tensor] = []
         with perturbed(model, batch, self.adversary) as delta:
             for left in reversed(range(self.adversary.steps)):
@@ -44,7 +44,7 @@ class FreeLB(Adversarial):
         return torch.stack(losses).mean()
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """The same, with the graph of one point at a time: `backward(loss / K)` after each."""
+        """Keep one graph at a time by calling `backward(loss / K)` after each point."""
         points = self.adversary.steps
         losses: list[Tensor] = []
         with perturbed(model, batch, self.adversary) as delta:

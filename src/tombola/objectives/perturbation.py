@@ -18,10 +18,9 @@ else:
 
 
 class Perturbation:
-    """δ of shape (examples, tokens, embedding size) in 32 bits, and 0 wherever there is padding.
+    """δ of shape (examples, tokens, embedding size) in 32 bits, and 0 at padding.
 
-    It starts at U(−1, 1)·initial, in the l2 norm divided by √(tokens·size), where an example's tokens are counted
-    without padding.
+    It starts at U(−1, 1)·initial, divided by √(tokens·size) in the l2 norm, where tokens excludes padding.
     """
 
     def __init__(self, embedding: nn.Embedding, batch: Batch, adversary: Ascent) -> None:
@@ -35,23 +34,23 @@ class Perturbation:
             self.values = self.values / numbers.sqrt()
 
     def track(self, gradient: bool) -> None:
-        """Whether passes from now on shall lead to a gradient of δ."""
+        """Set whether further passes compute a gradient of δ."""
         self.values = self.values.detach().requires_grad_(gradient)
 
     @property
     def gradient(self) -> Tensor:
-        """What backward passes have left at δ."""
+        """The accumulated gradient of δ."""
         assert self.values.grad is not None
         return self.values.grad
 
     def ascend(self, gradient: Tensor) -> None:
-        """One step δ ← δ + η·g/‖g‖ with the l2 or the linf norm over an example, and back into the ball.
+        """Take one step δ ← δ + η·g/‖g‖ with the l2 or the linf norm over an example, and project into the ball.
 
-        PGD in linf goes by signs, δ + η·sign g, as Madry et al. have it; FreeLB does not. An example whose 16-bit
-        gradient has overflowed stays where it is.
+        PGD in linf uses signs, δ + η·sign g, as in Madry et al.; FreeLB does not. An example whose 16-bit gradient
+        has overflowed does not move.
         """
         direction = self.real * gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        # to a largest entry of 1, in both norms: squares of an overfitted model's gradients would underflow
+        # scale the largest entry to 1 for both norms: squares of an overfitted model's gradients would underflow
         direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
         if self.adversary.norm == "linf":
             direction = direction.sign() if self.adversary.signed else direction
@@ -68,18 +67,18 @@ class Perturbation:
         return values * (radius / _length(values).clamp_min(radius))
 
     def add(self, embedding: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        """The forward hook. A batch that holds every example several times takes the same δ for each."""
+        """Add δ, as a forward hook. If a batch holds every example several times, all copies get the same δ."""
         copies = len(output) // len(self.values)
         return output + self.values.repeat(copies, 1, 1).to(output.dtype)
 
 
 @contextmanager
 def perturbed(model: nn.Module, batch: Batch, adversary: Ascent) -> Iterator[Perturbation]:
-    """Inside, δ is added to what the model's word embedding gives.
+    """Add δ to the model's word embeddings in this context.
 
-    All else, such as positions and token types, goes in as ever; Robust Tickets' published code drops the latter.
+    Positions and token types are unchanged; Robust Tickets' published code drops the latter.
     """
-    from accelerate.utils import extract_model_from_parallel  # takes long to load, and recipes never need it
+    from accelerate.utils import extract_model_from_parallel  # slow to import, and recipes never need it
 
     embedding = extract_model_from_parallel(model).get_input_embeddings()
     perturbation = Perturbation(embedding, batch, adversary)
@@ -91,7 +90,7 @@ def perturbed(model: nn.Module, batch: Batch, adversary: Ascent) -> Iterator[Per
 
 
 def _tiny() -> float:
-    """The smallest positive normal number in 32 bits."""
+    """Return the smallest positive normal float32."""
     return torch.finfo(torch.float32).tiny
 
 

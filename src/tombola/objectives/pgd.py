@@ -20,7 +20,7 @@ else:
 
 
 class PGDAdversary(Ascent):
-    """Settings of PGD, which trains on the end of the ascent alone."""
+    """Settings of PGD, which trains only on the end of the ascent."""
 
     signed: ClassVar[bool] = True
 
@@ -29,15 +29,15 @@ class PGDAdversary(Ascent):
 
 @adversary(PGDAdversary)
 class PGD(Adversarial):
-    """PGD: the loss at the end of K steps of ascent, which compute no weight gradients."""
+    """PGD: the loss after K ascent steps, which compute no weight gradients."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The inner loss at the end of the ascent."""
+        """Return the inner loss at the end of the ascent."""
         with self._at_the_top(model, batch):
             return self.inner.loss(model, batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """The inner objective's step there."""
+        """Run the inner objective's step at the end of the ascent."""
         with self._at_the_top(model, batch):
             return self.inner.step(model, batch, backward)
 

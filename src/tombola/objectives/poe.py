@@ -1,4 +1,4 @@
-"""Product of experts: what the bias model already explains gives no gradient. (Clark et al. 2019)"""
+"""Product of experts: examples that the bias model explains give no gradient. (Clark et al. 2019)"""
 
 from __future__ import annotations
 

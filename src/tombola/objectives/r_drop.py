@@ -1,4 +1,4 @@
-"""R-Drop: two passes with different dropout shall agree. (Liang et al. 2021)"""
+"""R-Drop: make two passes with different dropout agree. (Liang et al. 2021)"""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RDrop(Objective):
-    """R-Drop around any loss of logits: the mean of two dropout passes' losses, and α times their disagreement.
+    """R-Drop around any loss of logits: the mean loss of two dropout passes, plus α times their disagreement.
 
-    L = ½·(L₁ + L₂) + α·½·(KL(p₁‖p₂) + KL(p₂‖p₁)), both sides with gradient; for regression the disagreement is
-    the mean squared difference. The paper (eq. 4) adds the two losses where its code takes their mean; we take
-    the mean, so that α = 0 is the plain loss, and α is the one of the published settings.
+    L = ½·(L₁ + L₂) + α·½·(KL(p₁‖p₂) + KL(p₂‖p₁)), with gradients on both sides; for regression the disagreement is
+    the mean squared difference. The paper (eq. 4) adds the two losses, its code averages them; we average, so that α
+    = 0 is the plain loss and α matches the published settings.
     """
 
     inner: LogitLoss
     alpha: float
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean over the batch's items, from one pass of the doubled batch."""
+        """Return the mean over the batch's items, from one pass of the doubled batch."""
         from tombola.objectives.passes import disagreement, two_passes
 
         first, second = two_passes(model, batch)
@@ -32,5 +32,5 @@ class RDrop(Objective):
         return plain + self.alpha * disagreement(first, second, batch["labels"])
 
     def at(self, share: float) -> None:
-        """Pass it on."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)

@@ -1,4 +1,4 @@
-"""Example reweighting: the surer the bias model is of an example, the less it counts. (Clark et al. 2019)"""
+"""Example reweighting: the surer the bias model is of an example, the less the example counts. (Clark et al. 2019)"""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class ReweightingLoss(DebiasingLoss):
 @loss(ReweightingLoss)
 @dataclass
 class Reweighting(Debiasing):
-    """Example reweighting: an example counts 1 − β, the less the surer the bias model is.
+    """Example reweighting: an example has weight 1 − β, less the surer the bias model is.
 
-    The mean is weighted within each batch: Σ(1−β)·CE / Σ(1−β), also where gradients of several are accumulated.
+    The mean is weighted within each batch, Σ(1−β)·CE / Σ(1−β), even if gradients of several batches are accumulated.
     """
 
     settings: ReweightingLoss = field(default_factory=ReweightingLoss)
 
     def of_logits(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Σ(1−β)·CE / Σ(1−β); 0 for a batch that the bias model explains wholly."""
+        """Return Σ(1−β)·CE / Σ(1−β); 0 for a batch that the bias model explains completely."""
         weights = -of_labels(self.bias(logits, batch), batch).expm1()
         losses = F.cross_entropy(logits.float(), batch["labels"], reduction="none")
         return (weights * losses).sum() / weights.sum().clamp_min(torch.finfo(torch.float32).tiny)

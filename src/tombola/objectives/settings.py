@@ -1,4 +1,4 @@
-"""Losses and adversaries, as recipes name them: their registries, and what the settings of each have in common."""
+"""Registries of losses and adversaries, and the common parts of their settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = "tombola.objectives"
 
 @dataclass(frozen=True)
 class RegisteredLoss:
-    """A loss: its settings, and what builds the objective from them."""
+    """A loss: its settings, and a function that builds the objective from them."""
 
     settings: type[LossSettings]
     build: Callable[[Any], LogitLoss]
@@ -29,7 +29,7 @@ class RegisteredLoss:
 
 @dataclass(frozen=True)
 class RegisteredAdversary:
-    """An adversary: its settings, and what builds the objective around another from them."""
+    """An adversary: its settings, and a function that wraps an objective according to them."""
 
     settings: type[Adversary]
     build: Callable[[Objective, Any], Objective]
@@ -44,7 +44,7 @@ adversaries: Registry[RegisteredAdversary] = Registry(
 
 
 class LossSettings(Choice):
-    """What every loss has: its name, and what it reads from the training data besides the labels."""
+    """Settings common to all losses: the name, and what the loss reads from the training data besides the labels."""
 
     choices: ClassVar = losses
 
@@ -57,7 +57,7 @@ class LossSettings(Choice):
 
 
 class Adversary(Choice):
-    """Who makes the training harder: by perturbed word embeddings, or by attacks on the texts themselves."""
+    """An adversary in training: perturbed word embeddings, or attacks on the texts themselves."""
 
     choices: ClassVar = adversaries
     usual: ClassVar[str | None] = "freelb"
@@ -66,10 +66,10 @@ class Adversary(Choice):
 
 
 class Ascent(Adversary):
-    """How word embeddings are perturbed while training. The defaults are Robust Tickets' for SST-2."""
+    """Perturbation of word embeddings during training. The defaults are Robust Tickets' for SST-2."""
 
     signed: ClassVar[bool] = False
-    """Whether the ascent in the linf norm goes by the signs of the gradient."""
+    """Whether the ascent in the linf norm uses the signs of the gradient."""
 
     kind: str
     steps: int = Field(5, gt=0, description="steps of the ascent, with a forward pass each")
@@ -89,7 +89,7 @@ class Ascent(Adversary):
 
 
 def loss(settings: type[LossSettings]) -> Callable[[T], T]:
-    """Register the decorated class as the objective of a loss. It is built from an instance of `settings`."""
+    """Register the decorated class as the objective of a loss, built from an instance of `settings`."""
 
     def register(build: T) -> T:
         losses(tag_of(settings))(RegisteredLoss(settings, build))  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def loss(settings: type[LossSettings]) -> Callable[[T], T]:
 
 
 def adversary(settings: type[Adversary]) -> Callable[[T], T]:
-    """Register the decorated class as an adversary. It is built from the inner objective and the settings."""
+    """Register the decorated class as an adversary, built from the inner objective and the settings."""
 
     def register(build: T) -> T:
         adversaries(tag_of(settings))(RegisteredAdversary(settings, build))  # type: ignore[arg-type]

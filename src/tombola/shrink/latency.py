@@ -162,7 +162,7 @@ def time_shares(
 
 
 def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTrainedModel:
-    """A copy of the model with so many heads and neurons in each layer; None leaves a layer out.
+    """Return a copy of the model with the given heads and neurons in each layer; None removes a layer.
 
     Args:
         model: The dense model, which is unchanged.

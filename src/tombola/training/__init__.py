@@ -1,6 +1,6 @@
-"""Training on `transformers.Trainer`: deterministic, resumable, under a mask.
+"""Deterministic, resumable training under a mask, based on `transformers.Trainer`.
 
-Imported on first use: `transformers.Trainer` takes seconds to load, and a recipe needs only the settings.
+Loaded on first use: importing `transformers.Trainer` takes seconds, and a recipe needs only the settings.
 """
 
 from typing import TYPE_CHECKING

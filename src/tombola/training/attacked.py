@@ -1,4 +1,4 @@
-"""The callback that attacks the model at the start of epochs, and hands what it finds to the training data."""
+"""A callback that attacks the model at the start of epochs and adds the adversarial texts to the training data."""
 
 import json
 from pathlib import Path
@@ -19,12 +19,12 @@ FOLDER = "adversarial"
 
 
 class AttackEpochs(TrainerCallback):
-    """Attacks a share of the training data at the start of every `every`-th epoch.
+    """Attacks a fraction of the training data at the start of every `every`-th epoch.
 
-    A successful adversarial text stands in the batch right after its original, with the same label, for that epoch.
-    So batches grow, and the number of steps and their schedule are those of a training without the attack. What an
-    attack found is written down before the first step: a training that is resumed inside the epoch reads it again,
-    and one that is resumed before the epoch, or within the attack, comes to the same texts.
+    For that epoch, a successful adversarial text follows its original in the batch, with the same label. Batches
+    grow, but the number of steps and the schedule stay those of a training without the attack. The texts are saved
+    before the first step: a training resumed within the epoch reads them again, and one resumed before the epoch or
+    during the attack finds the same texts.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AttackEpochs(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Attack, or read what was found before."""
+        """Attack, or load the texts found earlier."""
         epoch = int(state.epoch)
         if (epoch + 1) % self.settings.every:
             self.data.add({})
@@ -79,7 +79,7 @@ class AttackEpochs(TrainerCallback):
 def attacking(
     settings: TrainSettings, data: Any, *, seed: int, precision: Precision, folder: Path
 ) -> list[TrainerCallback]:
-    """The callback that a training with an attack in its loop needs; none for others."""
+    """Return the callback for a training with an attack in the loop, or an empty list."""
     if not isinstance(settings.adversary, AttackAdversary):
         return []
     if not isinstance(data, LiveTexts):

@@ -1,6 +1,6 @@
-"""Which examples share a batch, and in which order batches come: a pure function of seed and epoch.
+"""The composition and order of batches: a pure function of seed and epoch.
 
-Nothing is drawn from a global generator, so a resumed run sees exactly the batches that it had left.
+No global generator is used, so a resumed run sees exactly the remaining batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tombola.tasks import Encoded
 
 WINDOW = 50
-"""Batches within which examples are sorted by length: enough to pad little, few enough to stay random."""
+"""Number of batches within which examples are sorted by length: enough to save padding, few enough to stay random."""
 
 
 class ShuffledBatches(Sampler[list[int]]):
-    """Batches of indices in random order, of examples of like length unless `group_by_length` is false.
+    """Batches of indices in random order, with examples of similar length unless `group_by_length` is false.
 
-    Every epoch holds each example once. Only the last batch may be smaller; what falls into it is random.
+    Every epoch holds each example once. Only the last batch may be smaller; its examples are random.
     """
 
     drop_last = False
@@ -38,7 +38,7 @@ class ShuffledBatches(Sampler[list[int]]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch that the next iteration gives."""
+        """Set the epoch of the next iteration."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ def ordered_batches(
     seed: int,
     count: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Padded batches in the order of training: one epoch, or `count` over as many epochs as it takes."""
+    """Yield padded batches in training order: one epoch, or `count` batches over as many epochs as needed."""
     sampler = ShuffledBatches(data.lengths, size, seed)
     for indices in sampler if count is None else islice(_epochs(sampler), count):
         yield collate([data[index] for index in indices])

@@ -1,7 +1,7 @@
 """Checkpoints of a run in progress: safetensors and JSON, visible only when complete.
 
-A checkpoint is written under a temporary name, flushed to the disk and renamed; the one before it goes
-afterwards. A process killed at any moment therefore leaves the last complete checkpoint behind.
+A checkpoint is written under a temporary name, flushed to disk and renamed; only then is the previous one deleted. A
+process killed at any moment therefore leaves the last complete checkpoint behind.
 """
 
 import json
@@ -31,15 +31,15 @@ TRAINER_STATE = "trainer_state.json"  # the name under which transformers.Traine
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints in a folder. They belong to one run, told from others by `run`."""
+    """The checkpoints in a folder. They belong to one run, identified by `run`."""
 
     folder: Path
     run: dict[str, Any]
 
     def last(self) -> Path | None:
-        """The newest complete checkpoint, if there is one. Refuses one that another run has left.
+        """Return the newest complete checkpoint, if any. Raise an error if another run wrote it.
 
-        A damaged one is removed, and the run goes on from the one before it, or from its beginning.
+        A damaged checkpoint is removed, and the run resumes from the one before it or starts over.
         """
         newest = next((one for one in reversed(self._complete()) if _is_whole(one)), None)
         if newest is None:
@@ -63,7 +63,7 @@ class Checkpoints:
         seconds: float,
         scaler: dict[str, Any] | None = None,
     ) -> Path:
-        """Write a checkpoint, then remove the ones before it."""
+        """Write a checkpoint, then remove the older ones."""
         older = self._complete()
         final = self.folder / f"step-{trainer_state.global_step}"
         partial = self.folder / f"partial-{final.name}"
@@ -106,7 +106,7 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def _remove(checkpoint: Path) -> None:
-    """Remove a checkpoint by renaming it first: what a kill leaves of it is not taken for one."""
+    """Rename a checkpoint before deleting it, so that a kill leaves nothing that looks complete."""
     gone = checkpoint.with_name(f"partial-{checkpoint.name}")
     shutil.rmtree(gone, ignore_errors=True)
     checkpoint.rename(gone)
@@ -114,12 +114,12 @@ def _remove(checkpoint: Path) -> None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimizer step that a checkpoint was written after."""
+    """Return the optimizer step after which a checkpoint was written."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
 def restore_model(checkpoint: Path, model: nn.Module) -> None:
-    """Put a checkpoint's weights into the model, in place."""
+    """Load a checkpoint's weights into the model, in place."""
     try:
         load_model(model, checkpoint / MODEL)
     except (SafetensorError, OSError) as error:
@@ -127,7 +127,7 @@ def restore_model(checkpoint: Path, model: nn.Module) -> None:
 
 
 def restore_optimizer(checkpoint: Path, optimizer: Optimizer, scheduler: LRScheduler) -> None:
-    """Put a checkpoint's moments and learning rates back."""
+    """Restore the optimizer's moments and the learning rates."""
     state = _read_json(checkpoint / STATE)
     try:
         tensors = load_file(checkpoint / OPTIMIZER)
@@ -138,24 +138,24 @@ def restore_optimizer(checkpoint: Path, optimizer: Optimizer, scheduler: LRSched
 
 
 def saved_rng(checkpoint: Path, process: int) -> dict[str, Any]:
-    """The state that the generators of a process had."""
+    """Return the saved random states of a process."""
     states: list[dict[str, Any]] = _read_json(checkpoint / STATE)["rng"]
     return states[process]
 
 
 def saved_scaler(checkpoint: Path) -> dict[str, Any]:
-    """The state of the run's gradient scaler."""
+    """Return the saved state of the gradient scaler."""
     state: dict[str, Any] = _read_json(checkpoint / STATE)["scaler"]
     return state
 
 
 def saved_seconds(checkpoint: Path) -> float:
-    """How long the run had been training."""
+    """Return the training time up to the checkpoint, in seconds."""
     return float(_read_json(checkpoint / STATE)["seconds"])
 
 
 def _split(state: dict[str, Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """An optimizer's state as named tensors, and the rest as JSON."""
+    """Split an optimizer's state into named tensors and JSON."""
     tensors: dict[str, torch.Tensor] = {}
     scalars: dict[str, dict[str, Any]] = {}
     for index, entries in state["state"].items():

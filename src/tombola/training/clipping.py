@@ -1,4 +1,4 @@
-"""Clipping gradients by their norm: of all of them together, or of each tensor by itself."""
+"""Gradient clipping by the global norm, or by the norm of each tensor."""
 
 from collections.abc import Iterable
 
@@ -7,15 +7,15 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 SLACK = 1e-6
-"""What torch adds to the norm before it divides by it."""
+"""The constant torch adds to the norm before dividing by it."""
 
 
 @torch.no_grad()
 def clip(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
-    """Scale gradients down to a norm as `clip_grad_norm_` does, to the bit; returns the norm that they had.
+    """Clip gradients exactly as `clip_grad_norm_` does, and return their norm before clipping.
 
-    Gradients that are short enough are left alone, where torch multiplies them by one. That spares a pass over all
-    of them, at the price of waiting for the norm.
+    Gradients within the limit are left alone, while torch multiplies them by one. This saves a pass over all of them,
+    at the price of waiting for the norm.
     """
     clipped = [parameter for parameter in parameters if parameter.grad is not None]
     norm = get_total_norm([parameter.grad for parameter in clipped if parameter.grad is not None])
@@ -26,9 +26,9 @@ def clip(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
 
 @torch.no_grad()
 def clip_each(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
-    """Scale every gradient down by itself, as `clip_grad_norm_` of one tensor does; returns the norm of all before.
+    """Clip each gradient separately, and return the global norm before clipping.
 
-    A tensor with small gradients then keeps its own, however large those of the others are.
+    A tensor with small gradients then keeps them, however large the gradients of others are.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if not gradients:

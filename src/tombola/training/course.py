@@ -1,4 +1,4 @@
-"""What happens between the steps of a run: its batches, its watchers, its checkpoints and its end."""
+"""What happens between the steps of a run: batches, evaluations, checkpoints and the end."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,29 +20,29 @@ Progress = Callable[[int, int, dict[str, float]], None]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A look at the model while it trains: keep it, score it, draw a curve.
+    """A function called on the model during training, for example to save it, score it or plot a curve.
 
-    The main process calls it; other processes wait. It finds the model in evaluation mode and draws no random
-    numbers from the run, so that weights are bit-equal with it and without. A run that was killed and resumed may
-    call it a second time for a step, but leaves none out.
+    The main process calls it; other processes wait. The model is in eval mode, and the run's random numbers are
+    unaffected, so that weights are bit-equal with and without it. A run that was killed and resumed may call it twice
+    for a step, but never skips one.
 
     Attributes:
         on_evaluate: Called with the number of optimizer steps taken, and the model.
-        every: `epoch`: after each whole epoch; else after every so many optimizer steps.
+        every: `epoch` for after each whole epoch, or a number of optimizer steps.
     """
 
     on_evaluate: Callable[[int, PreTrainedModel], None]
     every: int | Literal["epoch"] = "epoch"
 
     def due(self, state: TrainerState) -> bool:
-        """Whether it is called after this step."""
+        """Return whether it is called after this step."""
         if self.every == "epoch":
             return float(state.epoch).is_integer()
         return int(state.global_step) % self.every == 0
 
 
 class Course(TrainerCallback):
-    """Steers one run. What watches it (`progress`, `evaluations`) draws no random numbers from it."""
+    """Controls one run. `progress` and `evaluations` do not affect its random numbers."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Course(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Tell sampler, data and collator the epoch: the Trainer does not reach them in a resumed, sharded loader."""
+        """Set the epoch of sampler, data and collator: the Trainer misses them in a resumed, sharded loader."""
         self.batches.set_epoch(int(state.epoch))
         self.data.set_epoch(int(state.epoch))
         self.collate.set_epoch(int(state.epoch))
@@ -74,7 +74,7 @@ class Course(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        """Stop, log and save in time. Evaluations come before a checkpoint, so that none is skipped."""
+        """Stop, log and save when due. Evaluations precede the checkpoint, so that none is skipped."""
         control.should_training_stop |= state.global_step >= self.end
         control.should_log |= control.should_training_stop
         for evaluation in self.evaluations if state.is_world_process_zero else ():
@@ -86,13 +86,13 @@ class Course(TrainerCallback):
             newest = state.log_history[-1] if state.log_history else {}
             figures = {name: newest[name] for name in ("loss", "learning_rate") if name in newest}
             self.progress(state.global_step, self.end, {"epoch": state.epoch, **figures})
-        # Only where the loss is logged too: the sum since the last point of the curve is not saved.
+        # Only when the loss is logged too: the running sum since the last point of the curve is not saved.
         if control.should_log and not control.should_training_stop:
             control.should_save |= self._due()
         return control
 
     def _due(self) -> bool:
-        """Whether it is time to save by the clock of the main process."""
+        """Return whether a checkpoint is due, by the main process's clock."""
         due: bool
         (due,) = broadcast_object_list([time.monotonic() - self._saved >= self.checkpoint_seconds])
         return due
@@ -100,5 +100,5 @@ class Course(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Start the clock anew."""
+        """Restart the clock."""
         self._saved = time.monotonic()

@@ -1,4 +1,4 @@
-"""Setting the dropout probabilities of a model, or of its head alone, for the length of a run."""
+"""Set the dropout probabilities of a model, or only of its head, during a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,21 +9,21 @@ from transformers import PreTrainedModel
 from tombola.errors import TombolaError
 
 _PROBABILITIES = ("attention_dropout",)
-"""Attributes in which attention layers keep a probability for a functional dropout."""
+"""Attributes in which attention layers store the probability of a functional dropout."""
 
 
 @contextmanager
 def dropout_of(
     model: PreTrainedModel, probability: float | None, head: float | None = None
 ) -> Iterator[None]:
-    """Inside, all dropout has this probability; outside, nothing has changed.
+    """Set all dropout probabilities in this context, and restore them afterwards.
 
-    Layers that left a dropout out because its configured probability was 0 get one.
+    Layers that omitted a dropout because its configured probability was 0 get one.
 
     Args:
         model: The model, or several over one encoder.
-        probability: Of every dropout; None leaves the model's own.
-        head: Of those in the task head alone; None treats them like the others.
+        probability: The probability; None keeps the model's own.
+        head: The probability in the task head; None treats the head like the rest.
 
     Raises:
         TombolaError: If `head` is given and the head has no dropout.
@@ -62,6 +62,6 @@ def dropout_of(
 
 
 def _head_modules(model: PreTrainedModel) -> list[nn.Module]:
-    """All modules that are not the encoder, nor part of it."""
+    """Return all modules outside the encoder."""
     encoder = set(model.base_model.modules())
     return [module for module in model.modules() if module not in encoder]

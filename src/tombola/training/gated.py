@@ -1,4 +1,4 @@
-"""One search for a mask: the scores of gates are trained on a task, alone or together with the model's weights."""
+"""Mask search by gradient descent: train gate scores on a task, alone or together with the model's weights."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -32,31 +32,31 @@ SamplePer = Literal["pass", "step"]
 
 
 class Openness(NamedTuple):
-    """The share of units expected to be shut after a step."""
+    """The expected fraction of shut units after a step."""
 
     step: int
     sparsity: float
 
 
 class GateLog(TrainLog, frozen=True):
-    """The course of a search: that of its training, and how many gates were shut on the way."""
+    """The log of a search: that of its training, and the fraction of shut gates over time."""
 
     sparsities: list[Openness]
 
     @classmethod
     def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
-        """The log of a finished search, with the sparsities that were noted beside the losses."""
+        """Build the log of a finished search, with the sparsities recorded beside the losses."""
         noted = [Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry]
         return super().of(history, sparsities=noted, **figures)
 
 
 class GateTrainer(ObjectiveTrainer):
-    """Trains the scores of gates in place of a model's weights.
+    """Trains gate scores instead of a model's weights.
 
-    Gates are sampled anew for every pass that is differentiated, so that the passes of an adversary and accumulated
-    batches average their noise; or once for an optimizer step. The passes of PGD's ascent, which give the scores no
-    gradient, see the sample of the pass that they lead to. Only the scores are decayed, clipped, moved and saved:
-    the gradients of gated weights are spent before.
+    Gates are sampled anew for every differentiated pass, so that the passes of an adversary and accumulated batches
+    average the noise; or once per optimizer step. The ascent passes of PGD, which give the scores no gradient, use
+    the sample of the pass that they lead to. Only the scores are decayed, clipped, updated and saved: the gradients
+    of gated weights are consumed before.
     """
 
     trains_weights: ClassVar[bool] = False
@@ -73,7 +73,7 @@ class GateTrainer(ObjectiveTrainer):
         super().__init__(model, args, **kwargs)
         self.gating = gating
         self.gating.hold(model, self.trains_weights)
-        if args.world_size > 1:  # processes may differ in the last bits of what scores start from
+        if args.world_size > 1:  # the initial scores of processes may differ in the last bits
             for state in gating.state_dict().values():
                 distributed.broadcast(state, src=0)
         self.per_pass = sample == "pass" and gating.gate.noisy
@@ -87,7 +87,7 @@ class GateTrainer(ObjectiveTrainer):
         return self.gating
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
-        """The optimizer of the recipe, over the scores."""
+        """Create the recipe's optimizer over the scores."""
         kind, arguments = self.optimizer_cls_and_kwargs
         made: Optimizer = kind(self.gating.parameters(), weight_decay=self.args.weight_decay, **arguments)
         self.optimizer = made
@@ -96,7 +96,7 @@ class GateTrainer(ObjectiveTrainer):
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Sample the gates before the step's first pass; turn gradients into those of the scores after its last."""
+        """Prepare new gate samples for a new step, and collect the scores' gradients after its last pass."""
         if self._step != self.state.global_step:
             self._step, self._samples, self._stale = self.state.global_step, 0, True
             self.gating.zero_grad()
@@ -109,14 +109,14 @@ class GateTrainer(ObjectiveTrainer):
         return loss
 
     def backward(self, loss: Tensor) -> None:
-        """Take the gradient of one pass; the next one may have gates of its own."""
+        """Backpropagate one pass; the next may use a new gate sample."""
         super().backward(loss)
         if self.per_pass:
             self.gating.gather()
             self._stale = True
 
     def train(self, *arguments: Any, **options: Any) -> Any:
-        """Train, sampling gates before the passes that need new ones."""
+        """Train, sampling gates before the passes that need a new sample."""
         hook = self.model.register_forward_pre_hook(self._sample)
         try:
             return super().train(*arguments, **options)
@@ -129,25 +129,25 @@ class GateTrainer(ObjectiveTrainer):
             self._samples, self._stale = self._samples + 1, False
 
     def _average_over_processes(self) -> None:
-        """Average what was gathered from accumulated batches, whose gradients processes do not exchange."""
+        """Average the gradients of accumulated batches, which processes do not exchange."""
         if self.per_pass and self.args.gradient_accumulation_steps > 1 and self.args.world_size > 1:
             for gradient in self.gating.gathered():
                 distributed.all_reduce(gradient)
                 gradient.div_(self.args.world_size)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Note how many gates are shut beside every loss; the Trainer keeps it over a resumption."""
+        """Log the fraction of shut gates beside every loss; the Trainer's state keeps it across resumptions."""
         if "loss" in logs:
             logs = {**logs, "sparsity": 1.0 - self.gating.openness()}
         super().log(logs, start_time)
 
 
 class JointTrainer(GateTrainer):
-    """Trains a model's weights together with the scores of the gates over them, as L0 and CoFi do.
+    """Trains a model's weights together with the scores of their gates, as L0 and CoFi do.
 
-    A pass under the factors m gives the weights the gradient dL/d(W ⊙ m) ⊙ m. One optimizer moves both, at two
-    learning rates on one schedule. Their gradients are clipped apart, since one has nothing to do with the size of the
-    other, and biases and norms are not decayed. Checkpoints hold the weights, the scores and the moments of both.
+    A pass with the factors m gives the weights the gradient dL/d(W ⊙ m) ⊙ m. One optimizer updates both, with two
+    learning rates on one schedule. Their gradients are clipped separately, since their sizes are unrelated, and
+    biases and norms are not decayed. Checkpoints hold the weights, the scores and the moments of both.
     """
 
     trains_weights: ClassVar[bool] = True
@@ -164,7 +164,7 @@ class JointTrainer(GateTrainer):
         return nn.ModuleDict({"gates": self.gating, "model": self.model})
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
-        """The optimizer of the recipe, over the weights as in any training and over the scores."""
+        """Create the recipe's optimizer over the weights, as in any training, and over the scores."""
         made: Optimizer = ObjectiveTrainer.create_optimizer(self, model)
         for group in made.param_groups:
             group["lr"] = self.weights_learning_rate
@@ -180,7 +180,7 @@ class JointTrainer(GateTrainer):
 
 
 class _Settle(TrainerCallback):
-    """Lets the budget restore its count before anything is logged or saved."""
+    """Restores the budget's count before anything is logged or saved."""
 
     def __init__(self, gating: Gating) -> None:
         self.gating = gating
@@ -208,18 +208,17 @@ def train_gates(
     stop_at: float | None = None,
     progress: Progress | None = None,
 ) -> GateLog:
-    """Train the scores of `gating` in place, going on from the last checkpoint in `folder`.
+    """Train the scores of `gating` in place, resuming from the last checkpoint in `folder`.
 
-    The model is left bit for bit as it was, unless its weights are trained too. Equal arguments give bit-equal scores
-    and weights on one machine, whether the search was killed in between or not. The other arguments are as in
-    `run_loop`.
+    The model stays bit-equal unless its weights are trained too. On one machine, equal arguments give bit-equal
+    scores and weights, whether or not the search was interrupted. The other arguments are as in `run_loop`.
 
     Args:
         gating: The gates.
-        sample: Sample noisy gates for every pass (as Robust Tickets released), or once for an optimizer step.
-        weights_learning_rate: The highest learning rate of the model's weights, which are trained together with the
-            scores; None freezes them.
-        teacher: What `settings.distill` learns from.
+        sample: Sample noisy gates for every pass (as in Robust Tickets' release), or once per optimizer step.
+        weights_learning_rate: The peak learning rate of the model's weights, trained together with the scores; None
+            freezes them.
+        teacher: The teacher for `settings.distill`.
     """
     frozen = weights_learning_rate is None
     if isinstance(settings.adversary, AttackAdversary) and frozen:
@@ -262,7 +261,7 @@ def train_gates(
 
 
 def _gates(gating: Gating) -> Mapping[str, Any]:
-    """What a checkpoint of a search must agree with besides."""
+    """Return what else must match for a search to resume from a checkpoint."""
     return {
         "gate": gating.gate.canonical(),
         "budget": gating.budget.canonical(),

@@ -1,4 +1,4 @@
-"""Training under a fixed mask: removed weights are zero, stay zero, and leave no trace in the optimizer."""
+"""Training under a fixed mask: removed weights are and stay zero, and leave no trace in the optimizer."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from tombola.masks.layout import parameters_of
 
 
 class KeepMask(TrainerCallback):
-    """Keeps a model under a mask, in anybody's `transformers.Trainer`: `Trainer(callbacks=[KeepMask(mask)])`.
+    """Keeps a model masked in any `transformers.Trainer`: `Trainer(callbacks=[KeepMask(mask)])`.
 
-    Nothing is added to the forward pass. The gradients of removed weights are zeroed as they arrive, so that
-    clipping, data-parallel averaging and the optimizer's moments see only what is kept; the weights are
-    zeroed once more after each step, for optimizers that mix entries or bring moments from before.
+    The forward pass is unchanged. The gradients of removed weights are zeroed as they arrive, so that clipping,
+    data-parallel averaging and the optimizer's moments see only kept weights. The weights are zeroed again after each
+    step, for optimizers that mix entries or have earlier moments.
     """
 
     def __init__(self, mask: Mask) -> None:
@@ -46,7 +46,7 @@ class KeepMask(TrainerCallback):
             torch._foreach_mul_(self._weights, self._kept)
 
     def release(self) -> None:
-        """Let go of the model."""
+        """Remove the hooks from the model."""
         for hook in self._hooks:
             hook.remove()
         self._weights, self._kept, self._hooks = [], [], []
@@ -54,19 +54,19 @@ class KeepMask(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Hold the model that is to be trained."""
+        """Hold the model before training."""
         self.hold(kwargs["model"])
 
     def on_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Zero what the optimizer may have moved."""
+        """Zero removed weights that the optimizer may have moved."""
         self.zero()
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Let go of the trained model."""
+        """Release the trained model."""
         self.release()
 
 

@@ -1,4 +1,4 @@
-"""What a training run leaves behind besides the weights."""
+"""The log of a training run."""
 
 import math
 from typing import Any, NamedTuple, Self
@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from tombola.foundations.hardware import Precision
 
 POINTS = 200
-"""The most points that a loss curve has."""
+"""The maximum number of points in a loss curve."""
 
 
 class Point(NamedTuple):
-    """The mean loss of the steps since the last point, and the learning rate of the last of them."""
+    """The mean loss of the steps since the previous point, and the last learning rate."""
 
     step: int
     loss: float
@@ -20,7 +20,7 @@ class Point(NamedTuple):
 
 
 class TrainLog(BaseModel, frozen=True):
-    """The course of a run. All but the last three fields are equal for equal runs, resumed or not."""
+    """The log of a run. Equal runs, resumed or not, agree in all but the last three fields."""
 
     steps: int
     epochs: float
@@ -32,24 +32,24 @@ class TrainLog(BaseModel, frozen=True):
 
     @classmethod
     def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
-        """The log of a finished run: its curve from the Trainer's log history, the other fields as given."""
+        """Build the log of a finished run: its curve from the Trainer's log history, the other fields as given."""
         return cls(curve=curve(history), **figures)
 
     @classmethod
     def untrained(cls, precision: Precision) -> Self:
-        """The log of a run that takes no step."""
+        """Return the log of a run without steps."""
         return cls.of(
             [], steps=0, epochs=0, precision=precision, seconds=0, examples_per_second=0, resumed_from=None
         )
 
 
 def logging_interval(steps: int) -> int:
-    """Steps between two points of the curve, so that with one at the very end there are at most `POINTS`."""
+    """Return the steps between two points of the curve, so that it has at most `POINTS` including the last step."""
     return max(1, math.ceil(steps / (POINTS - 1)))
 
 
 def curve(history: list[dict[str, Any]]) -> list[Point]:
-    """The loss curve in a Trainer's log history."""
+    """Extract the loss curve from a Trainer's log history."""
     return [
         Point(entry["step"], entry["loss"], entry["learning_rate"]) for entry in history if "loss" in entry
     ]

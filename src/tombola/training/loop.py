@@ -1,4 +1,4 @@
-"""The one training loop: of weights or of gates, of one task or of several."""
+"""The training loop for weights or gates, on one task or several."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SCHEDULES = {"linear": "linear", "constant": "constant_with_warmup", "cosine": "cosine"}
 
 Batching = Callable[[int], ShuffledBatches]
-"""Gives the batches of an epoch, to be shared by so many processes."""
+"""Returns the batches for the given number of processes."""
 
 Log = TypeVar("Log", bound=TrainLog)
 
@@ -58,28 +58,28 @@ def run_loop(
     progress: Progress | None = None,
     evaluations: Sequence[Evaluation] = (),
 ) -> Log:
-    """Train in place, going on from the last checkpoint in `folder`.
+    """Train in place, resuming from the last checkpoint in `folder`.
 
-    Equal arguments give bit-equal results and curves on one machine, whether the run was killed in between or not.
+    On one machine, equal arguments give bit-equal results and curves, whether or not the run was interrupted.
 
     Args:
-        model: What computes the loss.
+        model: The model that computes the loss.
         data: Encoded examples.
-        settings: How to train.
+        settings: The training settings.
         collate: Pads examples to a batch.
-        seed: What order of batches and dropout depend on.
+        seed: The seed of batch order and dropout.
         precision: The arithmetic of the passes.
-        folder: Where checkpoints are kept while it runs.
-        trainer: Makes the Trainer, whose class says what is optimised and what a checkpoint holds.
-        objective: What is minimised.
+        folder: The folder for checkpoints during the run.
+        trainer: Creates the Trainer, whose class determines what is optimised and saved in checkpoints.
+        objective: The objective to minimise.
         optimizer: The optimizer's class and arguments.
-        identity: What a checkpoint must agree with besides settings, data, seed and precision.
-        log: The kind of log to leave.
-        batches: Other batches than shuffled examples of `data`.
-        callbacks: Further callbacks of the Trainer; they come before those of the loop.
-        stop_at: End after so many optimizer steps of the whole schedule, or after a share of them if below 1.
+        identity: What else, besides settings, data, seed and precision, must match to resume from a checkpoint.
+        log: The class of the log to return.
+        batches: Replaces the shuffled batches of `data`.
+        callbacks: Additional callbacks of the Trainer, called before those of the loop.
+        stop_at: Stop after this optimizer step of the full schedule, or after this fraction of it if below 1.
         progress: Called after each step.
-        evaluations: Looks at the model on the way.
+        evaluations: Called on the model during training.
     """
     if total_steps(settings, 1) == 0:
         return log.untrained(precision)
@@ -90,7 +90,7 @@ def run_loop(
     resumed = checkpoints.last()
     with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout, settings.head_dropout):
         arguments = arguments_of(settings, seed, precision, folder)
-        arguments._n_gpu = min(arguments.n_gpu, 1)  # a process drives one device; no DataParallel
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # one device per process; no DataParallel
         order = _shuffled(data, settings, seed) if batches is None else batches(arguments.world_size)
         arguments.max_steps = total_steps(settings, len(order), arguments.world_size)
         check_schedule(settings, arguments.max_steps, stop_at)
@@ -124,7 +124,7 @@ def run_loop(
 
 
 def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folder: Path) -> TrainingArguments:
-    """The Trainer's own arguments; a tracker that is not installed is refused."""
+    """Return the Trainer's arguments; raise an error if a tracker is not installed."""
     check_trackers(settings.report_to)
     return TrainingArguments(
         output_dir=str(folder),
@@ -148,7 +148,7 @@ def arguments_of(settings: TrainSettings, seed: int, precision: Precision, folde
 
 
 def digest_of(mask: "Mask | None") -> str | None:
-    """A short name for the content of a mask."""
+    """Return a short hash of a mask's content."""
     if mask is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
@@ -158,7 +158,7 @@ def digest_of(mask: "Mask | None") -> str | None:
 
 
 def _identity(settings: TrainSettings, data: "Encoded") -> dict[str, Any]:
-    """What every checkpoint must agree with to be resumed from."""
+    """Return what must match for a run to resume from a checkpoint."""
     return {
         **settings.model_dump(mode="json", exclude=set(settings.unhashed)),
         "examples": len(data),
@@ -172,7 +172,7 @@ def _shuffled(data: "Encoded", settings: TrainSettings, seed: int) -> ShuffledBa
 
 @contextmanager
 def lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
-    """Lend the model to a Trainer, and undo afterwards what that does to it besides training it."""
+    """Lend the model to a Trainer, and afterwards undo all its changes except training."""
     if model.config.pad_token_id is None:
         model.config.pad_token_id = pad_id
     saved = [(owner, dict(vars(owner))) for owner in (model, model.config)]

@@ -1,4 +1,4 @@
-"""The optimizers that a recipe can name, both with decoupled weight decay."""
+"""The optimizers available to recipes, both with decoupled weight decay."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,11 @@ from tombola.training.settings import TrainSettings
 
 
 class AdamaxW(Adamax):
-    """Adamax whose weight decay shrinks the weights directly, as Super Tickets has it.
+    """Adamax with decoupled weight decay, as in Super Tickets.
 
-    torch's own adds the decay to the gradient, where the infinity norm divides it away or lets it dominate.
-    Without `bias_correction` the step is lr·m/u, as Super Tickets released it: the first moment starts at zero, so
-    the first steps are up to ten times shorter (β₁ = 0.9), a warm-up of its own.
+    torch's Adamax adds the decay to the gradient, where the infinity norm cancels it or lets it dominate. Without
+    `bias_correction` the step is lr·m/u, as in Super Tickets' release: the first moment starts at zero, so the first
+    steps are up to ten times shorter (β₁ = 0.9), an implicit warm-up.
     """
 
     def __init__(self, params: Any, *, bias_correction: bool = True, **options: Any) -> None:
@@ -24,7 +24,7 @@ class AdamaxW(Adamax):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Decay, then take Adamax's step without decay."""
+        """Decay the weights, then take a plain Adamax step."""
         decays = [group["weight_decay"] for group in self.param_groups]
         for group, decay in zip(self.param_groups, decays, strict=True):
             trained = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -60,7 +60,7 @@ class AdamaxW(Adamax):
 
 
 def optimizer_of(settings: TrainSettings) -> tuple[type[Optimizer], dict[str, Any]]:
-    """The optimizer's class and arguments, in the implementation that is fastest on every device."""
+    """Return the optimizer's class and arguments, in the fastest implementation for every device."""
     shared = {"lr": settings.learning_rate, "betas": settings.betas, "eps": settings.epsilon}
     if settings.optimizer == "adamw":
         return AdamW, {**shared, "fused": True}

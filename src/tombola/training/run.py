@@ -44,12 +44,11 @@ def train(
     progress: Progress | None = None,
     evaluations: Sequence[Evaluation] = (),
 ) -> TrainLog:
-    """Train `model` in place, under `mask` if given, going on from the last checkpoint in `folder`.
+    """Train `model` in place, under `mask` if given, resuming from the last checkpoint in `folder`.
 
-    Equal arguments give bit-equal weights and curves on one machine, whether the run was killed in between or
-    not. `stop_at` ends after so many optimizer steps of the full run's schedule (late rewinding), or after a
-    share of them if below 1. `teacher` is what `settings.distill` learns from. The other
-    arguments are as in `run_loop`.
+    On one machine, equal arguments give bit-equal weights and curves, whether or not the run was interrupted.
+    `stop_at` stops after that optimizer step of the full schedule (late rewinding), or after that fraction of it if
+    below 1. `teacher` is the teacher for `settings.distill`. The other arguments are as in `run_loop`.
     """
     lesson = taught(model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id)
     with lesson as (usual, ask_teacher):

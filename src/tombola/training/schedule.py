@@ -1,4 +1,4 @@
-"""How many optimizer steps a training takes, and where it may stop."""
+"""The number of optimizer steps of a training, and where it stops."""
 
 import math
 
@@ -7,28 +7,28 @@ from tombola.training.settings import TrainSettings
 
 
 def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> int:
-    """Optimizer steps of the whole schedule, for so many batches an epoch shared by so many processes."""
+    """Return the optimizer steps of the whole schedule, for `batches` per epoch distributed over `processes`."""
     if settings.steps is not None:
         return settings.steps
     return math.ceil(settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate))
 
 
 def last_step(stop_at: float | None, steps: int) -> int:
-    """The step after which a training of so many steps ends: the last one, or `stop_at`.
+    """Return the step after which a training ends: the last one, or `stop_at`.
 
     Args:
-        stop_at: A step, or a share of all steps if below 1; None trains to the end.
+        stop_at: A step, or a fraction of all steps if below 1; None trains to the end.
         steps: Optimizer steps of the whole schedule.
 
     Raises:
-        TombolaError: If the training is over before it reaches that step.
+        TombolaError: If the training ends before that step.
     """
     if stop_at is None:
         return steps
     if stop_at <= 0:
         raise TombolaError(f"stop_at takes a step from 1 on or a share of all, not {stop_at}")
     if stop_at < 1:
-        return math.ceil(stop_at * steps - 1e-9)  # not a step later where the product is rounded up
+        return math.ceil(stop_at * steps - 1e-9)  # avoid an extra step from float rounding
     if stop_at > steps:
         raise TombolaError(
             f"step {stop_at:g} lies beyond the end of the training, which takes {steps} optimizer steps: "
@@ -38,12 +38,12 @@ def last_step(stop_at: float | None, steps: int) -> int:
 
 
 def check_schedule(settings: TrainSettings, steps: int, stop_at: float | None = None) -> None:
-    """Refuse a warm-up that never ends, and a stop that never comes, in a training of so many steps.
+    """Reject a warm-up or a stop beyond the last step.
 
-    Call it when the number of steps is known: a plan does so before anything is trained.
+    Call this once the number of steps is known; a plan does so before any training.
 
     Raises:
-        TombolaError: With both numbers.
+        TombolaError: If either lies beyond the last step.
     """
     if settings.warmup > steps > 0 and settings.warmup >= 1:
         raise TombolaError(

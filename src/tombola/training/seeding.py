@@ -1,4 +1,4 @@
-"""Random numbers that depend on a seed alone, and the state of all generators as plain JSON."""
+"""Seeded random numbers, and the state of all generators as JSON."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from transformers import set_seed
 
 
 def rng_state() -> dict[str, Any]:
-    """The state of the generators of Python, NumPy and torch (with CUDA where there is one)."""
+    """Return the state of the generators of Python, NumPy and torch (and CUDA, if available)."""
     kind, keys, *rest = np.random.get_state()
     state = {
         "python": random.getstate(),
@@ -24,7 +24,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: dict[str, Any]) -> None:
-    """Put all generators back into a state that `rng_state` gave, be it fresh or read from JSON."""
+    """Restore a state that `rng_state` returned, directly or through JSON."""
     version, keys, gauss = state["python"]
     random.setstate((version, tuple(keys), gauss))
     np.random.set_state(tuple(state["numpy"]))
@@ -39,7 +39,7 @@ def _bytes(text: str) -> torch.Tensor:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Whatever is drawn inside leaves no trace in the generators outside."""
+    """Restore all generators after this context."""
     state = rng_state()
     try:
         yield
@@ -49,7 +49,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, random numbers depend on `seed` alone; outside, nothing has changed."""
+    """Seed all generators in this context, and restore them afterwards."""
     with undisturbed():
         set_seed(seed)
         yield

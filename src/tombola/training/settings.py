@@ -1,4 +1,4 @@
-"""What a recipe may say about one training run. The defaults are BERT-Tickets' for GLUE."""
+"""The settings of a training run. The defaults are BERT-Tickets' for GLUE."""
 
 from typing import ClassVar, Literal, Self
 
@@ -15,11 +15,11 @@ DEVICE = (
     "There is none to set: the GPU is taken if there is one; CUDA_VISIBLE_DEVICES=1 before the command chooses it, and "
     "CUDA_VISIBLE_DEVICES= hides it."
 )
-"""What to say to those who look for a device."""
+"""The hint for users who look for a device setting."""
 
 
 class TrainSettings(Settings):
-    """How a model is trained. All but how often to save and where to report changes the result."""
+    """How to train a model. Everything but checkpoint frequency and reporting affects the result."""
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"checkpoint_minutes", "report_to"})
     hints: ClassVar[dict[str, str]] = {
@@ -86,7 +86,7 @@ class TrainSettings(Settings):
     report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
 
     def training_part(self) -> "TrainSettings":
-        """These settings without what a subclass adds to them."""
+        """Return these settings without the fields of subclasses."""
         if type(self) is TrainSettings:
             return self
         return TrainSettings.model_construct(

@@ -1,4 +1,4 @@
-"""From what a recipe says about distillation to the objective of a run with its teacher."""
+"""Build the objective of a run with a teacher from the recipe's distillation settings."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from tombola.objectives.distillation import HiddenStates, WithTeacher, mapped_la
 from tombola.training.settings import TrainSettings
 
 PROJECTION = "distillation_projection"
-"""The name of the projection among the model's parts while it is trained."""
+"""The submodule name of the projection during training."""
 
 
 @contextmanager
@@ -31,19 +31,19 @@ def taught(
     pad_id: int,
     projects: bool = True,
 ) -> Iterator[tuple[Objective, Callable[[Objective], Objective]]]:
-    """The objective of the settings, and what puts the teacher around it: the outermost of all.
+    """Yield the objective of the settings, and the wrapper that adds the teacher as the outermost layer.
 
-    Where hidden states of another width are learned, the model has a projection inside, so that it is optimised,
-    clipped and saved in checkpoints like the rest; it is gone afterwards.
+    If the teacher's hidden states have another width, the model gets a projection in this context, which is
+    optimised, clipped and saved in checkpoints like the rest, and removed afterwards.
 
     Args:
-        model: What is trained.
-        settings: How.
-        teacher: The model to learn from, where `settings.distill` is set.
-        seed: What the projection's first weights depend on.
+        model: The model to train.
+        settings: The training settings.
+        teacher: The teacher, if `settings.distill` is set.
+        seed: The seed of the projection's initial weights.
         precision: The arithmetic of the teacher's passes.
-        pad_id: The padding token of the batches, for a teacher that names none.
-        projects: Whether the model's weights are trained, and a projection with them.
+        pad_id: The padding token of the batches, for a teacher without one.
+        projects: Whether the model's weights, and with them a projection, are trained.
     """
     distill = settings.distill
     consistency = settings.augment.consistency if settings.augment is not None else 0.0
@@ -78,9 +78,9 @@ def taught(
 def _projected(
     model: PreTrainedModel, projection: nn.Linear | None, layers: Collection[int]
 ) -> Iterator[None]:
-    """Inside, the projection is a part of the model, and hidden states that it is asked for come out projected.
+    """Make the projection part of the model in this context, and project requested hidden states.
 
-    As an output of the model, the projection takes part in what parallel processes expect of its gradients.
+    As part of the model's output, the projection gets the gradients that data-parallel training expects.
     """
     if projection is None:
         yield
@@ -107,7 +107,7 @@ def _layers(model: PreTrainedModel) -> int:
 
 
 def _projection(model: PreTrainedModel, teacher: PreTrainedModel, seed: int) -> nn.Linear | None:
-    """One linear map for all layers, as in TinyBERT, where the widths differ."""
+    """Return one linear map for all layers, as in TinyBERT, or None if the widths agree."""
     own, theirs = int(model.config.hidden_size), int(teacher.config.hidden_size)
     if own == theirs:
         return None

@@ -1,4 +1,4 @@
-"""Trackers that a training reports to: those of transformers, by name."""
+"""Experiment trackers, by their names in transformers."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,10 @@ from tombola.errors import TombolaError, UnknownName
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that are not installed.
+    """Raise an error if a tracker is not installed.
 
     Args:
-        names: The trackers that a training reports to, as in `report_to`.
+        names: The trackers to report to, as in `report_to`.
     """
     trackers = get_available_reporting_integrations()
     missing = [name for name in names if name not in trackers]
@@ -35,19 +35,19 @@ def check_trackers(names: Sequence[str]) -> None:
 
 
 def run_name(folder: Path) -> str:
-    """What a training is called in trackers: the name of its stage, as `tombola store ls` shows it.
+    """Return the name of a training in trackers: the name of its stage, as `tombola store ls` shows it.
 
     Args:
-        folder: The folder in which the stage works: KIND/KEY.partial/work.
+        folder: The stage's working folder: KIND/KEY.partial/work.
     """
     return f"{folder.parent.parent.name}/{folder.parent.name.partition('.')[0][:12]}"
 
 
 @contextmanager
 def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
-    """Inside, the Trainer reports to trackers; one that cannot begin, without a login for example, says why.
+    """Report to trackers in this context; a tracker that cannot start, for lack of a login, for example, says why.
 
-    The next training of the process is a run of its own: of all trackers, wandb alone has to be told.
+    The next training of the process becomes a separate run; only wandb needs to be told.
 
     Args:
         trainer: The Trainer with the trackers' callbacks.

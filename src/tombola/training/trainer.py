@@ -1,4 +1,4 @@
-"""`transformers.Trainer` with our objectives, batches and checkpoints in place of its own."""
+"""`transformers.Trainer` with our objectives, batches and checkpoints."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ from tombola.training.checkpoints import (
 from tombola.training.clipping import clip, clip_each
 from tombola.training.seeding import rng_state, set_rng_state
 
-with postponed("datasets"):  # with pandas it takes a second to load, and our batches come from elsewhere
+with postponed("datasets"):  # it loads pandas, which takes a second, and our batches do not need it
     from transformers import Trainer, TrainingArguments
 
 
@@ -50,24 +50,24 @@ class ObjectiveTrainer(Trainer):
         self.batches = batches
         self.checkpoints = checkpoints
         self.clip = clip if clip_per == "all" else clip_each
-        self.model_accepts_loss_kwargs = True  # makes the Trainer count the items of an accumulated batch
+        self.model_accepts_loss_kwargs = True  # the Trainer then counts the items of accumulated batches
         self.examples = 0
         self.seconds_before = 0.0
         self.started = time.perf_counter()
 
     @property
     def trained(self) -> nn.Module:
-        """What is optimised, and what a checkpoint holds."""
+        """The module that is optimised and saved in checkpoints."""
         model: nn.Module = self.model
         return model
 
     @property
     def seconds(self) -> float:
-        """Time spent training, with what a run before the resumption had spent up to its checkpoint."""
+        """The training time in seconds, including that of earlier runs up to the checkpoint."""
         return self.seconds_before + time.perf_counter() - self.started
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The training batches, shared out over the processes."""
+        """Return the training batches, distributed over the processes."""
         loader: DataLoader[Any] = DataLoader(
             self.train_dataset,
             batch_sampler=self.batches,
@@ -84,13 +84,13 @@ class ObjectiveTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """The objective's mean loss on one batch."""
+        """Return the objective's mean loss on one batch."""
         return self.objective.loss(model, inputs)
 
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """Let the objective take its gradients, weighted by this batch's share of the step's items."""
+        """Run the objective's step, weighted by this batch's share of the step's items."""
         if not model.training:
             model.train()
         batch = self._prepare_inputs(inputs)
@@ -103,11 +103,11 @@ class ObjectiveTrainer(Trainer):
         return loss
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
-        """Not counted: Transformers would go through all parameters in every step, and nothing here asks for it."""
+        """Return 0: transformers would visit all parameters in every step, and nothing uses the count."""
         return 0
 
     def backward(self, loss: Tensor) -> None:
-        """Take the gradient of one pass."""
+        """Backpropagate one pass."""
         self.accelerator.backward(loss)
 
     def _clip_grad_norm(self, model: nn.Module) -> Any:
@@ -119,7 +119,7 @@ class ObjectiveTrainer(Trainer):
             self.accelerator.unscale_gradients()
             grad_norm = clip(self.trained.parameters(), float("inf"))
         scaler = self.accelerator.scaler
-        if scaler is None or scaler.get_scale() < 1:  # a scaler skips steps that overflow, and scales less
+        if scaler is None or scaler.get_scale() < 1:  # a scaler skips steps that overflow, and reduces its scale
             self._require_finite(grad_norm, "gradient")
         return grad_norm
 

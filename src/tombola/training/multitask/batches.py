@@ -1,4 +1,4 @@
-"""Which task's batch comes next: every batch is of one task, all tasks' batches are shuffled."""
+"""Multi-task batches: each batch is from one task, and the batches of all tasks are shuffled."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count as count_up
@@ -14,11 +14,11 @@ from tombola.training.batches import ShuffledBatches
 from tombola.training.multitask.sampling import Sampling
 
 TASK = "task"
-"""The column of a batch that says whose it is."""
+"""The batch column with the index of the task."""
 
 
 class Mixture:
-    """The data of several tasks behind each other; every example says whose it is."""
+    """The concatenated data of several tasks; every example carries its task."""
 
     def __init__(self, parts: Sequence[Encoded]) -> None:
         self.parts = [part.with_extra(TASK, np.full(len(part), task)) for task, part in enumerate(parts)]
@@ -29,7 +29,7 @@ class Mixture:
         return len(self.lengths)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of data that changes from one to the next."""
+        """Set the epoch of data that changes between epochs."""
         for part in self.parts:
             part.set_epoch(epoch)
 
@@ -39,26 +39,24 @@ class Mixture:
 
 
 class MixedCollate(Collate):
-    """Pads each batch as its task does."""
+    """Pads each batch in the way of its task."""
 
     def __init__(self, tasks: Sequence[Task], tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(tokenizer)
         self.each = [collate_of(task, tokenizer) for task in tasks]
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        """A batch of one task."""
+        """Collate a batch of one task."""
         batch: dict[str, Tensor] = self.each[examples[0][TASK]](examples)
         return batch
 
 
 class MixedBatches(ShuffledBatches):
-    """Batches of one task each, the tasks taking turns at random.
+    """Batches of one task each, with tasks in random order.
 
-    The `per_step` batches of one optimizer step, accumulated or shared out over processes, are of the same task.
-
-    Each task's examples come in whole passes, one after the other, that go on from epoch to epoch: where sampling
-    gives a small task more than its size, it is repeated, and where it gives a large one less, nothing of it is
-    left out for ever.
+    The `per_step` batches of one optimizer step, accumulated or distributed over processes, come from the same task.
+    Each task's examples come in whole passes that continue across epochs: if sampling gives a small task more than
+    its size, it is repeated, and if it gives a large one less, every example still gets its turn.
     """
 
     def __init__(
@@ -91,7 +89,7 @@ class MixedBatches(ShuffledBatches):
                 yield [int(self.starts[task]) + index for index in batch]
 
     def _stream(self, task: int) -> Iterator[list[int]]:
-        """The task's batches from where the epochs before this one have left off."""
+        """Yield the task's batches, continuing where the previous epochs stopped."""
         part = self.parts[task]
         passes, taken = divmod(self.epoch * self.steps[task] * self.per_step, len(part))
 
@@ -104,10 +102,10 @@ class MixedBatches(ShuffledBatches):
 
 
 def steps_of(sampling: Sampling, sizes: Sequence[int], whole: Sequence[int]) -> list[int]:
-    """Steps that each task gets in an epoch, of as many as one pass over all data takes.
+    """Return the steps of each task in an epoch, which together make one pass over all data.
 
-    `whole` are the steps of a pass over each task, which is what proportional sampling gives. Else a task's share
-    is its size to the power `alpha` (0 if uniform), to the nearest step, and no task goes without.
+    `whole` holds the steps of a pass over each task, the result for proportional sampling. Otherwise a task's share
+    is its size to the power `alpha` (0 if uniform), rounded to steps, with at least one step for every task.
     """
     if sampling.kind == "proportional":
         return list(whole)

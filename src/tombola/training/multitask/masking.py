@@ -1,4 +1,4 @@
-"""One mask at a time on weights that several tasks share: applied for a step, and undone without a trace."""
+"""Task-specific masks on shared weights: applied for a step, then undone without a trace."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ State = Mapping[nn.Parameter, Mapping[str, Any]]
 
 
 class TaskMasks(TrainerCallback):
-    """Lets every step see and change only what the mask of its task keeps.
+    """Makes every step use and change only the weights that the mask of its task keeps.
 
-    What the mask removes is zero from the step's first forward pass on and gets no gradient, so that clipping
-    sees only what is kept. After the optimizer's step its values and moments are put back as they were: neither
-    momentum nor weight decay of one task moves the units of another. Nothing is added to the forward pass.
+    Removed weights are zero from the step's first forward pass and get no gradient, so that clipping sees only kept
+    weights. After the optimizer step their values and moments are restored: neither momentum nor weight decay of one
+    task moves the units of another. The forward pass is unchanged.
     """
 
     def __init__(self, model: SharedModel, masks: Sequence[Mask]) -> None:
@@ -33,7 +33,7 @@ class TaskMasks(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Find what each mask removes of the shared weights, where they are now."""
+        """Find the shared weights that each mask removes, on their current device."""
         weights = dict(self.model.base_model.named_parameters())
         self._removed = [
             {weights[name]: ~kept for name, kept in mask.tensors(self.model.models[0]).items()}
@@ -46,7 +46,7 @@ class TaskMasks(TrainerCallback):
 
     @torch.no_grad()
     def apply(self, task: int) -> None:
-        """Zero what the task's mask removes, until the step is over; its further batches find it so."""
+        """Zero the weights that the task's mask removes until the step ends, for all its batches."""
         if self._applied:
             return
         for weight, removed in self._removed[task].items():
@@ -61,7 +61,7 @@ class TaskMasks(TrainerCallback):
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Remember the moments of what is removed; what has none yet starts from zero."""
+        """Save the moments of removed weights; missing moments count as zero."""
         found: State = kwargs["optimizer"].state
         self._moments = {
             weight: {name: value.clone() for name, value in _moments(found, weight).items()}
@@ -72,7 +72,7 @@ class TaskMasks(TrainerCallback):
     def on_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Put weights and moments of what is removed back."""
+        """Restore the weights and moments of removed weights."""
         found: State = kwargs["optimizer"].state
         for weight, (removed, _) in self._applied.items():
             for name, moment in _moments(found, weight).items():
@@ -82,13 +82,13 @@ class TaskMasks(TrainerCallback):
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Give the removed weights their values again."""
+        """Restore the values of the removed weights."""
         for weight, (removed, whole) in self._applied.items():
             _put_back(weight, removed, whole)
         self._applied, self._moments = {}, {}
 
     def release(self) -> None:
-        """Let go of the model, whole."""
+        """Restore the weights and remove the hooks."""
         self.restore()
         for hook in self._hooks:
             hook.remove()
@@ -96,7 +96,7 @@ class TaskMasks(TrainerCallback):
 
 
 def _moments(state: State, weight: nn.Parameter) -> dict[str, Tensor]:
-    """What the optimizer remembers of every entry of a weight."""
+    """Return the optimizer's element-wise state of a weight."""
     return {
         name: value
         for name, value in state.get(weight, {}).items()

@@ -1,7 +1,7 @@
 """One encoder with a head for each task, in memory and on disk.
 
-On disk it is the encoder's own folder, which `AutoModel` opens, with `tasks/NAME/` beside the weights: the config
-of the task's classifier, its head, and the task's mask if it has one.
+On disk it is the encoder's folder, which `AutoModel` loads, with `tasks/NAME/` beside the weights: the config of the
+task's classifier, its head, and the task's mask, if any.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ HEAD = "head.safetensors"
 
 
 class SharedModel(nn.Module):
-    """Classifiers and regressors over one encoder: that of the first. It answers for one `task` at a time."""
+    """Classifiers and regressors that share the encoder of the first. `task` selects the active one."""
 
     def __init__(self, models: Sequence[PreTrainedModel]) -> None:
         super().__init__()
@@ -43,25 +43,25 @@ class SharedModel(nn.Module):
 
     @property
     def config(self) -> PreTrainedConfig:
-        """The config of the first task's model; in all but the labels it is that of every task."""
+        """The config of the first task's model; all tasks agree in everything but the labels."""
         return self.models[0].config
 
     @property
     def base_model(self) -> PreTrainedModel:
-        """The encoder, which all tasks share."""
+        """The shared encoder."""
         return self.models[0].base_model
 
     def get_input_embeddings(self) -> nn.Module:
-        """The word embeddings, which adversarial objectives perturb."""
+        """Return the word embeddings, which adversarial objectives perturb."""
         embeddings: nn.Module = self.models[0].get_input_embeddings()
         return embeddings
 
     def forward(self, **inputs: Any) -> Any:
-        """The output of the current task's head."""
+        """Return the output of the current task's head."""
         return self.models[self.task](**inputs)
 
     def pad_with(self, token: int) -> None:
-        """Let every task's model know the padding token, which decoders look for."""
+        """Set the padding token of every task's model, which decoders need."""
         for model in self.models:
             if model.config.pad_token_id is None:
                 model.config.pad_token_id = token
@@ -74,7 +74,7 @@ def save_shared(
     folder: Path,
     masks: Sequence[Mask] | None = None,
 ) -> None:
-    """Write the encoder once, and what is a task's own into a folder of the task's name."""
+    """Write the encoder once, and each task's head, config and mask into a folder named after the task."""
     with quiet():
         for index, (name, one) in enumerate(zip(names, model.models, strict=True)):
             place = folder / TASKS / path_part(name)
@@ -89,7 +89,7 @@ def save_shared(
 
 
 def task_folder(folder: Path, name: str) -> Path:
-    """Where a task's own part lies."""
+    """Return the folder of a task's own part."""
     place = folder / TASKS / path_part(name)
     if not (place / HEAD).is_file():
         raise UnknownName("task", name, sorted(path.parent.name for path in folder.glob(f"{TASKS}/*/{HEAD}")))
@@ -97,7 +97,7 @@ def task_folder(folder: Path, name: str) -> Path:
 
 
 def open_task(folder: Path, name: str) -> PreTrainedModel:
-    """One task's model out of the shared one, as an ordinary classifier under the task's mask."""
+    """Load one task's model from the shared one, as an ordinary classifier under the task's mask."""
     place = task_folder(folder, name)
     with quiet(), torch.random.fork_rng(devices=[]):
         config = open_config(place)

@@ -1,4 +1,4 @@
-"""How often each task's turn comes in multi-task training."""
+"""How often multi-task training samples each task."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from tombola.foundations.settings import Settings
 
 
 class Sampling(Settings):
-    """How often each task's turn comes."""
+    """How often each task is sampled."""
 
     kind: Literal["proportional", "annealed", "uniform"] = Field(
         "proportional", description="by size, by a power of it, or all alike"

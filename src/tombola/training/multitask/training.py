@@ -1,4 +1,4 @@
-"""One training of several tasks on one encoder, under their masks if they have some."""
+"""Train several tasks on one encoder, optionally under their masks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ from tombola.training.settings import TrainSettings
 
 @dataclass(frozen=True)
 class InTurn(Objective):
-    """An objective on the batch's own task: its head answers, and its mask is applied."""
+    """An objective that switches to the head and the mask of the batch's task."""
 
     inner: Objective
     model: SharedModel
     masks: TaskMasks | None
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The inner objective's loss."""
+        """Return the inner objective's loss."""
         self._turn_to(batch)
         return self.inner.loss(model, batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """The inner objective's step."""
+        """Run the inner objective's step."""
         self._turn_to(batch)
         return self.inner.step(model, batch, backward)
 
     def at(self, share: float) -> None:
-        """Pass on how much of the training is done."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)
 
     def _turn_to(self, batch: Batch) -> None:
@@ -62,11 +62,11 @@ def train_shared(
     masks: Sequence[Mask] | None = None,
     progress: Progress | None = None,
 ) -> TrainLog:
-    """Train all tasks at once, in place, going on from the last checkpoint in `folder`.
+    """Train all tasks at once, in place, resuming from the last checkpoint in `folder`.
 
-    There is one count of steps for one schedule; the released code counts them for each tensor, which keeps the
-    head of a small task in its warm-up. Without masks it is plain multi-task training, the baseline. On several
-    processes every step is of one task on all of them, so that one mask holds for all gradients that are averaged.
+    One step count drives one schedule; the released code counts per tensor, which keeps the head of a small task in
+    its warm-up. Without masks this is plain multi-task training, the baseline. With several processes, all of them
+    train the same task in a step, so that one mask applies to all averaged gradients.
     """
     model.pad_with(collate.pad_id)
 
@@ -85,7 +85,7 @@ def train_shared(
     try:
         return train(
             model,
-            Mixture(data),  # type: ignore[arg-type]  # it has all that a training asks of its data
+            Mixture(data),  # type: ignore[arg-type]  # it has everything that training needs
             settings,
             collate=collate,
             seed=seed,

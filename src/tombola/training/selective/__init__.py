@@ -1,6 +1,6 @@
-"""Selective updates: each step of AdamW leaves the weights of high risk as they are. (ROSE, EMNLP 2022)
+"""Selective updates: each step of AdamW freezes the weights of high risk. (ROSE, EMNLP 2022)
 
-Imported on first use, like all of training: a recipe needs only the settings.
+Loaded on first use, like all of training: a recipe needs only the settings.
 """
 
 from typing import TYPE_CHECKING

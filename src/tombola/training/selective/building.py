@@ -1,4 +1,4 @@
-"""From what a recipe says about selection to the optimizer and the objective of a run."""
+"""Build the optimizer and the objective of a run with selective updates."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tombola.training.settings import TrainSettings
 def selective(
     settings: TrainSettings, model: PreTrainedModel, objective: Objective, seed: int
 ) -> tuple[tuple[type[SelectiveAdamW], dict[str, Any]], Objective]:
-    """The optimizer's class and arguments, and the objective with a second draw of dropout where it needs one."""
+    """Return the optimizer's class and arguments, and the objective, with a second dropout pass if needed."""
     assert settings.select is not None
     _, arguments = optimizer_of(settings)
     candidates, risk = Candidates(model), None

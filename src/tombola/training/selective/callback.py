@@ -1,4 +1,4 @@
-"""Keeping the table of what was frozen, in anybody's `transformers.Trainer`."""
+"""A callback that saves the table of frozen tensors, for any `transformers.Trainer`."""
 
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from tombola.training.selective.optimizer import SelectiveAdamW
 
 
 class KeepFreezing(TrainerCallback):
-    """Writes how often a `SelectiveAdamW` froze each tensor, at the end of the training.
+    """Writes how often a `SelectiveAdamW` froze each tensor when training ends.
 
-    At its beginning it makes what First measures known to the gradient scaler, where 16-bit gradients have one.
+    When training begins, it gives First the gradient scaler, if 16-bit gradients use one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -22,7 +22,7 @@ class KeepFreezing(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Scale the gradients that First measures like all others."""
+        """Let First scale its gradients like all others."""
         risk = selective_optimizer(kwargs["optimizer"]).risk
         if risk is not None and isinstance(kwargs["optimizer"], AcceleratedOptimizer):
             risk.scaler = kwargs["optimizer"].scaler
@@ -36,7 +36,7 @@ class KeepFreezing(TrainerCallback):
 
 
 def selective_optimizer(optimizer: Optimizer) -> SelectiveAdamW:
-    """The optimizer itself, without what a Trainer has wrapped around it."""
+    """Return the optimizer without the Trainer's wrapper."""
     bare = optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
     assert isinstance(bare, SelectiveAdamW)
     return bare

@@ -1,4 +1,4 @@
-"""How often each tensor was left as it was, over training: a table that stays small however long the run."""
+"""How often each tensor was frozen during training, in a table whose size does not grow with the run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,16 +7,16 @@ from typing import Any
 from pydantic import BaseModel
 
 WINDOWS = 32
-"""The most windows of a history. When they are full, each two become one of twice the steps."""
+"""The maximum number of windows in a history. When it is full, pairs merge into windows of twice the length."""
 
 FREEZING = "freezing.json"
 
 Shares = list[list[float | None]]
-"""Layer × kind; None where a layer has no such tensor."""
+"""Layer × kind; None if a layer has no such tensor."""
 
 
 class Window(BaseModel, frozen=True):
-    """Steps `first` to `last`, and the share of them in which each tensor was frozen."""
+    """Steps `first` to `last`, and the fraction of them in which each tensor was frozen."""
 
     first: int
     last: int
@@ -24,9 +24,9 @@ class Window(BaseModel, frozen=True):
 
 
 class Freezing(BaseModel, frozen=True):
-    """The share of steps in which each candidate tensor was frozen: over the whole run, and by windows.
+    """The fraction of steps in which each candidate tensor was frozen, over the whole run and by window.
 
-    A tensor that is frozen in part (element-wise, or by one of two masks) counts in part.
+    A partly frozen tensor (element-wise, or by one of two masks) counts in part.
     """
 
     steps: int
@@ -36,7 +36,7 @@ class Freezing(BaseModel, frozen=True):
     windows: list[Window]
 
     def tensors(self) -> dict[str, float]:
-        """The share of steps in which each tensor was frozen, by `layer/kind`."""
+        """Return the fraction of steps in which each tensor was frozen, by `layer/kind`."""
         return {
             f"{layer}/{kind}": share
             for layer, row in zip(self.layers, self.frozen, strict=True)
@@ -45,17 +45,17 @@ class Freezing(BaseModel, frozen=True):
         }
 
     def write(self, path: Path) -> None:
-        """Write it as JSON."""
+        """Write the table as JSON."""
         path.write_text(self.model_dump_json())
 
     @classmethod
     def read(cls, path: Path) -> "Freezing":
-        """Read what `write` has written."""
+        """Read a table that `write` wrote."""
         return cls.model_validate_json(path.read_text())
 
 
 def record(history: list[list[float]], step: int, frozen: Sequence[float]) -> None:
-    """Add what was frozen in a step, counted from 1, to the sums of its window."""
+    """Add the frozen fractions of a step (counted from 1) to the sums of its window."""
     length = window_length(step)
     if length != window_length(step - 1):
         history[:] = [
@@ -68,7 +68,7 @@ def record(history: list[list[float]], step: int, frozen: Sequence[float]) -> No
 
 
 def window_length(steps: int) -> int:
-    """Steps in a window after so many in all: a power of two."""
+    """Return the length of a window after `steps` steps: a power of two."""
     length = 1
     while steps > WINDOWS * length:
         length *= 2
@@ -76,7 +76,7 @@ def window_length(steps: int) -> int:
 
 
 def table(places: Sequence[tuple[int, str]], steps: int, history: Sequence[Sequence[float]]) -> Freezing:
-    """The history of the tensors at these places, as shares."""
+    """Return the history of the tensors at these places as fractions."""
     layers = sorted({layer for layer, _ in places})
     kinds = list(dict.fromkeys(kind for _, kind in places))
     length = window_length(steps)

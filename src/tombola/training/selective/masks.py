@@ -1,4 +1,4 @@
-"""Which weights a step may leave as they are, and which it does, by the quantiles of a risk. (ROSE, §3)"""
+"""The candidates for freezing, and their selection by quantiles of a risk. (ROSE, §3)"""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,9 @@ from tombola.training.selective.settings import Selection
 class Candidates:
     """The trainable `weight` tensors of a model's layers: 8 in each of RoBERTa's, 96 in its base model.
 
-    Biases, embeddings and the head are none: they always update. Nor is a tensor that a ticket has removed
-    as a whole; weights that are exactly zero count as removed and add nothing to any norm or quantile. The
-    first use looks for them, so that a mask must have been applied by then.
+    Biases, embeddings and the head are not candidates: they always update. Neither is a tensor that a ticket has
+    removed entirely; weights that are exactly zero count as removed and do not enter any norm or quantile. The
+    candidates are found on first use, so a mask must be applied before.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -34,21 +34,21 @@ class Candidates:
 
     @property
     def places(self) -> list[tuple[int, str]]:
-        """The layer of each candidate, and its module below that."""
+        """The layer of each candidate and its module path within the layer."""
         return [(layer, kind) for layer, kind, *_ in self._live]
 
     @property
     def weights(self) -> list[nn.Parameter]:
-        """The tensors themselves."""
+        """The candidate tensors."""
         return [weight for *_, weight, _ in self._live]
 
     @property
     def pruned(self) -> list[bool]:
-        """Whether each has removed weights."""
+        """Whether each candidate has removed weights."""
         return [pruned for *_, pruned in self._live]
 
     def norms(self, values: Iterable[Tensor]) -> Iterator[Tensor]:
-        """The norm of one value per weight over each tensor's kept weights."""
+        """Yield the norm over each tensor's kept weights of one value per weight."""
         if not any(self.pruned):
             yield from torch._foreach_norm(list(values))
         else:
@@ -56,9 +56,9 @@ class Candidates:
                 yield torch.linalg.vector_norm(value * weight.ne(0))
 
     def within(self, risks: Iterable[Tensor], selection: Selection) -> Iterator[Tensor]:
-        """True where the risk allows an update: a tensor of its weight's shape, or one number for it all.
+        """Yield True where the risk allows an update, per weight or once per tensor.
 
-        Single weights are compared within their tensor, one tensor at a time; whole tensors with each other.
+        Single weights are compared within their tensor, whole tensors with each other.
         """
         if not selection.elementwise:
             yield from within(torch.stack(list(risks)), selection.lower, selection.upper).unbind()
@@ -73,7 +73,7 @@ class Candidates:
                 yield within(risk, selection.lower, selection.upper)
 
     def by_lot(self, selection: Selection, seed: int) -> Iterator[Tensor]:
-        """Risks drawn by lot, without ties: as many updates as any other risk allows."""
+        """Yield random risks without ties, which allow as many updates as any other risk."""
         generator = torch.Generator().manual_seed(seed)
         if not selection.elementwise:
             yield from torch.randperm(len(self.weights), generator=generator).unbind()
@@ -84,10 +84,10 @@ class Candidates:
 
 
 def within(values: Tensor, lower: float, upper: float) -> Tensor:
-    """True where a value lies between two percentiles of all, both included, interpolated linearly.
+    """Return True where a value lies between two percentiles, inclusive, interpolated linearly.
 
-    Without ties these are the values of rank ⌈lower·(n−1)/100⌉ to ⌊upper·(n−1)/100⌋, counted from 0: an
-    interpolated quantile lies between two neighbours, so that the neighbours themselves can be compared with.
+    Without ties these are the values of rank ⌈lower·(n−1)/100⌉ to ⌊upper·(n−1)/100⌋, counted from 0: an interpolated
+    quantile lies between two neighbours, so comparing with the neighbours suffices.
     """
     last, flat = values.numel() - 1, values.flatten()
     allowed = torch.ones_like(values, dtype=torch.bool)

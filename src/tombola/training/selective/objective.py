@@ -1,4 +1,4 @@
-"""The risk that First selects by: how much the weights answer to another draw of dropout. (ROSE, §3.1)"""
+"""The risk used by First: the sensitivity of the weights to another dropout mask. (ROSE, §3.1)"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +15,12 @@ from tombola.training.selective.settings import Selection
 
 
 class DropoutRisk:
-    """Chooses by ‖∂KL/∂W‖, where KL is the symmetric one between the predictions under two draws of dropout.
+    """Chooses by ‖∂KL/∂W‖, with the symmetric KL between the predictions of two dropout passes.
 
-    Gradients are taken for candidates alone and add up over the batches of a step on all processes, so that
-    each process chooses the same. The KL is summed over items, not averaged: only the order of the norms
-    counts, and sums of batches of any size make the whole. Where a step is one batch of one process (not `summed`,
-    and no others), a gradient is gone before the loss is differentiated, and costs no memory beside its gradient.
+    Gradients are computed for candidates only and summed over the batches of a step on all processes, so that each
+    process chooses the same. The KL is summed over items, not averaged: only the order of the norms matters, and sums
+    over batches of any size add up. If a step is one batch of one process (not `summed`, and no others), a gradient
+    is freed before the loss is differentiated, and costs no memory beside the loss gradient.
     """
 
     def __init__(self, candidates: Candidates, selection: Selection, summed: bool) -> None:
@@ -33,13 +33,13 @@ class DropoutRisk:
         self._gradients: tuple[Tensor, ...] | None = None
 
     def measure(self, logits: Tensor, labels: Tensor) -> None:
-        """Take the gradient of the divergence between the halves of a doubled batch's logits, if one is wanted.
+        """Compute the gradient of the divergence between the halves of a doubled batch's logits, if wanted.
 
-        `labels` are those of one half. Where a `scaler` keeps 16-bit gradients from vanishing, it scales these too.
+        `labels` are those of one half. A `scaler` that keeps 16-bit gradients from vanishing scales these too.
         """
         if not self.wanted:
             return
-        if self.candidates.weights[0].grad is None:  # a new step begins, be the last one taken or skipped
+        if self.candidates.weights[0].grad is None:  # a new step begins, whether the last one was taken or skipped
             self.clear()
         first, second = logits.chunk(2)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
@@ -55,7 +55,7 @@ class DropoutRisk:
             torch._foreach_add_(self._gradients, gradients)
 
     def take(self) -> list[Tensor]:
-        """The choice by all that was measured since `clear`: for each candidate True where it may update."""
+        """Return the choice by everything measured since `clear`: True where a candidate may update."""
         if self._gradients is not None:
             if _several_processes():
                 for gradient in self._gradients:
@@ -69,7 +69,7 @@ class DropoutRisk:
         return self._chosen
 
     def clear(self) -> None:
-        """Forget what was measured."""
+        """Discard the measurements."""
         self._chosen = self._gradients = None
 
     @torch.no_grad()
@@ -84,11 +84,11 @@ def _several_processes() -> bool:
 
 
 class TwoDraws(Objective):
-    """Any objective on a doubled batch, whose halves differ in dropout: the mean of the two losses.
+    """Any objective on a doubled batch whose halves differ in dropout; the loss is the mean of both.
 
-    The divergence of the halves is only measured, and never minimised. Where the objective makes several
-    passes (FreeLB, PGD) that of the first counts; there each half starts at a perturbation of its own. An
-    objective that makes two passes of each batch by itself (R-Drop) is not doubled again.
+    The divergence of the halves is measured, never minimised. If the objective makes several passes (FreeLB, PGD),
+    the first counts, and each half starts at a different perturbation. An objective that already makes two passes per
+    batch (R-Drop) is not doubled again.
     """
 
     def __init__(self, inner: Objective, risk: DropoutRisk, double: bool = True) -> None:
@@ -97,11 +97,11 @@ class TwoDraws(Objective):
         self.double = double
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean loss over the items of both halves."""
+        """Return the mean loss over the items of both halves."""
         return self.inner.loss(model, twice(batch) if self.double else batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
-        """Let the objective take its gradient, and measure the divergence of its first pass."""
+        """Run the objective's step, and measure the divergence of its first pass."""
 
         def measure(module: nn.Module, arguments: Any, output: Any) -> None:
             handle.remove()
@@ -114,10 +114,10 @@ class TwoDraws(Objective):
             handle.remove()
 
     def at(self, share: float) -> None:
-        """Pass it on."""
+        """Pass the progress to the inner objective."""
         self.inner.at(share)
 
 
 def twice(batch: Batch) -> dict[str, Tensor]:
-    """The batch with every example a second time, below the first."""
+    """Return the batch concatenated with itself."""
     return {name: torch.cat([values, values]) for name, values in batch.items()}

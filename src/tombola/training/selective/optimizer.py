@@ -1,4 +1,4 @@
-"""AdamW that updates only the weights of moderate risk. (ROSE, §3)"""
+"""AdamW that updates only weights of moderate risk. (ROSE, §3)"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -20,14 +20,14 @@ COURSE = "course"
 
 
 class SelectiveAdamW(AdamW):
-    """AdamW with a share μ of the update for each candidate tensor, or for each weight in it.
+    """AdamW that applies a fraction μ of the update to each candidate tensor, or to each weight in it.
 
-    g ← μ·g + (1−μ)·m makes the moments, and μ scales both the step and the decay. So μ = 1 is torch's AdamW bit
-    for bit, in the same kernels; μ = 0 leaves w and m as they are, while v goes on with g = m. Gradients arrive
-    clipped and unscaled, and Second sees them so; those of tensors with 0 < μ < 1 are changed in place.
+    The moments are updated with g ← μ·g + (1−μ)·m, and μ scales both the step and the decay. So μ = 1 is torch's
+    AdamW bit for bit, in the same kernels; μ = 0 leaves w and m unchanged, while v is updated with g = m. Gradients
+    arrive clipped and unscaled, also for Second; those of tensors with 0 < μ < 1 are changed in place.
 
-    What selects is saved with the state: the course of freezing in the first parameter group, the last choice
-    of First (where it serves several steps) with the moments.
+    The state dict includes the selection: the history of freezing in the first parameter group, and the last choice
+    of First (if it serves several steps) with the moments.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SelectiveAdamW(AdamW):
         if selection.two_passes and risk is None:
             raise TombolaError(f"the selection {selection.kind!r} needs a DropoutRisk that measures for it")
         self._step_supports_amp_scaling = (
-            False  # a gradient scaler divides before the step, not in its kernel
+            False  # a gradient scaler unscales before the step, not in its kernel
         )
         self.candidates = candidates
         self.selection = selection
@@ -58,15 +58,15 @@ class SelectiveAdamW(AdamW):
 
     @property
     def steps(self) -> int:
-        """Steps taken."""
+        """The number of steps taken."""
         return int(self.param_groups[0][COURSE]["steps"])
 
     def freezing(self) -> Freezing:
-        """How often each candidate has been left as it was."""
+        """Return how often each candidate was frozen."""
         return table(self.candidates.places, self.steps, self.param_groups[0][COURSE]["frozen"])
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Put back moments, choices and the course. torch casts all that belongs to a weight to its type."""
+        """Restore moments, choices and the history. torch casts everything in a weight's state to its dtype."""
         super().load_state_dict(state_dict)
         for state in self.state.values():
             if FIRST in state:
@@ -75,7 +75,7 @@ class SelectiveAdamW(AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Choose, and update."""
+        """Choose the weights, and update them."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -104,7 +104,7 @@ class SelectiveAdamW(AdamW):
         return loss
 
     def _rows(self, group: dict[str, Any]) -> Iterator["_Row"]:
-        """The group's weights that have a gradient, each with its moments, made where they are missing."""
+        """Yield the group's weights that have a gradient, with their moments, initialised if missing."""
         lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
         self._init_group(group, *lists)  # type: ignore[no-untyped-call]  # torch has no types for it
         weights, gradients, means, squares, _, steps = lists
@@ -125,7 +125,7 @@ class SelectiveAdamW(AdamW):
         return [rows[weight] for weight in self.candidates.weights]
 
     def _shares(self, rows: list["_Row"]) -> Iterator[Tensor]:
-        """μ of each candidate: one number, or one for each of its weights."""
+        """Yield μ of each candidate: one number, or one per weight."""
         kind, gamma = self.selection.kind, self.selection.gamma
         if kind == "random":
             seed = np.random.default_rng((self.seed, self.steps // self.selection.every)).integers(2**63)
@@ -142,7 +142,7 @@ class SelectiveAdamW(AdamW):
             yield share.float()
 
     def _first(self) -> list[Tensor]:
-        """The choice by dropout, kept until the next renewal."""
+        """Return the choice by dropout, kept until the next renewal."""
         assert self.risk is not None
         if self.selection.every == 1:
             return self.risk.take()
@@ -152,10 +152,10 @@ class SelectiveAdamW(AdamW):
         return [self.state[weight][FIRST] for weight in self.candidates.weights]
 
     def _second(self, rows: list["_Row"]) -> Iterator[Tensor]:
-        """The choice by how far a gradient leaves its momentum, all in the first step.
+        """Yield the choice by how far a gradient departs from its momentum; everything updates in the first step.
 
-        |(1−β₁)·‖g‖/‖m‖ − 1| of a tensor; |(1−β₁)·g/m − 1| of a weight by itself, with the signs of both: a gradient
-        against its momentum has left it.
+        The risk is |(1−β₁)·‖g‖/‖m‖ − 1| for a tensor and |(1−β₁)·g/m − 1| for a single weight, with the signs of
+        both: a gradient that opposes its momentum has departed from it.
         """
         if self.steps == 0:
             yield from (torch.ones((), device=row.weight.device) for row in rows)
@@ -173,14 +173,14 @@ class SelectiveAdamW(AdamW):
         )
 
     def _announce(self) -> None:
-        """Tell who measures whether the next step needs it."""
+        """Announce whether the next step needs a measurement."""
         if self.risk is not None:
             self.risk.wanted = self.steps % self.selection.every == 0
             self.risk.clear()
 
 
 class _Row(NamedTuple):
-    """A weight with all that updates it."""
+    """A weight with its gradient, moments and parameter group."""
 
     group: dict[str, Any]
     weight: Tensor
@@ -191,7 +191,7 @@ class _Row(NamedTuple):
 
 
 def _move(rows: list[_Row], share: float) -> None:
-    """Update tensors of one group that have the same μ, all at once."""
+    """Update all tensors of one group with the same μ at once."""
     group = rows[0].group
     _, weights, gradients, means, squares, steps = (list(column) for column in zip(*rows, strict=True))
     beta1, beta2 = group["betas"]
@@ -222,7 +222,7 @@ def _move(rows: list[_Row], share: float) -> None:
 
 
 def _move_elements(row: _Row, share: Tensor) -> float:
-    """Update one tensor with a μ for each of its weights, and return their mean."""
+    """Update one tensor with a μ per weight, and return the mean μ."""
     before = row.weight.clone()
     row.gradient.lerp_(row.mean, 1 - share)
     _move([row], 1.0)

@@ -1,4 +1,4 @@
-"""What a recipe may say about selective updates. (ROSE, §3)"""
+"""The settings of selective updates. (ROSE, §3)"""
 
 from typing import Literal, Self
 
@@ -10,10 +10,10 @@ SelectionKind = Literal["first", "second", "ensemble", "random"]
 
 
 class Selection(Settings):
-    """Which weights of the encoder's layers one step of AdamW updates; the rest stay as they are.
+    """Which weights of the encoder's layers an AdamW step updates; the rest stay unchanged.
 
-    `first` asks how much a weight answers to another draw of dropout, `second` how far its gradient leaves
-    its momentum, `ensemble` mixes both. `random` freezes as many by lot: the control of the choice.
+    `first` measures how sensitive a weight is to another dropout mask, `second` how far its gradient departs from its
+    momentum, and `ensemble` mixes both. `random` freezes as many at random, as a control.
     """
 
     kind: SelectionKind = Field(description="the risk by which weights are chosen")
@@ -27,7 +27,7 @@ class Selection(Settings):
 
     @property
     def two_passes(self) -> bool:
-        """Whether a step needs the predictions under two draws of dropout."""
+        """Whether a step needs predictions from two dropout passes."""
         return self.kind in ("first", "ensemble")
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Selective updates in anybody's own `transformers.Trainer`."""
+"""Selective updates in any `transformers.Trainer`."""
 
 from typing import Any
 
@@ -18,15 +18,15 @@ from tombola.training.selective.settings import Selection
 class RoseTrainer(Trainer):
     """A `Trainer` whose AdamW updates selectively: `RoseTrainer(model, args, selection=Selection(...), ...)`.
 
-    Any loss stays as it is: the model's own, label smoothing or `compute_loss_func`; for First and Ensemble it
-    is that of the doubled batch. To add this to a trainer of your own, inherit from both, this one first.
-    `Second` and `random` need no more than the optimizer: `Trainer(optimizers=(SelectiveAdamW(...), None))`.
+    The loss stays as it is: the model's own, label smoothing or `compute_loss_func`; for First and Ensemble it is
+    that of the doubled batch. To combine this with your own trainer, inherit from both, this one first. `Second` and
+    `random` need only the optimizer: `Trainer(optimizers=(SelectiveAdamW(...), None))`.
 
     Args:
         model: Any model of a known family.
-        args: Learning rate, betas and epsilon of AdamW are taken from them.
+        args: Training arguments, including learning rate, betas and epsilon of AdamW.
         selection: Which weights a step updates, such as `tombola.Selection(kind="first", upper=60)`.
-        kwargs: Whatever a `Trainer` takes; with `callbacks=[tombola.KeepMask(mask)]` it trains a ticket.
+        kwargs: Any argument of `Trainer`; with `callbacks=[tombola.KeepMask(mask)]` it trains a ticket.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RoseTrainer(Trainer):
             self.risk.scaler = self.accelerator.scaler
 
     def freezing(self) -> Freezing:
-        """How often each tensor has been left as it was, in the steps so far."""
+        """Return how often each tensor was frozen so far."""
         return selective_optimizer(self.optimizer).freezing()
 
     def compute_loss(
@@ -59,7 +59,7 @@ class RoseTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
-        """The loss; where two draws of dropout are wanted, their mean."""
+        """Return the loss; with two dropout passes, their mean."""
         if self.risk is None or not model.training:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         items = None if num_items_in_batch is None else 2 * num_items_in_batch
