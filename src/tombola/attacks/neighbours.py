@@ -63,7 +63,7 @@ class Neighbours:
 
 
 def neighbours_of(path: str | Path, k: int) -> Neighbours:
-    """Return the table for a word-vector file: text (word2vec, GloVe, counter-fitted), or .npz with words and vectors."""
+    """Return the table for a word-vector file: text (word2vec, GloVe, counter-fitted) or .npz."""
     path = Path(path).expanduser()
     if not path.is_file():
         raise DataError(

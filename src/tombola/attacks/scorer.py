@@ -114,7 +114,7 @@ def near_tie(logits: np.ndarray, slack: float) -> np.ndarray:
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Return the softmax of the rounded logits. The winner gets an extra quarter step, so that rounding causes no tie."""
+    """Return the softmax of the rounded logits. The winner gets a quarter step more, so that rounding makes no tie."""
     settled = np.round(logits / STEP) * STEP
     settled[np.arange(len(logits)), logits.argmax(axis=1)] += STEP / 4
     powers = np.exp(settled - settled.max(axis=1, keepdims=True))

@@ -96,7 +96,7 @@ class Text:
         return spans
 
     def sentences(self) -> list[range]:
-        """Return the positions of each sentence's words; a sentence ends at a full stop and a blank, or with its column."""
+        """Return the word positions of each sentence, which ends at a full stop and a blank, or with its column."""
         ends = set(self.starts)
         for column in range(len(self.starts) - 1):
             for i in range(self.starts[column], self.starts[column + 1]):

@@ -1,4 +1,4 @@
-"""Augmentations: label-preserving changes of training texts, made on the fly and repeatable."""
+"""Augmentations: label-preserving, reproducible changes of training texts, made on the fly."""
 
 from tombola.augmentations.augmenter import Augmenter, AugmentSettings
 from tombola.augmentations.base import Augmentation, Resources, Synonyms, augmentations

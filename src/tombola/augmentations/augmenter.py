@@ -1,4 +1,4 @@
-"""Augmentation while training: which examples are changed, how, and by which random numbers."""
+"""Augmentation during training: which examples change, how, and with which random numbers."""
 
 from collections.abc import Collection
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from tombola.foundations.settings import Settings
 
 
 class AugmentSettings(Settings):
-    """Which label-preserving changes training texts go through, and how many of them."""
+    """The label-preserving changes of training texts, and the fraction of texts to change."""
 
     of: tuple[Augmentation, ...] = Field(min_length=1, description="augmentations, by name or with settings")
     share: float = Field(0.5, ge=0, le=1, description="of the examples that are changed in each pass")
@@ -31,14 +31,14 @@ class AugmentSettings(Settings):
 class Augmenter:
     """Changes the texts of training examples on the fly.
 
-    What becomes of an example depends on the seeds, its id and the step alone, and not on which examples came
-    before: another order, another number of workers or a resumed training gives the same bytes. So each text has a
-    generator of its own, seeded by a hash of these. Python's Mersenne Twister is seeded in a third of the time that
-    NumPy's Philox takes and draws single numbers ten times as fast, and its `random()` is promised never to change.
+    The change of an example depends only on the seeds, its id and the step, not on the examples before it: another
+    order, another number of workers or a resumed training gives the same bytes. So each text has its own generator,
+    seeded by a hash of these. Seeding Python's Mersenne Twister takes a third of the time of NumPy's Philox, it draws
+    single numbers ten times as fast, and its `random()` is guaranteed never to change.
 
     Args:
-        settings: What to do.
-        resources: What the augmentations need besides the texts, such as a lexicon.
+        settings: The augmentation settings.
+        resources: The resources of the augmentations, such as a lexicon.
         run_seed: The seed of the training.
     """
 
@@ -52,14 +52,14 @@ class Augmenter:
     def texts(
         self, texts: tuple[str, ...], example_id: str, step: int, sides: Collection[int] | None = None
     ) -> tuple[str, ...]:
-        """The texts of an example as they are seen at a step.
+        """Return the texts of an example at a step.
 
         Args:
-            texts: One text, or the two of a pair, each of which is changed for itself.
+            texts: One text, or the two of a pair, which are changed independently.
             example_id: The example's id.
-            step: The step or the epoch: another number gives another change.
-            sides: Which of the texts may be changed, by position; all by default. Where the label is a span of a
-                text, that text must stay as it is.
+            step: The step or the epoch, which determines the change.
+            sides: The texts that may be changed, by position; all by default. If the label is a span of a text, that
+                text must not change.
         """
         if self._random(example_id, step, "share").random() >= self.settings.share:
             return texts

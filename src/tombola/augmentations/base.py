@@ -1,4 +1,4 @@
-"""What an augmentation is: settings, and one function from a text and random numbers to a text of the same label."""
+"""The interface of augmentations: settings, and a function that changes a text at random but not its label."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ T = TypeVar("T")
 
 
 class Synonyms(Protocol):
-    """What the synonym augmentation asks of a lexicon, which must be hashable: what it says is cached."""
+    """The lexicon interface of the synonym augmentation. It must be hashable, since its answers are cached."""
 
     def __hash__(self) -> int: ...
 
     def synonyms(self, word: str) -> Sequence[str]:
-        """The word's synonyms, the commonest first; none if it is unknown."""
+        """Return the word's synonyms, most common first; none if it is unknown."""
         ...
 
     def same_part_of_speech(self, word: str, other: str) -> bool:
-        """Whether both words can be of one part of speech."""
+        """Return whether both words can have the same part of speech."""
         ...
 
     def is_stop_word(self, word: str) -> bool:
-        """Whether the word carries grammar rather than content."""
+        """Return whether the word carries grammar rather than content."""
         ...
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What augmentations may need besides the text."""
+    """Resources that augmentations may need besides the text."""
 
     synonyms: Synonyms | None = None
 
@@ -50,12 +50,12 @@ augmentations: Choices[type[Augmentation]] = Choices(
 
 
 class Augmentation(Choice, ABC):
-    """Settings of a change that leaves a text's label as it is."""
+    """Settings of a change that preserves a text's label."""
 
     choices: ClassVar = augmentations
     by_name: ClassVar[bool] = True
     by_words: ClassVar[bool] = False
-    """Whether it changes words of Latin, Greek and Cyrillic letters alone."""
+    """Whether it changes only words of Latin, Greek and Cyrillic letters."""
 
     @abstractmethod
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
@@ -63,30 +63,30 @@ class Augmentation(Choice, ABC):
 
         Args:
             text: One text of an example.
-            random: Its own random numbers. Only `random.random()` is to be called: Python promises that its
-                numbers never change, which it does not of `choice` and the like.
-            resources: What else there is, such as a lexicon.
+            random: The text's own generator. Call only `random.random()`: Python guarantees that its numbers never
+                change, unlike those of `choice` and the like.
+            resources: Other resources, such as a lexicon.
         """
 
     def check(self, resources: Resources) -> None:
-        """Raise a `TombolaError` if something is missing that `apply` needs."""
+        """Raise a `TombolaError` if a resource that `apply` needs is missing."""
         return None
 
 
 def pick(things: Sequence[T], random: Random) -> T:
-    """One of several, all equally likely."""
+    """Return one of several things, all equally likely."""
     return things[int(random.random() * len(things))]
 
 
 def some(count: int, share: float, random: Random) -> list[int]:
-    """The numbers of about `share` of `count` things, in order: as many as the share says, rounded at random."""
+    """Return the sorted indices of a random `share` of `count` things, with the number rounded at random."""
     number = int(share * count + random.random())
     chosen = sorted((random.random(), i) for i in range(count))[:number] if number < count else None
     return list(range(count)) if chosen is None else sorted(i for _, i in chosen)
 
 
 def replace(text: str, spans: Sequence[tuple[int, int]], pieces: Sequence[str]) -> str:
-    """The text with other pieces in the place of some spans, which are in order and do not overlap."""
+    """Replace spans of the text, which are in order and do not overlap, with other pieces."""
     parts, end = [], 0
     for (start, stop), piece in zip(spans, pieces, strict=True):
         parts += [text[end:start], piece]
@@ -95,5 +95,5 @@ def replace(text: str, spans: Sequence[tuple[int, int]], pieces: Sequence[str]) 
 
 
 def spans_of(text: str) -> list[tuple[int, int]]:
-    """Where the words are that an augmentation may touch."""
+    """Return the spans of the words that an augmentation may change."""
     return list(word_spans(text))

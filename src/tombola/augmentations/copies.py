@@ -1,4 +1,4 @@
-"""A split with all of its texts changed: to score units on, and to evaluate models on."""
+"""A split with all its texts changed, for scoring units and evaluating models."""
 
 import logging
 from dataclasses import replace
@@ -13,17 +13,17 @@ from tombola.words.lexicon import bundled
 logger = logging.getLogger(__name__)
 
 SEED = 20
-"""Of the changes that models are evaluated on: `validation+typos` is the same data in every run."""
+"""The seed of the changes in evaluation: `validation+typos` is the same data in every run."""
 
 
 def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str) -> Split:
-    """The examples with all of their texts changed, whatever share of them a training would change.
+    """Return the examples with all their texts changed, regardless of the share in the settings.
 
     Args:
         split: The examples.
-        augment: How they are changed.
-        seed: Of the changes.
-        where: The recipe key that asks for it, for the message if the labels point into the texts.
+        augment: The augmentation settings.
+        seed: The seed of the changes.
+        where: The recipe key, for the error message if the labels point into the texts.
     """
     task = split.task
     if not kind_of(task).reads_whole_texts:
@@ -37,10 +37,10 @@ def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str
 
 
 def changed_split(split: Split, change: str) -> Split:
-    """The split that `validation+typos` names: every text changed by an augmentation with its own settings.
+    """Return the split named by `validation+typos`: every text changed by an augmentation with default settings.
 
     Args:
-        split: The examples as they are.
+        split: The unchanged examples.
         change: The name of an augmentation.
     """
     if change not in augmentations:

@@ -1,4 +1,4 @@
-"""Letters replaced by others that look like them, and characters that nobody sees."""
+"""Look-alike letters and invisible characters."""
 
 from random import Random
 from typing import ClassVar, Literal
@@ -34,7 +34,7 @@ class Homoglyphs(Augmentation):
     max_edits: int = Field(1, ge=1, description="letters of one word that are changed at most")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
-        """Change letters of some words that have look-alikes."""
+        """Replace letters of some words with look-alikes."""
         spans = [span for span in spans_of(text) if self._possible(text[slice(*span)])]
         chosen = [spans[i] for i in some(len(spans), self.share, random)]
         return replace(text, chosen, [self._disguise(text[slice(*span)], random) for span in chosen])

@@ -1,4 +1,4 @@
-"""Training data whose texts change from epoch to epoch: tokenised anew, batch by batch."""
+"""Training data whose texts change from epoch to epoch, retokenised batch by batch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -20,7 +20,7 @@ Texts = tuple[str, ...]
 
 @dataclass
 class _Now:
-    """What changes: the epoch, and further texts of examples in it."""
+    """The mutable state: the epoch, and the texts added to examples in it."""
 
     epoch: int = 0
     added: dict[int, Texts] = field(default_factory=dict)
@@ -28,15 +28,15 @@ class _Now:
 
 @dataclass(frozen=True, eq=False)
 class LiveTexts(Encoded):
-    """A tokenised split that keeps its texts, and gives examples as an augmenter changes them in the epoch.
+    """A tokenised split that keeps its texts, and returns examples as an augmenter changes them in the epoch.
 
-    What an example becomes depends on the seeds, its id and the epoch alone, so a resumed training, another order or
-    another number of processes sees the same bytes. Only changed texts are tokenised again, all of a batch at once.
+    The change of an example depends only on the seeds, its id and the epoch, so a resumed training, another order or
+    another number of processes sees the same bytes. Only changed texts are tokenised again, a batch at a time.
     Lengths are those of the unchanged texts.
 
-    With `consistency`, a batch holds every example as it is, and each changed copy right after it; the column
-    `copy_of` says how many rows above the original stands, 0 where there is none. Texts that were added for the epoch
-    stand behind their example too, with its label.
+    With `consistency`, a batch holds every original example, with a changed copy right after it; the column `copy_of`
+    gives the distance in rows up to the original, 0 for rows that are not copies. Texts added for the epoch also
+    follow their example, with its label.
     """
 
     split: "Split | None" = None
@@ -54,10 +54,10 @@ class LiveTexts(Encoded):
         max_length: int,
         augmenter: Augmenter | None = None,
     ) -> Self:
-        """Encoded data with the split that it was encoded from.
+        """Combine encoded data with the split that it was encoded from.
 
         Raises:
-            DataError: If labels point into the texts, which must then stay as they are.
+            DataError: If labels point into the texts, which must then stay unchanged.
         """
         if not kind_of(split.task).reads_whole_texts:
             raise DataError(f"{split.task.name}: texts of a {split.task.kind} task cannot be changed.")
@@ -71,20 +71,20 @@ class LiveTexts(Encoded):
         )
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose changes are made."""
+        """Set the epoch, which determines the changes."""
         self.now.epoch = epoch
 
     def add(self, texts: Mapping[int, Texts]) -> None:
-        """Choose the further texts of this epoch, by the number of the example that they are of."""
+        """Set the additional texts of this epoch, by the index of their example."""
         self.now.added = dict(texts)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """An example as it is in the epoch: changed, if it is among those that are."""
+        """Return an example as it is in this epoch, changed or not."""
         inputs = dict(self._changed([index])).get(0, {})
         return {**super().__getitem__(index), **inputs}
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        """The rows of a batch: what a PyTorch loader asks for in place of single examples."""
+        """Return the rows of a batch; PyTorch's loader calls this instead of fetching single examples."""
         changed, added = dict(self._changed(indices)), dict(self._added(indices))
         plain = {COPY: 0} if self.paired else {}
         rows: list[dict[str, Any]] = []
@@ -102,11 +102,11 @@ class LiveTexts(Encoded):
 
     @property
     def paired(self) -> bool:
-        """Whether a changed copy stands beside its original, and not in its place."""
+        """Whether a changed copy is added to its original rather than replacing it."""
         return self.augmenter is not None and self.augmenter.settings.consistency > 0
 
     def _changed(self, indices: Sequence[int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
-        """The model's inputs of the examples that are changed, by their place in the batch."""
+        """Return the model inputs of the changed examples, by position in the batch."""
         if self.augmenter is None or self.split is None:
             return iter(())
         texts, ids, epoch = self.split.texts, self.split.ids, self.now.epoch
@@ -117,12 +117,12 @@ class LiveTexts(Encoded):
         return self._inputs({place: new for place, new in seen.items() if new != texts[indices[place]]})
 
     def _added(self, indices: Sequence[int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
-        """The model's inputs of the texts that were added to examples, by their place in the batch."""
+        """Return the model inputs of the added texts, by position in the batch."""
         added = self.now.added
         return self._inputs({place: added[index] for place, index in enumerate(indices) if index in added})
 
     def _inputs(self, texts: Mapping[int, Texts]) -> Iterator[tuple[int, dict[str, list[int]]]]:
-        """Tokenise texts; one of which nothing is left is left out."""
+        """Tokenise texts, skipping those without tokens."""
         if not texts:
             return
         assert self.tokenizer is not None

@@ -1,4 +1,4 @@
-"""Which letters of texts an augmentation can change: slips and look-alikes are known for some scripts alone."""
+"""Check which letters an augmentation can change: typos and look-alikes exist only for some scripts."""
 
 from collections.abc import Iterable
 
@@ -7,13 +7,13 @@ from tombola.foundations.choices import tag_of
 from tombola.tasks import Split
 
 SAMPLE = 500
-"""Examples that are looked at."""
+"""The number of examples to check."""
 MOST = 0.5
-"""Share of the letters that must be out of reach before texts count as left as they are."""
+"""If more than this fraction of the letters is out of reach, texts count as unchanged."""
 
 
 def unchanged_by(of: Iterable[Augmentation], split: Split) -> list[str]:
-    """The augmentations that leave most words of the texts as they are, since these are in another script.
+    """Return the augmentations that leave most words unchanged because the texts are in another script.
 
     Args:
         of: The augmentations.
@@ -24,7 +24,7 @@ def unchanged_by(of: Iterable[Augmentation], split: Split) -> list[str]:
 
 
 def why_unchanged(kinds: Iterable[str], split: Split) -> str:
-    """Why augmentations leave texts unchanged, and what to do instead.
+    """Explain why augmentations leave texts unchanged, and what to do instead.
 
     Args:
         kinds: Their names.
@@ -39,7 +39,7 @@ def why_unchanged(kinds: Iterable[str], split: Split) -> str:
 
 
 def _out_of_reach(split: Split) -> float:
-    """The share of the letters that are in no word that augmentations change."""
+    """Return the fraction of letters outside the words that augmentations can change."""
     step = max(1, len(split) // SAMPLE)
     texts = [text for row in split.texts[::step] for text in row]
     letters = sum(_letters(text) for text in texts)

@@ -1,4 +1,4 @@
-"""Changes of a text's surface that leave its words as they are: case, punctuation, white space."""
+"""Surface changes that keep a text's words: case, punctuation, white space."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:!?])")
 
 @augmentations.register
 class Casing(Augmentation):
-    """Other capitals: one of several ways, drawn for each text."""
+    """Another capitalisation, drawn for each text."""
 
     by_words: ClassVar[bool] = True
     kind: Literal["casing"] = "casing"
@@ -49,7 +49,7 @@ _CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.uppe
 
 @augmentations.register
 class Punctuation(Augmentation):
-    """Marks between words that are missing, and others that are too many. (the second: Karimi et al. 2021, AEDA)"""
+    """Missing and additional punctuation marks between words. (the latter: Karimi et al. 2021, AEDA)"""
 
     kind: Literal["punctuation"] = "punctuation"
     drop: float = Field(0.3, ge=0, le=1, description="share of the marks that are dropped")
@@ -68,7 +68,7 @@ class Punctuation(Augmentation):
 
 @augmentations.register
 class Whitespace(Augmentation):
-    """Blanks doubled, turned into tabs, dropped beside punctuation, or put into the middle of a word."""
+    """Blanks doubled, turned into tabs, dropped beside punctuation, or inserted into words."""
 
     kind: Literal["whitespace"] = "whitespace"
     edits: tuple[Literal["double", "tab", "tighten", "split"], ...] = Field(
@@ -79,7 +79,7 @@ class Whitespace(Augmentation):
     share: float = Field(0.15, ge=0, le=1, description="of the places where the edit is possible that get it")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
-        """Draw one of the edits, and make it in some places."""
+        """Draw one of the edits, and apply it in some places."""
         places = _PLACES[pick(self.edits, random)](text, random)
         chosen = [places[i] for i in some(len(places), self.share, random)]
         return replace(text, [span for span, _ in chosen], [piece for _, piece in chosen])
@@ -101,7 +101,7 @@ def _tightened(text: str, random: Random) -> Places:
 
 
 def _split(text: str, random: Random) -> Places:
-    """A blank inside each word of two to five letters, as in TextBugger: parts of longer ones may be words."""
+    """Return a blank inside each word of two to five letters, as in TextBugger: parts of longer words may be words."""
     found = []
     for start, end in spans_of(text):
         if 2 <= end - start <= 5:

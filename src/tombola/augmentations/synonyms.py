@@ -23,10 +23,10 @@ from tombola.errors import TombolaError
 
 @augmentations.register
 class SynonymSwaps(Augmentation):
-    """Synonyms from a lexicon, in the case of the word that they replace.
+    """Synonyms from a lexicon, in the case of the replaced word.
 
-    A lexicon lists base forms, so a synonym counts only if the word is a synonym of it in turn: `films`, which would
-    become `movie`, is left alone. So are capitalised words inside a text, which may be names.
+    A lexicon lists base forms, so a synonym counts only if the relation is mutual: `films`, which would become
+    `movie`, is left alone. So are capitalised words inside a text, which may be names.
     """
 
     kind: Literal["synonyms"] = "synonyms"
@@ -47,7 +47,7 @@ class SynonymSwaps(Augmentation):
         return replace(text, [span for span, _ in chosen], words)
 
     def check(self, resources: Resources) -> None:
-        """Raise unless there is a lexicon."""
+        """Raise an error without a lexicon."""
         self._lexicon(resources)
 
     def _lexicon(self, resources: Resources) -> Synonyms:

@@ -1,4 +1,4 @@
-"""Typing errors as people make them: wrong keys beside the right ones, letters left out, doubled or swapped."""
+"""Human typing errors: neighbouring keys, letters omitted, doubled or swapped."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -19,16 +19,16 @@ from tombola.augmentations.base import (
 )
 from tombola.words.keyboard import NEIGHBOURS
 
-# How often each kind of slip is made. These and the numbers below are a choice, not a measurement: wrong keys are the
-# commonest slip, then missing letters, and the rest is rarer.
+# The frequency of each kind of slip. These and the numbers below are a choice, not a measurement: wrong keys are the
+# most common slip, then missing letters; the rest is rarer.
 WEIGHTS = {"substitute": 0.48, "omit": 0.24, "repeat": 0.09, "insert": 0.09, "swap": 0.10}
 
-NEIGHBOUR = 0.9  # of the substituted letters are the key beside; the rest is any letter
-FIRST = 0.15  # how likely the first letter is hit, compared with each other one
+NEIGHBOUR = 0.9  # fraction of substituted letters that are a neighbouring key; the rest is any letter
+FIRST = 0.15  # likelihood of an error in the first letter, relative to each other letter
 SECOND_ERROR = (
-    0.1  # of the mistyped words have a further error; Damerau (1964) found a single one in over 80 %
+    0.1  # fraction of mistyped words with a second error; Damerau (1964) found a single one in over 80 %
 )
-SHORT = {1: 0.0, 2: 0.15, 3: 0.4}  # how likely a word of so many letters is hit, compared with a longer one
+SHORT = {1: 0.0, 2: 0.15, 3: 0.4}  # likelihood of an error by word length, relative to longer words
 
 _KINDS = tuple(WEIGHTS)
 _BOUNDS = tuple(accumulate(WEIGHTS.values()))
@@ -36,7 +36,7 @@ _BOUNDS = tuple(accumulate(WEIGHTS.values()))
 
 @augmentations.register
 class Typos(Augmentation):
-    """Slips on a QWERTY keyboard, most of them a key beside the right one."""
+    """Slips on a QWERTY keyboard, mostly neighbouring keys."""
 
     by_words: ClassVar[bool] = True
     kind: Literal["typos"] = "typos"
@@ -51,7 +51,7 @@ class Typos(Augmentation):
         return replace(text, [spans[i] for i in chosen], words)
 
     def _choose(self, lengths: list[int], random: Random) -> list[int]:
-        """A weighted draw without replacement of the share of all words. (Efraimidis and Spirakis 2006)"""
+        """Draw the share of all words by weight, without replacement. (Efraimidis and Spirakis 2006)"""
         draw = random.random
         keys = [
             (log(draw() or 1e-300) / weight, i)
@@ -73,7 +73,7 @@ class Typos(Augmentation):
 
 
 def _slip(word: str, random: Random) -> str:
-    """The word with one error. Where a kind of error would change nothing, such as swapping equals, it is another."""
+    """Return the word with one error. An error that would change nothing, such as swapping equals, is redrawn."""
     for _ in range(20):
         where = random.random() * (len(word) - 1 + FIRST)
         place = 0 if where < FIRST else min(1 + int(where - FIRST), len(word) - 1)
@@ -86,7 +86,7 @@ def _slip(word: str, random: Random) -> str:
 
 
 def _other_key(letter: str, random: Random, neighbour: float = NEIGHBOUR) -> str:
-    """The letter that is typed in the place of `letter`, in its case."""
+    """Return the letter typed instead of `letter`, in its case."""
     near = NEIGHBOURS.get(letter.lower())
     if near is None:
         return letter
@@ -107,7 +107,7 @@ def _repeat(word: str, i: int, random: Random) -> str:
 
 
 def _insert(word: str, i: int, random: Random) -> str:
-    """Two keys hit at once: the right one, and the one beside it before or after."""
+    """Hit two keys at once: the right one, and a neighbour before or after it."""
     typed = _other_key(word[i], random)
     at = i + (random.random() < 0.5)
     return word[:at] + typed + word[at:] if typed != word[i] else word
@@ -117,7 +117,7 @@ def _swap(word: str, i: int, random: Random) -> str:
     if i + 1 == len(word):
         return word
     first, second = word[i + 1], word[i]
-    if second.isupper() and first.islower():  # the shift key is held for the first letter, whichever that is
+    if second.isupper() and first.islower():  # the shift key is held for whichever letter comes first
         first, second = first.upper(), second.lower()
     return word[:i] + first + second + word[i + 2 :]
 

@@ -1,4 +1,4 @@
-"""Bias models: weak models of what is spurious in a task's training data, whose predictions debiasing losses use."""
+"""Bias models: weak models of spurious features in the training data, whose predictions debiasing losses use."""
 
 from typing import TYPE_CHECKING
 

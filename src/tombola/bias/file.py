@@ -1,4 +1,4 @@
-"""A bias model that was made elsewhere and left its predictions in a file."""
+"""A bias model trained elsewhere, with its predictions in a file."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FromFile:
-    """Predictions of the training data and no other."""
+    """Predictions for the training data only."""
 
     train: np.ndarray
 
     def log_probs(self, split: Split) -> np.ndarray:
-        """Nothing is known about other data."""
+        """Raise an error: the file covers only the training data."""
         raise DataError(f"the bias model from a file does not know {split.task.name}/{split.name}")
 
 
 @bias_models.register
 class BiasFile(BiasModel):
-    """Log-probabilities from elsewhere: .npy in the order of the training data, .json or .pkl by example id."""
+    """Log-probabilities from a file: .npy in the order of the training data, .json or .pkl by example id."""
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"path"})
     generalises: ClassVar[bool] = False

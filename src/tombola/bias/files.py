@@ -1,4 +1,4 @@
-"""Log-probabilities of a bias model that was made elsewhere, and where a stage keeps those made here."""
+"""Read the log-probabilities of a bias model trained elsewhere, and store those of a stage."""
 
 import logging
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from tombola.tasks.readers import read_json
 logger = logging.getLogger(__name__)
 
 LOG_PROBS = "bias.safetensors"
-TOLERANCE = 1e-2  # of the sum of a row's probabilities, which may come from half precision
-SURELY = 1e-4  # how likely a file that has nothing to do with the labels may be refused
-CLEARLY = 0.1  # by how much another order of columns must be better to be worth a warning
+TOLERANCE = 1e-2  # on the sum of a row's probabilities, which may come from half precision
+SURELY = 1e-4  # probability of rejecting a file that is unrelated to the labels
+CLEARLY = 0.1  # how much better another column order must be to cause a warning
 
 
 Missing = Literal["error", "drop", "uniform"]
@@ -32,13 +32,13 @@ Missing = Literal["error", "drop", "uniform"]
 def read_log_probs(
     path: Path, split: Split, labels: Sequence[str] | None = None, missing: Missing = "error"
 ) -> np.ndarray:
-    """The file's log-probabilities of the task's labels, in the split's order.
+    """Return the file's log-probabilities of the task's labels, in the split's order.
 
     Args:
-        path: An .npy with one row for each example, or a .json or .pkl with one by example id.
+        path: An .npy with one row per example, or a .json or .pkl with rows by example id.
         split: The training data.
-        labels: What the file's columns stand for, where that is not the task's order.
-        missing: What to do with examples that a file by id does not have. `drop` expects them to be gone already.
+        labels: The labels of the file's columns, if not in the task's order.
+        missing: What to do with examples that a file by id lacks. `drop` expects them to be removed already.
     """
     content = _read(path)
     if isinstance(content, np.ndarray):
@@ -57,7 +57,7 @@ def read_log_probs(
 
 
 def predicted_ids(path: Path) -> set[str]:
-    """The ids of the examples that a file by id has predictions for."""
+    """Return the ids of the examples in a file by id."""
     content = _read(path)
     if isinstance(content, np.ndarray):
         raise DataError(
@@ -67,7 +67,7 @@ def predicted_ids(path: Path) -> set[str]:
 
 
 def _read(path: Path) -> np.ndarray | dict[str, Any]:
-    """Rows in order, or rows by id; numbers that stand for ids become text."""
+    """Read rows in order, or rows by id; numeric ids become strings."""
     match path.suffix:
         case ".npy":
             return _read_npy(path)
@@ -134,7 +134,7 @@ def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> 
 
 
 def _column_order(path: Path, split: Split, labels: Sequence[str] | None) -> list[int]:
-    """Of each of the task's labels, the file's column."""
+    """Return the file's column of each of the task's labels."""
     task = split.task
     if labels is None:
         return list(range(task.num_labels))
@@ -148,9 +148,9 @@ def _column_order(path: Path, split: Split, labels: Sequence[str] | None) -> lis
 
 
 def check_columns(path: Path, values: np.ndarray, split: Split, order: Sequence[int]) -> None:
-    """Refuse a file whose predictions are worse than chance, and say which order of its columns would mend it.
+    """Reject a file whose predictions are worse than chance, and suggest the column order that would fix it.
 
-    Chance is what predictions of the same frequencies would get if they had nothing to do with the labels.
+    Chance is the accuracy of predictions with the same frequencies that are independent of the labels.
     """
     columns, truth = values.argmax(axis=1), np.asarray(split.labels)
     count = split.task.num_labels
@@ -209,13 +209,13 @@ def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:
 
 
 def write(folder: Path, log_probs: np.ndarray, split: Split) -> None:
-    """Keep the log-probabilities of a split, with its fingerprint."""
+    """Save the log-probabilities of a split, with its fingerprint."""
     tensor = torch.from_numpy(np.ascontiguousarray(log_probs, dtype=np.float32))
     save_file({"log_probs": tensor}, folder / LOG_PROBS, metadata={"data": split.fingerprint})
 
 
 def read(folder: Path, split: Split | None = None) -> torch.Tensor:
-    """The log-probabilities that a bias stage left, (examples, labels); `split` is checked to be what they are of."""
+    """Read the log-probabilities of a bias stage, (examples, labels), and check that they belong to `split`."""
     with safe_open(folder / LOG_PROBS, "pt") as file:
         made_for = (file.metadata() or {}).get("data")
         if split is not None and made_for != split.fingerprint:

@@ -1,4 +1,4 @@
-"""Bias models of scikit-learn: what each looks at, how it is fitted, and its log-probabilities of the labels."""
+"""Bias models based on scikit-learn: their fitting, and their log-probabilities of the labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from tombola.bias.settings import FittedBias
 from tombola.errors import DataError, RecipeError
 from tombola.tasks import Split, Task
 
-MOST_SIBLINGS = 20  # a text that more examples share is a turn of phrase, and would tie all of them together
-FLOOR = np.log(1e-6)  # a label that a weak model rules out must not have an infinite loss
+MOST_SIBLINGS = 20  # a text shared by more examples is a common phrase, and would tie all of them together
+FLOOR = np.log(1e-6)  # a label that a weak model rules out must not cause an infinite loss
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,17 @@ class Fit:
     task: Task
     vectors: Path | None
     train: np.ndarray
-    """Log-probabilities of the training examples, (examples, labels), out of fold unless the settings say otherwise."""
+    """Log-probabilities of the training examples, (examples, labels), out-of-fold by default."""
     model: Pipeline
-    """Fitted to all training examples, for every other split."""
+    """The model fitted to all training examples, for other splits."""
 
     def log_probs(self, split: Split) -> np.ndarray:
-        """Log-probabilities of the training task's labels on another split."""
+        """Return log-probabilities of the training task's labels on another split."""
         return _log_probs(self.settings, self.task, self.model, self.settings.features(split, self.vectors))
 
 
 def fit(settings: FittedBias, split: Split, seed: int, vectors: Path | None = None) -> Fit:
-    """Fit a linear bias model; `vectors` is the folder of the pre-trained model that it reads, if it reads one."""
+    """Fit a linear bias model; `vectors` is the folder of the pre-trained model that it reads, if any."""
     if not split.task.single_label:
         raise RecipeError(
             f"bias: is for tasks with one label per text, and {split.task.name} is a {split.task.kind} task"
@@ -60,10 +60,10 @@ def fit(settings: FittedBias, split: Split, seed: int, vectors: Path | None = No
 
 
 def fold_numbers(split: Split, folds: int, seed: int) -> np.ndarray:
-    """A fold for each example, at random, but the same for all that share a text, directly or through others.
+    """Return a random fold for each example, the same for all that share a text, directly or transitively.
 
-    MNLI has each premise under all three labels and FEVER a claim for each of its pieces of evidence: a model that
-    has seen the siblings of an example knows too much of it, or knows it the wrong way round.
+    MNLI has each premise under all three labels, and FEVER a claim for each piece of its evidence: a model that has
+    seen the siblings of an example knows too much about it, or the opposite of its label.
     """
     sharing: dict[tuple[int, str], list[int]] = {}
     for example, texts in enumerate(split.texts):
@@ -93,7 +93,7 @@ def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.nda
 
 
 def _log_probs(settings: FittedBias, task: Task, model: Pipeline, inputs: Any) -> np.ndarray:
-    """The model's view as float32 log-probabilities of all labels, each at least the floor."""
+    """Return the model's float32 log-probabilities of all labels, each at least the floor."""
     found = model.predict_log_proba(inputs)
     full = np.full((len(found), task.num_labels), FLOOR)
     settings.spread(found, model.classes_.tolist(), full, task)

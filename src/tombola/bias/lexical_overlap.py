@@ -1,4 +1,4 @@
-"""Lexical overlap: how much of the second text stands in the first. (Clark et al. 2019)"""
+"""Lexical overlap: how much of the second text occurs in the first. (Clark et al. 2019)"""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @bias_models.register
 class LexicalOverlap(FittedBias):
-    """Logistic regression on how much of the second text stands in the first. (Clark et al. 2019)
+    """Logistic regression on how much of the second text occurs in the first. (Clark et al. 2019)
 
-    It tells one label from the rest, whose probability the other labels share evenly.
+    It separates one label from the rest; the other labels share the remaining probability equally.
     """
 
     method: Literal["lexical_overlap"] = "lexical_overlap"
@@ -51,22 +51,22 @@ class LexicalOverlap(FittedBias):
 
     @model_serializer(mode="wrap")
     def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The strength is written out where it depends on the features: it may not be taken for a default."""
+        """Write out the strength if it depends on the features, since it is then not a plain default."""
         own = {"strength": self.strength} if self.feature_set == "published" else {}
         return {"method": self.method, **own, **fields(self)}
 
     @property
     def reads_model(self) -> str | None:
-        """The model of the word vectors."""
+        """The model that provides the word vectors."""
         return self.vectors
 
     @property
     def class_weight(self) -> str | None:
-        """Balanced, as published, unless the settings say otherwise."""
+        """"balanced", as published, unless the settings turn it off."""
         return "balanced" if self.balanced else None
 
     def features(self, split: Split, model: Path | None) -> np.ndarray:
-        """Six or seven numbers for each pair."""
+        """Return six or seven numbers per pair."""
         from tombola.bias.overlap import overlap_features
         from tombola.models.finding import find_model
 
@@ -78,21 +78,21 @@ class LexicalOverlap(FittedBias):
         return overlap_features(split.texts, folder, self.feature_set)
 
     def targets(self, split: Split) -> np.ndarray:
-        """Whether the label is the one that overlap speaks for."""
+        """Return whether each label is the one that overlap suggests."""
         import numpy as np
 
         targets: np.ndarray = (np.asarray(split.labels) == self.label_number(split.task)).astype(np.int64)
         return targets
 
     def spread(self, log_probs: np.ndarray, classes: Sequence[int], full: np.ndarray, task: Task) -> None:
-        """The label's own, and the rest for the others in equal parts."""
+        """Write the label's log-probability, and share the rest equally among the others."""
         import numpy as np
 
         full[:] = (log_probs[:, 0] - np.log(task.num_labels - 1))[:, None]
         full[:, self.label_number(task)] = log_probs[:, 1]
 
     def label_number(self, task: Task) -> int:
-        """The number of the label that overlap speaks for."""
+        """Return the index of the label that overlap suggests."""
         labels = task.labels or []
         label = self.label or ("entailment" if "entailment" in labels else labels[0])
         if label not in labels:

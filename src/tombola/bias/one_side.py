@@ -1,4 +1,4 @@
-"""One side: what the words of one text of a pair tell about the label. (Schuster et al. 2019)"""
+"""One side: what the words of one text of a pair reveal about the label. (Schuster et al. 2019)"""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @bias_models.register
 class OneSide(FittedBias):
-    """A linear model over the words of one text of a pair alone: the claim, the hypothesis. (Schuster et al. 2019)"""
+    """A linear model over the words of only one text of a pair: the claim, the hypothesis. (Schuster et al. 2019)"""
 
     method: Literal["one_side"] = "one_side"
     column: str | None = Field(None, description="the text that is read; else the last of the task's")
     ngrams: int = Field(2, ge=1, le=4, description="longest run of words that is a feature")
 
     def features(self, split: Split, model: Path | None) -> list[list[str]]:
-        """The words of the text and the runs of them."""
+        """Return the n-grams of the text."""
         names = split.task.text
         if self.column is not None and self.column not in names:
             raise RecipeError(

@@ -1,9 +1,9 @@
-"""How much of a hypothesis stands in its premise: the features of the lexical-overlap bias. (Clark et al. 2019)
+"""The features of the lexical-overlap bias: how much of a hypothesis occurs in its premise. (Clark et al. 2019)
 
-`published` are the seven of the released code: the two lengths enter as log(max(premise − hypothesis, 1)), and a
-hypothesis of one word has no second-least similarity, so 0. `ours` are six: the logarithm of the ratio of lengths,
-which also tells how much longer a hypothesis is, and no second-least similarity. In both, word vectors are a model's
-input embeddings where the release has fastText's, and punctuation is no word.
+`published` are the seven features of the released code: the two lengths enter as log(max(premise − hypothesis, 1)),
+and a one-word hypothesis has a second-least similarity of 0. `ours` are six: the log ratio of the lengths, which also
+shows how much longer a hypothesis is, and no second-least similarity. In both, word vectors are a model's input
+embeddings where the release uses fastText, and punctuation is not a word.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ FEATURES: dict[Features, list[str]] = {
 def overlap_features(
     pairs: Sequence[tuple[str, ...]], vectors: Path, features: Features = "ours"
 ) -> np.ndarray:
-    """One row of `FEATURES[features]` for each (premise, hypothesis). A text without a word overlaps with nothing."""
+    """Return one row of `FEATURES[features]` per (premise, hypothesis). A text without words overlaps with nothing."""
     split = [(words_of(premise), words_of(hypothesis)) for premise, hypothesis in pairs]
     vocabulary = {
         word: row for row, word in enumerate(sorted({w for pair in split for side in pair for w in side}))
@@ -55,12 +55,12 @@ def overlap_features(
 
 
 def contiguous(part: list[str], whole: list[str]) -> bool:
-    """Whether `part` stands in `whole`, word after word."""
+    """Return whether `part` occurs in `whole` as a contiguous run."""
     return any(whole[start : start + len(part)] == part for start in range(len(whole) - len(part) + 1))
 
 
 def word_vectors(words: list[str], folder: Path) -> np.ndarray:
-    """Unit vectors of words: the mean of a model's input embeddings over each word's tokens."""
+    """Return unit vectors of words: the mean of a model's input embeddings over each word's tokens."""
     tokenizer = load_tokenizer(folder)
     with quiet(), torch.no_grad():
         embeddings = open_pretrained(AutoModel, folder).get_input_embeddings().weight

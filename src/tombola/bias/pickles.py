@@ -1,9 +1,9 @@
 """Read a pickle of plain numbers without running any of it.
 
-`pickle.load` runs whatever a file asks for. Here the file is only parsed, by `pickletools.genops`, and its
-instructions are carried out on our own stack: dicts, lists, tuples, strings and numbers, and the calls that
-rebuild a numpy array or number. Those are recognised by name and done by `numpy.frombuffer`; nothing is imported,
-looked up or called because a file names it, and every other instruction is refused.
+`pickle.load` runs whatever a file asks for. This module only parses the file with `pickletools.genops` and interprets
+its instructions on its own stack: dicts, lists, tuples, strings and numbers, and the calls that rebuild a numpy array
+or number. Those are recognised by name and done by `numpy.frombuffer`; nothing is imported, looked up or called
+because a file names it, and every other instruction is rejected.
 """
 
 import pickletools
@@ -36,14 +36,14 @@ _KNOWN = _ARRAY | _SCALAR | _BUFFER | {
 
 @dataclass
 class _Name:
-    """Something that the file would have imported; here it stays a name."""
+    """The name of something that the file would import."""
 
     name: str
 
 
 @dataclass
 class _Type:
-    """A numpy dtype that is still being described."""
+    """A partly described numpy dtype."""
 
     code: str
     order: str = "<"
@@ -55,17 +55,17 @@ class _Type:
 
 
 class _Array:
-    """A numpy array that is still being described."""
+    """A partly described numpy array."""
 
     values: np.ndarray | None = None
 
 
 class _Refused(Exception):
-    """What the file asks for and does not get."""
+    """Raised with a description of what the file asks for in vain."""
 
 
 def read_plain_pickle(path: Path) -> Any:
-    """The dicts, lists, numbers and arrays of a pickle; a file that holds or asks for anything else is refused."""
+    """Read the dicts, lists, numbers and arrays of a pickle; a file that asks for anything else is rejected."""
     try:
         with open(path, "rb") as file:
             value = _run(pickletools.genops(file))
@@ -114,7 +114,7 @@ def _run(instructions: Iterator[tuple[pickletools.OpcodeInfo, Any, int | None]])
 
 
 def _marked(stack: list[Any]) -> list[Any]:
-    """Everything above the last mark, taken off the stack."""
+    """Pop everything above the last mark off the stack."""
     place = next((i for i in reversed(range(len(stack))) if stack[i] is _MARK), None)
     if place is None:
         raise ValueError("it has no mark where it needs one")
@@ -191,7 +191,7 @@ def _bytes(content: Any) -> bytes:
 
 
 def _number(key: Any) -> Any:
-    """A key of a dict; what cannot be one is refused."""
+    """Check the type of a dict key."""
     if not isinstance(key, str | int | float | bytes):
         raise _Refused(f"a key of the type {type(key).__name__}")
     return key
@@ -230,7 +230,7 @@ def _last(stack: list[Any], count: int) -> list[Any]:
 
 
 def _finished(value: Any) -> Any:
-    """The values with arrays in place of their descriptions: a dict or list of rows, or one array."""
+    """Return the values with descriptions replaced by arrays: a dict or list of rows, or one array."""
     if isinstance(value, dict):
         return {key: _row(row) for key, row in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Bias models, as recipes name them: weak models of what is spurious in the training data. (SRNets, §3)"""
+"""The settings of bias models: weak models of spurious features in the training data. (SRNets, §3)"""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ bias_models: Choices[type[BiasModel]] = Choices(
 
 
 class Predictions(Protocol):
-    """What a bias model says: log-probabilities of the labels, as float32 of shape (examples, labels)."""
+    """The predictions of a bias model: float32 log-probabilities of the labels, of shape (examples, labels)."""
 
     @property
     def train(self) -> np.ndarray:
-        """Those of the training examples, in their order."""
+        """The predictions for the training examples, in order."""
         ...
 
     def log_probs(self, split: Split) -> np.ndarray:
-        """Those of another split's examples, where the bias model generalises."""
+        """Return the predictions for another split, if the bias model generalises."""
         ...
 
 
 class BiasModel(Choice):
-    """A weak model of what is spurious, whose predictions losses against bias read."""
+    """A weak model of spurious features, whose predictions debiasing losses use."""
 
     choices: ClassVar = bias_models
     tag: ClassVar[str] = "method"
 
     generalises: ClassVar[bool] = True
-    """Whether it can predict other data than the training data."""
+    """Whether it can predict data other than the training data."""
 
     method: str
 
     @property
     def reads_model(self) -> str | None:
-        """The name of a pre-trained model that it reads, if it reads one."""
+        """The name of the pre-trained model that it reads, if any."""
         return None
 
     @property
     def reads_file(self) -> str | None:
-        """The path of a file that it reads, if it reads one."""
+        """The path of the file that it reads, if any."""
         return None
 
     @abstractmethod
@@ -66,7 +66,7 @@ class BiasModel(Choice):
 
         Args:
             split: The training data.
-            seed: Decides on all that is random.
+            seed: The random seed.
             model: The folder of the model that `reads_model` names.
             file: The file that `reads_file` names.
         """
@@ -74,9 +74,9 @@ class BiasModel(Choice):
 
 
 class FittedBias(BiasModel):
-    """A bias model that is a linear model: a subclass says what the model looks at.
+    """A linear bias model; a subclass defines its features.
 
-    Its training data gets predictions out of fold, unless the settings say otherwise.
+    By default the training data gets out-of-fold predictions.
     """
 
     predictions: Literal["out_of_fold", "in_sample"] = Field(
@@ -88,22 +88,22 @@ class FittedBias(BiasModel):
 
     @abstractmethod
     def features(self, split: Split, model: Path | None) -> np.ndarray | list[list[str]]:
-        """What the linear model sees of each example: a row of numbers, or words to be weighted by tf-idf."""
+        """Return the features of each example: a row of numbers, or words to be weighted by tf-idf."""
         ...
 
     def targets(self, split: Split) -> np.ndarray:
-        """The classes that the linear model tells apart: the labels."""
+        """Return the classes of the linear model: the labels."""
         import numpy as np
 
         return np.asarray(split.labels)
 
     def rows(self, rows: np.ndarray, seed: int) -> np.ndarray:
-        """Which of the rows it is fitted to: all."""
+        """Return the rows to fit to: all."""
         return rows
 
     @property
     def class_weight(self) -> str | None:
-        """How scikit-learn weights the classes: as frequent as they are."""
+        """The class weight for scikit-learn: none."""
         return None
 
     def spread(self, log_probs: np.ndarray, classes: Sequence[int], full: np.ndarray, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""Shallow: what words alone tell about the label, for tasks whose bias is not known. (Utama et al. 2020)"""
+"""Shallow: what words alone reveal about the label, for tasks with an unknown bias. (Utama et al. 2020)"""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Shallow(FittedBias):
     ngrams: int = Field(1, ge=1, le=4, description="longest run of words that is a feature")
 
     def features(self, split: Split, model: Path | None) -> list[list[str]]:
-        """The words of each text and the runs of them, marked by the text that they are in."""
+        """Return the n-grams of all texts, each marked with its text."""
         return [
             [f"{side}:{words}" for side, text in enumerate(texts) for words in ngrams_of(text, self.ngrams)]
             for texts in split.texts
         ]
 
     def rows(self, rows: np.ndarray, seed: int) -> np.ndarray:
-        """A random sample of so many."""
+        """Return a random sample of the rows."""
         import numpy as np
 
         return np.random.default_rng(seed).permutation(rows)[: self.examples] if self.examples else rows

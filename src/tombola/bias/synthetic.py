@@ -1,4 +1,4 @@
-"""The bias that `data.synthetic_bias` put in, which is known."""
+"""The known bias that `data.synthetic_bias` adds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @bias_models.register
 class SyntheticPrefix(FittedBias):
-    """The known bias of `data.synthetic_bias`: a linear model on which prefix an example has, if any."""
+    """The known bias of `data.synthetic_bias`: a linear model on the prefix of an example, if any."""
 
     method: Literal["synthetic"] = "synthetic"
 
     def features(self, split: Split, model: Path | None) -> list[list[str]]:
-        """The prefix."""
+        """Return the prefix of each example."""
         return [[prefix] for prefix in split.columns.get(PREFIX, [""] * len(split))]
 
     def fit(self, split: Split, seed: int, model: Path | None = None, file: Path | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Defenses: what corrects a text before the tokenizer sees it, in training, evaluation, attacks and serving alike."""
+"""Defenses, which correct a text before the tokenizer sees it, in training, evaluation, attacks and serving alike."""
 
 from tombola.defenses.base import (
     DEFENSE,

@@ -1,4 +1,4 @@
-"""What a defense is: it is fitted to the training texts and then corrects every text before the tokenizer sees it."""
+"""The interface of defenses: fit to the training texts, then correct every text before the tokenizer sees it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tombola.errors import DamagedArtefact, TombolaError, UnknownName
 from tombola.foundations.choices import Choice, Choices
 
 DEFENSE = "defense.json"
-"""The file of the defenses inside a ticket or a stage."""
+"""The defense file of a ticket or a stage."""
 FORMAT = 1
 
 State = Mapping[str, Any]
-"""What a defense learned, as JSON."""
+"""The fitted state of a defense, as JSON."""
 
 
 class FittedDefense(ABC):
@@ -28,18 +28,18 @@ class FittedDefense(ABC):
 
     @abstractmethod
     def correct(self, text: str) -> str:
-        """The text without what the defense guards against."""
+        """Return the corrected text."""
 
-    def forget(self) -> None:  # noqa: B027 - most defenses remember nothing
-        """Drop what was remembered of earlier texts to be quicker with the next; corrections stay the same."""
+    def forget(self) -> None:  # noqa: B027 - most defenses have no cache
+        """Clear the cache of earlier texts; corrections stay the same."""
 
     @abstractmethod
     def parts(self) -> list[dict[str, Any]]:
-        """Settings and state of each defense in order, as JSON."""
+        """Return the settings and state of each defense in order, as JSON."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that decides the corrections."""
+        """Hash of everything that determines the corrections."""
         return _fingerprint(self.parts())
 
     def save(self, folder: Path) -> None:
@@ -63,46 +63,46 @@ class Defense(Choice, ABC):
 
     @property
     def material(self) -> str | None:
-        """Fingerprint of what it reads besides the training texts, such as a dictionary."""
+        """The fingerprint of what it reads besides the training texts, such as a dictionary."""
         return None
 
     @abstractmethod
     def fit(self, texts: Iterable[str]) -> FittedDefense:
-        """Learn from the training texts."""
+        """Fit the defense to the training texts."""
 
     @abstractmethod
     def restore(self, state: State) -> FittedDefense:
-        """The fitted defense from what it learned.
+        """Restore the fitted defense from its state.
 
         Raises:
-            ValueError: The state is not one of this defense.
+            ValueError: The state is not valid for this defense.
         """
 
 
 class Chain(FittedDefense):
-    """Several defenses, one after the other."""
+    """Several defenses, applied in order."""
 
     def __init__(self, links: Sequence[FittedDefense]) -> None:
         self.links = tuple(links)
 
     def correct(self, text: str) -> str:
-        """The text as the last defense leaves it."""
+        """Apply all defenses to the text."""
         for link in self.links:
             text = link.correct(text)
         return text
 
     def forget(self) -> None:
-        """Let each defense forget."""
+        """Clear the caches of all defenses."""
         for link in self.links:
             link.forget()
 
     def parts(self) -> list[dict[str, Any]]:
-        """Settings and state of each defense in order."""
+        """Return the settings and state of each defense in order."""
         return [part for link in self.links for part in link.parts()]
 
 
 def fit_defenses(settings: Sequence[Defense], texts: Iterable[str]) -> Chain:
-    """Fit defenses to the training texts, each to what those before it make of them."""
+    """Fit defenses to the training texts, each to the output of those before it."""
     seen = list(texts)
     links: list[FittedDefense] = []
     for one in settings:
@@ -146,7 +146,7 @@ def _as_list(value: Any) -> Any:
 
 
 DefenseList = Annotated[tuple[Defense, ...], BeforeValidator(_as_list)]
-"""One defense, or several in the order in which they are applied: `defend: [unicode, spelling]`."""
+"""One defense, or several in order of application: `defend: [unicode, spelling]`."""
 
 
 def _fingerprint(parts: Any) -> str:

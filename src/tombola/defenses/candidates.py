@@ -1,9 +1,8 @@
-"""Which known words a string may be a misspelling of: an index of words with letters deleted. (Garbe 2012, SymSpell)
+"""Candidate corrections from an index of words with letters deleted. (Garbe 2012, SymSpell)
 
-Two strings within a few edits of each other become equal when letters are deleted from both, so no alphabet has to be
-searched through. The index keeps sorted hashes instead of strings, 12 bytes for each deletion, and computes those of
-all words of one length at once. The few words that share a hash by accident are told apart by whoever weighs the
-candidates.
+Two strings within a few edits of each other become equal when letters are deleted from both, so there is no need to
+search an alphabet. The index stores sorted hashes instead of strings, 12 bytes per deletion, and computes those of
+all words of one length at once. The scoring of candidates weeds out the few words that share a hash by accident.
 """
 
 from bisect import bisect_left
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST = (
-    24  # letters of a word that is indexed: longer ones are hardly words, and have hundreds of deletions
+    24  # letters of an indexed word at most: longer ones are rarely words, and have hundreds of deletions
 )
 
 Codes = NDArray[np.uint64]
@@ -46,11 +45,11 @@ class DeletionIndex:
             owners.append(np.repeat(np.array(numbers, np.int32), hashes.shape[1]))
         joined = np.concatenate(keys)
         order = np.argsort(joined)
-        # Python's own bisection of a few hashes is several times faster than NumPy's.
+        # For a few hashes, Python's bisect is several times faster than NumPy's.
         self._keys, self._owners = joined[order].data, np.concatenate(owners)[order].data
 
     def near(self, typed: str) -> set[str]:
-        """The words within the number of edits of `typed`, and at times some that are further away."""
+        """Return the words within the number of edits of `typed`, occasionally with some that are further away."""
         if not 0 < len(typed) <= LONGEST + 1:
             return set()
         hashes: Iterable[int] = _one_deletion(typed)
@@ -66,10 +65,10 @@ class DeletionIndex:
 
 
 def deletion_hashes(words: Sequence[str], size: int, edits: int) -> Codes:
-    """Hashes of words of `size` letters as they are, without each letter, and without each two if `edits` is 2.
+    """Return the hashes of words of `size` letters: whole, without each letter and, if `edits` is 2, without each two.
 
-    The hash of a string is the sum of its code points, each times the power that belongs to its place; the letters
-    behind a deleted one move up by one place. Sums over all letters before or behind a place give every deletion.
+    The hash of a string is the sum of its code points, each times the power of its position; the letters after a
+    deleted one move up one position. Prefix and suffix sums give every deletion.
     """
     codes = np.array(words, f"<U{size}").view(np.uint32).reshape(len(words), size).astype(np.uint64)
     stay = _sums(codes * _POWERS[1 : size + 1])
@@ -85,7 +84,7 @@ def deletion_hashes(words: Sequence[str], size: int, edits: int) -> Codes:
 
 
 def _one_deletion(word: str) -> set[int]:
-    """The hashes of a word as it is and without each letter, one after the other."""
+    """Return the hashes of a word, whole and without each letter, computed incrementally."""
     codes = [ord(letter) for letter in word]
     whole = sum(code * weight for code, weight in zip(codes, _WEIGHTS[1:], strict=False))
     without = sum(code * weight for code, weight in zip(codes[1:], _WEIGHTS[1:], strict=False))
@@ -97,7 +96,7 @@ def _one_deletion(word: str) -> set[int]:
 
 
 def _sums(values: Codes) -> Codes:
-    """Sums over the first 0, 1, … all columns."""
+    """Return the sums over the first 0, 1, … all columns."""
     sums = np.zeros((values.shape[0], values.shape[1] + 1), np.uint64)
     np.cumsum(values, axis=1, out=sums[:, 1:])
     return sums

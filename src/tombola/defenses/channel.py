@@ -1,8 +1,8 @@
-"""How likely a word is typed as another string: the noisy channel of people's slips and of attacks' edits.
+"""The noisy channel: the probability that a word is typed as another string, by human slips or by attacks.
 
-Half of the probability of each edit is what people do (`augmentations.typos` has the sources), half what
-DeepWordBug and TextBugger do: swap, substitute, delete and insert equally often, any letter being as likely as any
-other. Where in the word it happens is uniform.
+The probability of each edit is half that of human errors (see `augmentations.typos` for the sources), half that of
+DeepWordBug and TextBugger, which swap, substitute, delete and insert equally often, with all letters equally likely.
+The position in the word is uniform.
 """
 
 from math import log
@@ -10,17 +10,17 @@ from math import log
 from tombola.words.homoglyphs import SIGNS, TO_LATIN
 from tombola.words.keyboard import NEIGHBOURS
 
-OMIT = log(0.245)  # a letter that is missing
-OMIT_DOUBLE = log(0.35)  # one of two equal letters that is missing
+OMIT = log(0.245)  # a missing letter
+OMIT_DOUBLE = log(0.35)  # a missing one of two equal letters
 SWAP = log(0.175)
-SUBSTITUTE_KEY = log(0.05)  # one of the four or so keys beside
+SUBSTITUTE_KEY = log(0.05)  # one of about four neighbouring keys
 SUBSTITUTE_LOOK = log(0.05)  # a letter that looks like the right one
 SUBSTITUTE_VOWEL = log(0.02)  # a vowel for another: misspelt rather than mistyped
 SUBSTITUTE = log(0.007)  # any other letter
 INSERT_DOUBLE = log(0.05)
-INSERT_KEY = log(0.015)  # a key beside that of a letter next to it
+INSERT_KEY = log(0.015)  # a neighbouring key of an adjacent letter
 INSERT = log(0.006)
-SECOND = log(0.05)  # a word with an error has another one
+SECOND = log(0.05)  # a second error in the word
 
 _VOWELS = frozenset("aeiouy")
 _SAME = {look: letter for letter, look in SIGNS.items()} | TO_LATIN
@@ -28,12 +28,12 @@ IMPOSSIBLE = float("-inf")
 
 
 def log_likelihood(intended: str, typed: str, edits: int) -> float:
-    """The logarithm of the probability that a word is typed so, given that it has errors.
+    """Return the log-probability that a word is typed as this string, given that it has errors.
 
     Args:
         intended: The word.
-        typed: What stands there; not the word.
-        edits: 1 or 2: how many errors to reckon with at most. With more, the result is minus infinity.
+        typed: The typed string, different from the word.
+        edits: The maximum number of errors, 1 or 2. If there are more, the result is minus infinity.
     """
     shorter = min(len(intended), len(typed))
     start = 0
@@ -55,7 +55,7 @@ def log_likelihood(intended: str, typed: str, edits: int) -> float:
 
 
 def _two(a: str, b: str, before: str, after: str) -> float:
-    """Two errors, the first of which is at the first letter that differs."""
+    """Score two errors, the first at the first differing letter."""
     best = IMPOSSIBLE
     if a and b:
         best = _substituted(a[0], b[0]) + _rest(a[1:], b[1:], a[0], after)
@@ -69,7 +69,7 @@ def _two(a: str, b: str, before: str, after: str) -> float:
 
 
 def _rest(a: str, b: str, before: str, after: str) -> float:
-    """What is left after the first of two errors must differ by one."""
+    """Score the rest after the first of two errors, which must differ by one."""
     start, shorter = 0, min(len(a), len(b))
     while start < shorter and a[start] == b[start]:
         start += 1
@@ -77,7 +77,7 @@ def _rest(a: str, b: str, before: str, after: str) -> float:
 
 
 def _one(a: str, b: str, before: str, after: str) -> float:
-    """One error between two strings that differ at both ends."""
+    """Score one error between two strings that differ at both ends."""
     match len(a), len(b):
         case 1, 1:
             return _substituted(a, b)
@@ -96,7 +96,7 @@ def _substituted(letter: str, typed: str) -> float:
     if SIGNS.get(letter) == typed or _SAME.get(typed) == letter:
         return SUBSTITUTE_LOOK
     if letter.isascii() and not typed.isascii():
-        return IMPOSSIBLE  # nobody types é for e by mistake: the word is another one
+        return IMPOSSIBLE  # nobody types é for e by mistake: it is another word
     return SUBSTITUTE_VOWEL if letter in _VOWELS and typed in _VOWELS else SUBSTITUTE
 
 

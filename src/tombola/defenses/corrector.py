@@ -1,7 +1,7 @@
-"""The corrector: a noisy channel between the words of the training texts and what stands there. (Kernighan et al. 1990)
+"""The spelling corrector: a noisy channel from the words of the training texts to the input. (Kernighan et al. 1990)
 
-A string that is no word of the training texts becomes the word w that maximises P(w | neighbours) · P(string | w),
-unless the string is likelier to be meant as it stands: as a word of the dictionary, or as one that was never seen.
+A string that is not a word of the training texts becomes the word w that maximises P(w | neighbours) · P(string | w),
+unless the string is more likely intended: as a dictionary word, or as a new word.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tombola.defenses.spelling import Spelling
 
 TYPO = log(0.1)  # a word has an error
-SPLIT = log(1e-4)  # a word is broken in two by a blank
-NEW = log(1e-3)  # a word is one that was never seen …
-NEW_NAME = log(30.0)  # a capitalised word inside a sentence is so much likelier to be one
-ACRONYM = 4  # letters at most of a word in capitals that is taken for an acronym
-INFLECTED = log(20.0)  # as is a known word with an ending
+SPLIT = log(1e-4)  # a word is split by a blank
+NEW = log(1e-3)  # a word is new
+NEW_NAME = log(30.0)  # how much likelier a capitalised word inside a sentence is new
+ACRONYM = 4  # maximum length of a word in capitals that counts as an acronym
+INFLECTED = log(20.0)  # how much likelier a known word with an ending is new
 INFLECTIONS = (
     ("s", ""),
     ("es", ""),
@@ -41,12 +41,12 @@ INFLECTIONS = (
     ("ly", ""),
     ("er", ""),
 )
-ENDINGS = "sdryn"  # a word with one of these behind it is another form of it, and no typo
-KNOWN = 1.0  # how much likelier a dictionary word is to be meant as it stands than its frequency says
-TWO_EDITS_FROM = 6  # letters of a string that may have two errors, unless the dictionary has it
-MOST = 8  # candidates that are weighed in their context
-MOST_CONTEXT = 12.0  # what context may add to a candidate at most
-CACHE = 100_000  # strings whose candidates are remembered
+ENDINGS = "sdryn"  # a word with one of these appended is another form of it, not a typo
+KNOWN = 1.0  # log bonus of a dictionary word for being intended, beyond its frequency
+TWO_EDITS_FROM = 6  # minimum length of a string with two errors, unless it is in the dictionary
+MOST = 8  # maximum number of candidates weighted by context
+MOST_CONTEXT = 12.0  # the most that context may add to a candidate's score
+CACHE = 100_000  # strings whose candidates are cached
 _SIGNS = {"@": "a", "0": "o", "1": "il", "3": "e", "5": "s"}
 
 _SCAN = re.compile(rf"{ADDRESS}|(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
@@ -55,7 +55,7 @@ _SENTENCE_END = re.compile(r"[.!?:\"'(\-]\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of a text, or a string of letters and signs that may be one."""
+    """A word of a text, or a string of letters and signs that may be a word."""
 
     text: str
     start: int
@@ -64,7 +64,7 @@ class Token:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words of a text that correction looks at."""
+    """Yield the words of a text that may be corrected."""
     for match in _SCAN.finditer(text):
         if match.lastgroup is not None:
             start, end = match.span()
@@ -72,7 +72,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def key_of(word: str) -> str:
-    """The word without case, as it is counted."""
+    """Return the lower-case key of a word, used for counting."""
     return word.lower().replace("’", "'")
 
 
@@ -84,10 +84,10 @@ class FittedSpelling(FittedDefense):
 
     Args:
         settings: The settings.
-        words: How often each word occurs in the training texts.
-        pairs: How often two words stand side by side there.
-        forms: How words are written that are not written in small letters, such as names.
-        dictionary: How often each word occurs in the language at large; None if that is not known.
+        words: The frequency of each word in the training texts.
+        pairs: The frequency of adjacent word pairs in the training texts.
+        forms: The spelling of words that are not usually lower-case, such as names.
+        dictionary: The frequency of each word in the language at large; None if unknown.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class FittedSpelling(FittedDefense):
         self._cache: dict[str, list[Scored]] = {}
 
     def parts(self) -> list[dict[str, Any]]:
-        """The settings and the counts."""
+        """Return the settings and the counts."""
         pairs = [[left, right, count] for (left, right), count in self.language.pairs.items()]
         state = {
             "words": dict(self.language.words),
@@ -126,7 +126,7 @@ class FittedSpelling(FittedDefense):
         return [{"settings": self.settings.model_dump(mode="json"), "state": state}]
 
     def correct(self, text: str) -> str:
-        """The text with corrected words; everything else stays as it is, to the byte."""
+        """Return the text with corrected words; everything else is unchanged, byte for byte."""
         found = list(tokens(text))
         keys = [key_of(token.text) for token in found]
         known = self._known
@@ -147,11 +147,11 @@ class FittedSpelling(FittedDefense):
         return "".join([*parts, text[end:]])
 
     def forget(self) -> None:
-        """Drop the remembered candidates."""
+        """Clear the cached candidates."""
         self._cache.clear()
 
     def _meant(self, text: str, token: Token, key: str, left: str, right: str) -> str:
-        """The word that a string stands for; itself if it is likelier to be meant so."""
+        """Return the intended word of a string; the string itself if that is more likely."""
         if token.disguised:
             return self._undisguised(key)
         if _is_acronym(text, token.text):
@@ -170,13 +170,13 @@ class FittedSpelling(FittedDefense):
         return best
 
     def _as_it_stands(self, key: str) -> float:
-        """How likely a string is to be a word that is meant so."""
+        """Return the log-probability that a string is intended as it is."""
         new = NEW + self._letters.log_probability(key) + (INFLECTED if self._is_inflected(key) else 0.0)
         probability = self.language.probability(key)
         return max(new, log(probability) + KNOWN) if probability else new
 
     def _is_inflected(self, key: str) -> bool:
-        """Whether a known word is in it, with an ending of English."""
+        """Return whether the string is a known word with an English ending."""
         return key + "s" in self._all or any(
             key.removesuffix(ending) + base in self._all
             for ending, base in INFLECTIONS
@@ -184,7 +184,7 @@ class FittedSpelling(FittedDefense):
         )
 
     def _joined(self, text: str, token: Token, after: Token, key: str, right: str) -> bool:
-        """Whether two strings are the parts of one word of the training texts."""
+        """Return whether two strings are the parts of one word of the training texts."""
         joined = key + right
         if joined not in self.language.words or text[token.end : after.start] != " ":
             return False
@@ -199,11 +199,11 @@ class FittedSpelling(FittedDefense):
         return log(self.language.probability(joined)) + SPLIT > apart
 
     def _never_beside(self, left: str, right: str) -> bool:
-        """Whether two words of the training texts never stand side by side there, as far as that is remembered."""
+        """Return whether two words are never adjacent in the training texts, as far as pairs were kept."""
         return bool(self.language.pairs) and (left, right) not in self.language.pairs
 
     def _undisguised(self, key: str) -> str:
-        """The word of the training texts that signs such as 0 and @ make look like something else."""
+        """Return the word of the training texts that signs such as 0 and @ disguise."""
         letters = sum(letter.isalpha() for letter in key)
         if letters < (2 if key[0].isalpha() else 3):
             return key
@@ -214,7 +214,7 @@ class FittedSpelling(FittedDefense):
         return max(known, key=self.language.probability, default=key)
 
     def candidates(self, key: str) -> list[Scored]:
-        """The words that a string may be a misspelling of, the likeliest first, without their context."""
+        """Return the candidate corrections of a string, most likely first, regardless of context."""
         found = self._cache.get(key)
         if found is None:
             found = self._weighed(self._one_edit.near(key), key, 1)
@@ -241,12 +241,12 @@ class FittedSpelling(FittedDefense):
 
     @cached_property
     def _two_edits(self) -> DeletionIndex:
-        """Two errors are forgiven in longer words of the training texts alone: the index is large."""
+        """Index for two errors, only over longer words of the training texts, since it is large."""
         return DeletionIndex([w for w in self.language.words if len(w) >= TWO_EDITS_FROM - 1], 2)
 
 
 class Entries(NamedTuple):
-    """Words of a dictionary that can be meant, and what letters they consist of."""
+    """The words of a dictionary that can be intended, and their letter triples."""
 
     words: list[str]
     triples: Counter[str]
@@ -254,7 +254,7 @@ class Entries(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _entries(dictionary: Dictionary) -> Entries:
-    """Counted once for all correctors of a process."""
+    """Return the entries of a dictionary, counted once per process."""
     words = [word for word in dictionary.counts if _has_only_letters(word)]
     return Entries(words, triples_of(words))
 
@@ -264,7 +264,7 @@ def _has_only_letters(word: str) -> bool:
 
 
 def in_case_of(typed: str, word: str, form: str | None = None) -> str:
-    """The word in capitals where the string that it replaces has them; `form` is how it is usually written."""
+    """Return the word capitalised like the string that it replaces; `form` is its usual spelling."""
     letters = [letter for letter in typed if letter.isalpha()]
     if len(letters) > 1 and all(letter.isupper() for letter in letters):
         return word.upper()
@@ -274,12 +274,12 @@ def in_case_of(typed: str, word: str, form: str | None = None) -> str:
 
 
 def _mixed_case(word: str) -> bool:
-    """Whether there are capitals behind the first letter, as in McDonald or iTunes, but not everywhere."""
+    """Return whether there are capitals after the first letter, as in McDonald or iTunes, but not everywhere."""
     return not word.isupper() and not word[1:].islower() and len(word) > 2
 
 
 def _swapped_at_start(typed: str, word: str) -> bool:
-    """Whether the first two letters were swapped with their case: `iFilm` is a name, but `oGod` is Good."""
+    """Return whether the first two letters were swapped with their case: `iFilm` is a name, but `oGod` is Good."""
     return typed[:2].lower() == word[1::-1] and typed[2:] == word[2:]
 
 
@@ -288,7 +288,7 @@ def _is_acronym(text: str, word: str) -> bool:
 
 
 def _name_bonus(text: str, token: Token) -> float:
-    """How much likelier a new word is when it is capitalised where words are not."""
+    """Return the log bonus for a new word that is capitalised inside a sentence."""
     if not token.text[0].isupper():
         return 0.0
     return 0.0 if _SENTENCE_END.search(text[max(token.start - 4, 0) : token.start] or ".") else NEW_NAME

@@ -1,24 +1,24 @@
-"""How likely a word is in a place: its frequency in the training texts and in English, and its neighbours."""
+"""The probability of a word: its frequency in the training texts and in English, and its neighbours."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import log
 
 TRAIN = 0.8  # weight of the training texts' frequencies; the rest is the dictionary's
-CONTEXT = 100.0  # how many occurrences beside a neighbour the word's own frequency counts for
-LETTERS = 30.0  # letters that may follow any two, each counted LETTER_FLOOR times before any word is read
+CONTEXT = 100.0  # pseudo-count of a word's own frequency beside a neighbour
+LETTERS = 30.0  # letters that may follow any two, each with a pseudo-count of LETTER_FLOOR
 LETTER_FLOOR = 0.5
 
 Pairs = Mapping[tuple[str, str], int]
 
 
 class Language:
-    """Frequencies of words, and of words beside others.
+    """Frequencies of words and of word pairs.
 
     Args:
-        words: How often each word occurs in the training texts.
-        pairs: How often two words stand side by side there; may be empty.
-        dictionary: How often each word occurs in the language at large; may be empty.
+        words: The frequency of each word in the training texts.
+        pairs: The frequency of adjacent word pairs in the training texts; may be empty.
+        dictionary: The frequency of each word in the language at large; may be empty.
     """
 
     def __init__(self, words: Mapping[str, int], pairs: Pairs, dictionary: Mapping[str, int]) -> None:
@@ -33,11 +33,11 @@ class Language:
             self._behind[right] += count
 
     def probability(self, word: str) -> float:
-        """Of meeting the word; 0 if it is unknown."""
+        """Return the probability of the word; 0 if it is unknown."""
         return self.words.get(word, 0) * self._per_word + self.dictionary.get(word, 0) * self._per_entry
 
     def context(self, left: str, word: str, right: str, probability: float) -> float:
-        """How much likelier, in logarithms, the word is between its neighbours than anywhere."""
+        """Return the log ratio of the word's probability between its neighbours to its overall probability."""
         prior = CONTEXT * probability
         found = 0.0
         if left in self._before:
@@ -52,10 +52,10 @@ class Language:
 
 
 class Letters:
-    """How much a string looks like a word of the language: a model of each letter after the two before it.
+    """A letter trigram model, which measures how much a string looks like a word of the language.
 
     Args:
-        triples: How often letters follow each other in words of the language, as `triples_of` counts them.
+        triples: The frequency of letter triples in words of the language, as counted by `triples_of`.
     """
 
     def __init__(self, triples: Mapping[str, int]) -> None:
@@ -69,7 +69,7 @@ class Letters:
         self._unseen = log(LETTER_FLOOR)
 
     def log_probability(self, word: str) -> float:
-        """Of the string, if it is a word that was never seen."""
+        """Return the log-probability of the string as a new word."""
         padded = f"  {word} "
         total = 0.0
         for i in range(len(word) + 1):
@@ -80,6 +80,6 @@ class Letters:
 
 
 def triples_of(words: Iterable[str]) -> Counter[str]:
-    """How often three letters follow each other in words, with blanks before and behind each word."""
+    """Count letter triples in words, with blanks before and after each word."""
     padded = [f"  {word} " for word in words]
     return Counter(word[i : i + 3] for word in padded for i in range(len(word) - 2))

@@ -1,4 +1,4 @@
-"""Spelling correction: what a recipe may say about it, and how it is fitted to the training texts."""
+"""Spelling correction: its settings, and how it is fitted to the training texts."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from tombola.defenses.language import Pairs
 from tombola.errors import TombolaError
 from tombola.words.english import english
 
-USUAL = 0.8  # of a word's occurrences are written in one way: that is how it is written
+USUAL = 0.8  # fraction of a word's occurrences that must share a spelling for it to count as the usual one
 
 
 @defenses.register
@@ -39,7 +39,7 @@ class Spelling(Defense):
 
     @property
     def material(self) -> str | None:
-        """Fingerprint of the dictionary."""
+        """The fingerprint of the dictionary."""
         return english().fingerprint if self.dictionary else None
 
     def fit(self, texts: Iterable[str]) -> FittedSpelling:
@@ -63,7 +63,7 @@ class Spelling(Defense):
         return self._fitted(dict(sorted(words.items())), dict(most), dict(sorted(forms.items())))
 
     def restore(self, state: State) -> FittedSpelling:
-        """The corrector from its counts."""
+        """Restore the corrector from its counts."""
         words, pairs, forms = state.get("words"), state.get("pairs"), state.get("forms")
         if not isinstance(words, dict) or not isinstance(pairs, list) or not isinstance(forms, dict):
             raise ValueError("the state of a spelling defense has words, pairs and forms")

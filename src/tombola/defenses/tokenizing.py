@@ -1,4 +1,4 @@
-"""A tokenizer behind a defense: it corrects every text before it reads it, and saves the defense beside itself."""
+"""A tokenizer behind a defense: it corrects every text first, and saves the defense beside itself."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="PreTrainedTokenizerBase")
 
 REMEMBERED = 16_384
-"""Texts whose corrections are kept: attacks ask for the same ones again and again."""
+"""Number of cached corrections: attacks request the same texts again and again."""
 
 
 class Behind:
-    """What a tokenizer behind a defense does otherwise than its own class."""
+    """Mixin for tokenizers behind a defense."""
 
     defense: FittedDefense
     _correct: Callable[[str], str]
 
     def __call__(self, text: Any = None, text_pair: Any = None, **options: Any) -> Any:
-        """Tokenise the corrected text or texts."""
+        """Correct the text or texts, then tokenise them."""
         if options.get("is_split_into_words"):
             raise TombolaError(
                 "A defense corrects whole texts, and these are split into words: leave it out."
@@ -34,7 +34,7 @@ class Behind:
         return super().__call__(self._corrected(text), self._corrected(text_pair), **options)  # type: ignore[misc]
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> Any:
-        """Save the tokenizer as ever, which transformers opens, and the defense beside it."""
+        """Save the tokenizer as usual, so that transformers can load it, and the defense beside it."""
         saved = super().save_pretrained(save_directory, *arguments, **options)  # type: ignore[misc]
         self.defense.save(Path(save_directory))
         return saved
@@ -46,10 +46,10 @@ class Behind:
 
 
 def defended(tokenizer: T, defense: FittedDefense) -> T:
-    """Put a defense in front of a tokenizer, in place of one that it may have had.
+    """Put a defense in front of a tokenizer, replacing any earlier one.
 
-    The tokenizer itself is changed and returned. Everything that is tokenised with it is corrected first, be it for
-    training, evaluation, an attack or serving; only its class's own lower-level methods are not.
+    The tokenizer is changed in place and returned. Every text passed to it is corrected first, in training,
+    evaluation, attacks and serving; only the class's lower-level methods bypass the defense.
     """
     own = undefended(tokenizer)
     remembered = lru_cache(maxsize=REMEMBERED)(defense.correct)
@@ -59,16 +59,16 @@ def defended(tokenizer: T, defense: FittedDefense) -> T:
 
 
 def undefended(tokenizer: PreTrainedTokenizerBase) -> type[Any]:
-    """The class that a tokenizer has by itself."""
+    """Return a tokenizer's class without the defense."""
     kind = type(tokenizer)
     return kind.__mro__[kind.__mro__.index(Behind) + 1] if issubclass(kind, Behind) else kind
 
 
 def defense_of(tokenizer: PreTrainedTokenizerBase) -> FittedDefense | None:
-    """The defense in front of a tokenizer, if there is one."""
+    """Return the defense in front of a tokenizer, if any."""
     return tokenizer.defense if isinstance(tokenizer, Behind) else None
 
 
 def as_stored(tokenizer: T, folder: Path) -> T:
-    """A tokenizer of a folder, behind the defense that lies there; as it is where none does."""
+    """Put the defense of a folder, if any, in front of its tokenizer."""
     return defended(tokenizer, load_defense(folder)) if (folder / DEFENSE).is_file() else tokenizer

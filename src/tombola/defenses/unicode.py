@@ -1,4 +1,4 @@
-"""Characters that pass for others, or that nobody sees, back to what a reader takes them for."""
+"""Map look-alike and invisible characters back to what a reader sees."""
 
 import re
 import unicodedata
@@ -15,18 +15,18 @@ _LOOKS = str.maketrans(TO_LATIN)
 _RUN = re.compile(r"[^\W\d_]+")
 _HIDDEN = re.compile(f"[{ZERO_WIDTH}]")
 # Joiners shape letters of Arabic and Indic scripts and hold emoji together. Beside Latin, Greek and Cyrillic letters
-# they only hide.
+# they are only a disguise.
 _HIDDEN_IN_LATIN = re.compile(
     rf"(?<=[\x00-\u024f\u0370-\u052f])[{ZERO_WIDTH}]+(?=[\x00-\u024f\u0370-\u052f]|$)|^[{ZERO_WIDTH}]+"
 )
-# Letters in mathematical, full-width and enclosed dress are one letter each under NFKC. Ligatures, fractions and
-# superscripts are left as they are: ½ would become 1⁄2, and x² would become x2.
+# Mathematical, full-width and enclosed letters are one letter each under NFKC. Ligatures, fractions and superscripts
+# are left alone: ½ would become 1⁄2, and x² would become x2.
 _DRESSED = re.compile(r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u24b6-\u24e9\u2100-\u214f]")
 
 
 @defenses.register
 class Unicode(Defense):
-    """Undoes look-alike letters, invisible characters and letters in fancy dress."""
+    """Undoes look-alike letters, invisible characters and stylised letters."""
 
     kind: Literal["unicode"] = "unicode"
     homoglyphs: bool = Field(
@@ -40,11 +40,11 @@ class Unicode(Defense):
     )
 
     def fit(self, texts: Iterable[str]) -> "FittedUnicode":
-        """Nothing is learned."""
+        """Return the fitted defense; there is nothing to learn."""
         return FittedUnicode(self)
 
     def restore(self, state: State) -> "FittedUnicode":
-        """The defense again, which has no state."""
+        """Restore the defense, which has no state."""
         if state:
             raise ValueError("the state of a unicode defense is empty")
         return FittedUnicode(self)
@@ -57,11 +57,11 @@ class FittedUnicode(FittedDefense):
         self.settings = settings
 
     def parts(self) -> list[dict[str, Any]]:
-        """The settings alone."""
+        """Return the settings; there is no state."""
         return [{"settings": self.settings.model_dump(mode="json"), "state": {}}]
 
     def correct(self, text: str) -> str:
-        """The text in plain characters; ASCII texts are returned at once."""
+        """Return the text in plain characters; ASCII texts are returned unchanged."""
         if text.isascii():
             return text
         if self.settings.compatibility:
@@ -79,7 +79,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def _folded(match: re.Match[str]) -> str:
-    """A run of letters, folded if that makes it wholly Latin and it was partly so: no one mixes scripts in a word."""
+    """Fold a word that mixes Latin with look-alikes, if that makes it wholly Latin: nobody mixes scripts in a word."""
     word = match.group()
     if word.isascii() or not _LATIN.search(word):
         return word
