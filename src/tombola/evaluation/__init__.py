@@ -1,1 +1,1 @@
-"""How good a model is: predictions in data order, metrics with their standard errors, intervals over seeds."""
+"""Evaluation: predictions in data order, metrics with standard errors, intervals over seeds."""

@@ -17,24 +17,24 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation, articles and superfluous white space."""
+    """Normalise a text: lower case, no punctuation, articles or extra white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def same(predicted: str, answer: str) -> float:
-    """1 if both are the same once normalised."""
+    """Return 1 if both texts are equal once normalised, else 0."""
     return float(normalised(predicted) == normalised(answer))
 
 
 def word_f1(predicted: str, answer: str) -> float:
-    """F1 of the words that two texts share, counted with their repetitions."""
+    """Return the F1 of the words that two texts share, counted with repetitions."""
     ours, theirs = normalised(predicted).split(), normalised(answer).split()
     shared = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
 
 
 def best(measure: Callable[[str, str], float], predicted: str, answers: Answers) -> float:
-    """The measure against the nearest of the right answers; where there is none, silence alone is right."""
+    """Return the measure against the closest correct answer; if there is none, only an empty prediction is correct."""
     if not answers.texts:
         return same(predicted, "")
     return max(measure(predicted, answer) for answer in answers.texts)

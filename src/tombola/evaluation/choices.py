@@ -1,4 +1,4 @@
-"""Which answer a decoder finds likeliest: of multiple-choice questions, and of labels that are written out."""
+"""Choose the answer that a decoder finds most likely, for multiple-choice questions and verbalised labels."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from tombola.tasks import Split
 from tombola.tasks.continuations import Continuations
 
 MISSING = -1e30
-"""The log-likelihood of a choice that an example does not have, where others have more choices."""
+"""The log-likelihood of a missing choice, if other examples have more choices."""
 
 
 def choice_likelihoods(inputs: Inputs) -> np.ndarray:
-    """The log-likelihood of each example's continuations, (examples, choices); `MISSING` where there are fewer."""
+    """Return the log-likelihood of each example's continuations, (examples, choices); `MISSING` if there are fewer."""
     data = inputs.data
     assert isinstance(data, Continuations)
     losses = token_losses(
@@ -28,7 +28,7 @@ def choice_likelihoods(inputs: Inputs) -> np.ndarray:
 
 @evaluators("choices")
 class Choices(Evaluator):
-    """Of every question the likelihoods of its answers, and the answers' lengths in characters."""
+    """The likelihoods of each question's answers, and the answers' lengths in characters."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the choices; predictions are (examples, choices, 2): log-likelihood and length."""
@@ -40,12 +40,12 @@ class Choices(Evaluator):
         return Evaluation(score(split.task, table, split.labels), table)
 
     def constant(self, split: Split) -> float | None:
-        """That of the best place for all, where the headline is the accuracy."""
+        """Return the accuracy of always choosing the best position."""
         counts = np.bincount(np.asarray(split.labels))
         return float(counts.max() / len(split))
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The likeliest answer, and the probability of each among them."""
+        """Return the most likely answer, and the probability of each."""
         found = []
         for row, (_, *answers) in zip(choice_likelihoods(inputs), inputs.split.texts, strict=True):
             shares = softmax(row[: len(answers)])
@@ -57,9 +57,9 @@ class Choices(Evaluator):
 
 @evaluators("label likelihoods")
 class LabelLikelihoods(Classes):
-    """One label per text: that whose answer is likeliest after the prompt. Likelihoods stand for logits."""
+    """One label per text: the one whose answer is most likely after the prompt. Likelihoods serve as logits."""
 
     def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
-        """The log-likelihoods of the labels' answers, in the task's order."""
+        """Return the log-likelihoods of the labels' answers, in the task's order."""
         found = choice_likelihoods(inputs)
         return found, LabelOrder([[place] for place in range(found.shape[1])], True, [])

@@ -1,4 +1,4 @@
-"""Evaluators of whole texts: one label each, a number each, or any number of labels each."""
+"""Evaluators of whole texts: one label, a number, or any number of labels per text."""
 
 from collections.abc import Callable
 from math import log
@@ -15,46 +15,46 @@ from tombola.tasks.kinds.multi_label import MultiLabelSettings
 from tombola.tasks.metrics import metrics
 from tombola.tasks.task import DEFINITIONS
 
-TINY = 1e-30  # the smallest probability whose logarithm is taken
-EPSILON = 1e-15  # the least distance of a probability from 1
+TINY = 1e-30  # lower bound of a probability before its logarithm
+EPSILON = 1e-15  # minimum distance of a probability from 1
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities along the last axis."""
+    """Return probabilities along the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: np.ndarray = shifted / shifted.sum(axis=-1, keepdims=True)
     return shares
 
 
 def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """The probability of each label by itself."""
+    """Return the independent probability of each label."""
     chances: np.ndarray = 1 / (1 + np.exp(-logits.astype(np.float64)))
     return chances
 
 
 Means = Callable[[TextWindows, np.ndarray], np.ndarray]
-"""The outputs for whole texts, from those for their windows."""
+"""Computes the outputs for whole texts from those of their windows."""
 
 
 def mean_classes(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
-    """The logarithms of the windows' mean probabilities, whose softmax gives these back."""
+    """Return the logarithms of the windows' mean probabilities, which softmax maps back."""
     logarithms: np.ndarray = np.log(np.maximum(windows.mean(softmax(logits.astype(np.float64))), TINY))
     return logarithms
 
 
 def mean_labels(windows: TextWindows, logits: np.ndarray) -> np.ndarray:
-    """The logits of the mean probability of each label."""
+    """Return the logits of each label's mean probability."""
     chances = np.clip(windows.mean(sigmoid(logits)), TINY, 1 - EPSILON)
     odds: np.ndarray = np.log(chances / (1 - chances))
     return odds
 
 
 def ordered_logits(inputs: Inputs, means: Means = mean_classes) -> tuple[np.ndarray, LabelOrder]:
-    """The logits of all examples in the task's label order, and what is known about that order.
+    """Return the logits of all examples in the task's label order, with information about that order.
 
     Args:
         inputs: The model and the data.
-        means: What makes one row of the rows of a text's windows.
+        means: Combines the rows of a text's windows into one.
     """
     order = label_order(inputs.model.config, inputs.split.task)
     logits = predict(
@@ -67,28 +67,28 @@ def ordered_logits(inputs: Inputs, means: Means = mean_classes) -> tuple[np.ndar
 
 @evaluators("classes")
 class Classes(Evaluator):
-    """One label per text: that of the largest logit."""
+    """One label per text: the one with the largest logit."""
 
     joins_windows = True
 
     def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
-        """A logit for every label of the task, in its order."""
+        """Return a logit for every label of the task, in its order."""
         return ordered_logits(inputs)
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
-        """Score the logits, also in the task's groups."""
+        """Score the logits, overall and in the task's groups."""
         split, (logits, order) = inputs.split, self.logits(inputs)
         scores = score(split.task, logits, split.labels) | group_scores(split, logits)
         doubts = [] if order.named else order_doubts(split.task, logits, np.asarray(split.labels))
         return Evaluation(scores, logits, order.notes + doubts + _missing_labels(split))
 
     def constant(self, split: Split) -> float | None:
-        """That of the best class for all."""
+        """Return the score of the best single class for all."""
         answers = np.eye(len(split.task.labels or ()))
         return _best_constant(split, [np.tile(answer, (len(split), 1)) for answer in answers])
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The label and the probabilities of all."""
+        """Return the label and the probabilities of all labels."""
         names = inputs.split.task.labels or []
         rows = softmax(self.logits(inputs)[0])
         return [
@@ -108,11 +108,11 @@ class Numbers(Evaluator):
         return Evaluation(score(inputs.split.task, outputs, inputs.split.labels), outputs, order.notes)
 
     def constant(self, split: Split) -> float | None:
-        """That of the mean for all."""
+        """Return the score of the mean for all."""
         return _best_constant(split, [np.full((len(split), 1), np.mean(split.labels))])
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The number."""
+        """Return the number for each text."""
         return [Prediction(float(value)) for (value,) in ordered_logits(inputs, TextWindows.mean)[0]]
 
 
@@ -123,20 +123,20 @@ class LabelSets(Evaluator):
     joins_windows = True
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
-        """Score the sets; the predictions that are kept are the plain logits."""
+        """Score the sets; the stored predictions are the plain logits."""
         split, (logits, order) = inputs.split, ordered_logits(inputs, mean_labels)
         threshold = self._threshold(split)
         shifted = logits - log(threshold / (1 - threshold))
         return Evaluation(score(split.task, shifted, split.labels), logits, order.notes)
 
     def constant(self, split: Split) -> float | None:
-        """That of the best set for all: of the most frequent label, the two most frequent, and so on."""
+        """Return the score of the best constant set: the most frequent label, the two most frequent, and so on."""
         ranks = np.argsort(np.argsort(-np.sum(split.labels, axis=0), kind="stable"))
         sets = [np.where(ranks < size, 1.0, -1.0) for size in range(len(ranks) + 1)]
         return _best_constant(split, [np.tile(one, (len(split), 1)) for one in sets])
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The labels, and the probability of each."""
+        """Return the labels, and the probability of each."""
         names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
         found = []
         for row in sigmoid(ordered_logits(inputs, mean_labels)[0]):
@@ -157,7 +157,7 @@ def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:
 
 
 def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
-    """The headline metric in each of the task's groups that the data has, as `accuracy/lexical_overlap`."""
+    """Return the headline metric in each of the task's groups present in the data, as `accuracy/lexical_overlap`."""
     task, labels = split.task, np.asarray(split.labels)
     found: dict[str, Score] = {}
     columns = {"label": [(task.labels or ())[label] for label in split.labels], **split.columns}
@@ -172,7 +172,7 @@ def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
 
 
 def _missing_labels(split: Split) -> list[str]:
-    """A remark if some of a user's labels never occur. Published sets that lack one, such as Symmetric's, are known."""
+    """Note labels of a user's task that never occur. Published sets that lack one, such as Symmetric, are exempt."""
     task, present = split.task, set(split.labels)
     missing = [name for number, name in enumerate(task.labels or ()) if number not in present]
     if not missing or task.directory == DEFINITIONS:

@@ -1,4 +1,4 @@
-"""How likely a causal language model finds documents, token by token."""
+"""The likelihood of documents under a causal language model, token by token."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def token_losses(
     precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """The negative log-likelihood of the label at every place of the data, in order; 0 where there is none."""
+    """Return the negative log-likelihood of the label at every position of the data, in order; 0 without a label."""
     losses = np.zeros(int(data.offsets[-1]), dtype=np.float64)
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
@@ -48,21 +48,21 @@ def token_losses(
 
 
 def _places(collate: Collate, length: int, padded: int) -> slice:
-    """Where an example's own tokens are in a padded row."""
+    """Return the slice of an example's own tokens in a padded row."""
     return slice(padded - length, padded) if collate.pads_left else slice(length)
 
 
 def text_counts(text: str) -> tuple[int, int]:
-    """The words and bytes of a raw text, as lm-evaluation-harness counts them."""
+    """Return the number of words and bytes of a raw text, as lm-evaluation-harness counts them."""
     return len(_SPACE.split(text)), len(text.encode("utf-8", "surrogatepass"))
 
 
 @evaluators("documents")
 class Documents(Evaluator):
-    """Of every document its negative log-likelihood, and its tokens, words and bytes.
+    """The negative log-likelihood of each document, and its tokens, words and bytes.
 
-    What parts documents is context for what follows, and not scored. Of a single document the standard errors are over
-    its blocks, with words and bytes in proportion to their tokens.
+    The separator between documents serves as context but is not scored. For a single document the standard errors are
+    over its blocks, with words and bytes in proportion to their tokens.
     """
 
     def evaluate(self, inputs: Inputs) -> Evaluation:

@@ -1,6 +1,6 @@
 """Metrics of tagged sentences, as CoNLL's script and seqeval count them; errors are bootstrapped over sentences.
 
-An entity is found if its type, its first and its last word are right. (Tjong Kim Sang and De Meulder 2003)
+An entity is found if its type, first word and last word are correct. (Tjong Kim Sang and De Meulder 2003)
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def entity_f1(predicted: Sentences, true: Sentences) -> Score:
 
 @metric("entity_precision", kinds=("token-classification",))
 def entity_precision(predicted: Sentences, true: Sentences) -> Score:
-    """Share of the predicted entities that are right; 0 if there are none."""
+    """Share of the predicted entities that are correct; 0 if there are none."""
     return score_of_sums(_counts(predicted, true), lambda sums: ratio(sums[..., 0], sums[..., 1]))
 
 
@@ -37,7 +37,7 @@ def entity_recall(predicted: Sentences, true: Sentences) -> Score:
 
 @metric("token_accuracy", kinds=("token-classification",))
 def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
-    """Share of the words whose tag is right."""
+    """Share of the words with the correct tag."""
     rows = [
         (sum(one == other for one, other in zip(ours, theirs, strict=True)), len(theirs))
         for ours, theirs in zip(predicted, true, strict=True)
@@ -46,7 +46,7 @@ def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
 
 
 def _counts(predicted: Sentences, true: Sentences) -> np.ndarray:
-    """Of each sentence the entities that are rightly predicted, predicted, and true."""
+    """Return the numbers of correct, predicted and true entities of each sentence."""
     rows = []
     for ours, theirs in zip(predicted, true, strict=True):
         found, wanted = set(entities(ours)), set(entities(theirs))

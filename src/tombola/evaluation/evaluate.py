@@ -1,4 +1,4 @@
-"""A model on a split in one call: tokenise, predict, score; or only predict, on texts without labels."""
+"""Evaluate a model on a split in one call: tokenise, predict, score; or predict texts without labels."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,19 +26,19 @@ def evaluate_split(
     progress: Progress | None = None,
     long: LongTexts | None = None,
 ) -> Evaluation:
-    """Score the model on the split. Inputs are cut at `max_length` or at the model's last position.
+    """Score the model on the split. Inputs are truncated at `max_length` or the model's last position.
 
-    `progress` is called after each batch with the rows done and the rows in all. `long` counts the texts that are
-    longer, and says whether they are read in windows instead.
+    `progress` is called after each batch with the number of finished rows and the total. `long` counts longer texts,
+    and determines whether they are read in windows instead.
     """
     evaluator = evaluators[kind_of(split.task).evaluator]()
     return evaluator.evaluate(_inputs(model, tokenizer, split, max_length, precision, progress, long))
 
 
 def constant_score(split: Split) -> float | None:
-    """The headline score of the best constant prediction: one class for all, or one number.
+    """Return the headline score of the best constant prediction: one class for all, or one number.
 
-    None for questions and passages, which have no constant answer.
+    Return None for questions and passages, which have no constant answer.
     """
     return evaluators[kind_of(split.task).evaluator]().constant(split)
 
@@ -52,17 +52,17 @@ def predict_texts(
     precision: Precision = "fp32",
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """What a model says of texts without labels.
+    """Predict texts without labels.
 
     Args:
         model: A model with a head for the task.
         tokenizer: Its tokenizer.
-        rows: A file in one of the task's layouts, its labels not needed; or texts, pairs of texts, mappings of the
+        rows: A file in one of the task's layouts, with or without labels; or texts, pairs of texts, mappings of the
             task's text columns, or lists of words for token classification.
-        task: The task that the model has learned.
-        max_length: Tokens that inputs are cut at.
-        precision: Of the computation.
-        progress: Called after each batch with the rows done and the rows in all.
+        task: The task that the model was trained on.
+        max_length: The maximum number of tokens of an input.
+        precision: The precision of the computation.
+        progress: Called after each batch with the number of finished rows and the total.
 
     Returns:
         A label with its probabilities for each row, in order.
@@ -79,7 +79,7 @@ def predict_split(
     progress: Progress | None = None,
     long: LongTexts | None = None,
 ) -> list[Prediction]:
-    """The same for a split, whose labels are not looked at."""
+    """Predict a split, ignoring its labels."""
     evaluator = evaluators[kind_of(split.task).evaluator]()
     return evaluator.label(_inputs(model, tokenizer, split, max_length, precision, progress, long))
 
@@ -102,7 +102,7 @@ def _inputs(
 
 
 def _counter(progress: Progress | None, rows: int) -> Callable[[int], None] | None:
-    """Adds up the rows of batches."""
+    """Return a callback that accumulates the rows of batches."""
     if progress is None:
         return None
     done = 0

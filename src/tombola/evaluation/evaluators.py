@@ -1,6 +1,6 @@
-"""Evaluators: how the predictions of a kind of task are made, scored and put in words.
+"""Evaluators: how the predictions of a kind of task are made, scored and presented.
 
-A kind of task names its evaluator (`TaskKind.evaluator`). A new one is a class that registers itself here.
+A kind of task names its evaluator (`TaskKind.evaluator`). A new evaluator is a class that registers itself here.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores by metric, the predictions they come from, and remarks for the reader.
+    """Scores by metric, the predictions behind them, and notes for the reader.
 
-    The headline metric stands there for each of the task's groups too, as `accuracy/lexical_overlap`.
-    Predictions are logits in the task's label order, one row per example; of questions the characters of the
-    context that answer each, from first to after the last; of passages the predicted and the true id of each
-    masked token; of tagged sentences the sentence, the predicted and the true tag of each word; of documents the
-    negative log-likelihood, and the numbers of tokens, words and bytes; of multiple-choice questions the
-    log-likelihood and the length of every answer.
+    The headline metric also appears for each of the task's groups, as `accuracy/lexical_overlap`. Predictions are
+    logits in the task's label order, one row per example; of questions the characters of the context that answer
+    each, from first to after the last; of passages the predicted and the true id of each masked token; of tagged
+    sentences the sentence, the predicted and the true tag of each word; of documents the negative log-likelihood, and
+    the numbers of tokens, words and bytes; of multiple-choice questions the log-likelihood and the length of every
+    answer.
     """
 
     scores: dict[str, Score]
@@ -39,11 +39,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of one example.
+    """A model's prediction for one example.
 
     Attributes:
         label: A label, a number, several labels, the tags of the words, or the text of an answer.
-        probabilities: By label; for tagged sentences a mapping for each word; empty where there are none.
+        probabilities: By label; for tagged sentences one mapping per word; may be empty.
     """
 
     label: str | float | tuple[str, ...]
@@ -52,7 +52,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What an evaluator works on: a model, and a split as text and as token ids."""
+    """The inputs of an evaluator: a model, and a split as text and as token ids."""
 
     model: "PreTrainedModel"
     split: "Split"
@@ -64,21 +64,21 @@ class Inputs:
 
 
 class Evaluator(Protocol):
-    """Predicts and scores. A class that inherits from it has to define `evaluate`."""
+    """Predicts and scores. Subclasses must define `evaluate`."""
 
     joins_windows: ClassVar[bool] = False
-    """Whether it makes one prediction of the windows of a long text (`TextWindows`)."""
+    """Whether it combines the windows of a long text (`TextWindows`) into one prediction."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the model's predictions against the split's labels."""
         ...
 
     def constant(self, split: "Split") -> float | None:
-        """The headline score of the best constant prediction; None where there is no such thing."""
+        """Return the headline score of the best constant prediction; None if there is none."""
         return None
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The model's prediction for each example, in the split's order."""
+        """Return the model's prediction for each example, in the split's order."""
         task = inputs.split.task
         raise DataError(
             f"{task.name} is a {task.kind} task, for which there is nothing to predict on new texts."

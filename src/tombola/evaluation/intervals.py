@@ -1,4 +1,4 @@
-"""How sure a number is: intervals for shares, for means over seeds, and for medians."""
+"""Confidence intervals for proportions, for means over seeds, and for medians."""
 
 from collections.abc import Sequence
 from math import comb, nan, sqrt
@@ -11,7 +11,7 @@ from tombola.errors import TombolaError
 
 
 class MeanInterval(NamedTuple):
-    """A mean over seeds, their standard deviation, and the confidence interval of the mean."""
+    """A mean over seeds, with standard deviation and confidence interval."""
 
     mean: float
     std: float
@@ -28,12 +28,12 @@ class MedianInterval(NamedTuple):
 
 
 def normal_quantile(share: float) -> float:
-    """The quantile of the standard normal distribution."""
+    """Return a quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(share)
 
 
 def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a share of `n` trials; unlike value ± z·stderr it stays honest near 0 and 1."""
+    """Return Wilson's interval for a proportion of `n` trials; unlike value ± z·stderr it is valid near 0 and 1."""
     if not 0 <= successes <= n or n == 0:
         raise TombolaError(f"{successes} successes of {n} is not a share.")
     z = normal_quantile((1 + level) / 2)
@@ -44,24 +44,24 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
-    """Mean, sample standard deviation and t interval. One value has a mean only: the rest is NaN."""
+    """Return the mean, sample standard deviation and t interval; for a single value all but the mean are NaN."""
     if len(values) == 0:
         raise TombolaError("A mean needs at least one value.")
     mean = float(np.mean(values))
     if len(values) == 1:
         return MeanInterval(mean, nan, nan, nan)
     std = float(np.std(values, ddof=1))
-    from scipy import stats  # takes a second to load
+    from scipy import stats  # slow to import
 
     half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * std / sqrt(len(values))
     return MeanInterval(mean, std, mean - half, mean + half)
 
 
 def median_interval(values: Sequence[float], level: float = 0.95) -> MedianInterval:
-    """The median and the interval that inverts the sign test, which holds for values of any distribution.
+    """Return the median and the interval that inverts the sign test, which is valid for any distribution.
 
     The interval goes from the k-th smallest to the k-th largest value, for the largest k that keeps the level. Fewer
-    than `fewest_for_median(level)` values reach no such level: the interval is then their range.
+    than `fewest_for_median(level)` values cannot reach the level; the interval is then their range.
     """
     if len(values) == 0:
         raise TombolaError("A median needs at least one value.")
@@ -75,7 +75,7 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> MedianInter
 
 
 def fewest_for_median(level: float = 0.95) -> int:
-    """The fewest values whose range holds their distribution's median with this confidence."""
+    """Return the smallest number of values whose range contains the median of their distribution at this level."""
     n = 1
     while (1 - level) * 2**n < 2:
         n += 1

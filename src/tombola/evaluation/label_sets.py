@@ -1,4 +1,4 @@
-"""Metrics of predicted sets of labels. A label is predicted where its logit is above 0; errors are bootstrapped."""
+"""Metrics of predicted label sets. A label is predicted if its logit is above 0; errors are bootstrapped."""
 
 from math import sqrt
 
@@ -36,6 +36,6 @@ def subset_accuracy(logits: np.ndarray, labels: np.ndarray) -> Score:
 
 
 def _counts(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of each example and label: whether it is rightly predicted, predicted, true. (examples, 3, labels)"""
+    """Return whether each label of each example is correctly predicted, predicted, true: (examples, 3, labels)."""
     predicted, true = logits > 0, labels.astype(bool)
     return np.stack([predicted & true, predicted, true], axis=1).astype(np.int64)

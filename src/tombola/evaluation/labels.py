@@ -1,4 +1,4 @@
-"""Which output of a model means which label: models of one task differ in label order, most of all in NLI."""
+"""Map a model's outputs to a task's labels: models of one task differ in label order, especially in NLI."""
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 _UNNAMED = re.compile(r"(?:label_)?(\d+)", re.IGNORECASE)
-SUSPICIOUS = 0.2  # accuracy that another order of unnamed labels would win
-FEWEST = 30  # examples below which an order that looks better may be chance
+SUSPICIOUS = 0.2  # gain in accuracy by another order of unnamed labels
+FEWEST = 30  # with fewer examples, a better order may be chance
 
 
 class LabelOrder(NamedTuple):
-    """Of each of the task's labels, the model's outputs that mean it; whether the model names them; remarks."""
+    """The model outputs for each of the task's labels, whether the model names its labels, and notes."""
 
     outputs: list[list[int]]
     named: bool
     notes: list[str]
 
     def arrange(self, logits: np.ndarray) -> np.ndarray:
-        """Logits in the task's order. Of several outputs that mean one label the largest counts.
+        """Return logits in the task's order. If several outputs map to one label, the largest counts.
 
-        So the prediction is the model's own, mapped to the task's labels, as HANS is published; adding up the
-        probabilities of `neutral` and `contradiction` would turn some predictions of `entailment` over.
+        So the prediction is the model's own, mapped to the task's labels, as published for HANS; adding the
+        probabilities of `neutral` and `contradiction` would overturn some predictions of `entailment`.
         """
         return np.stack([logits[:, places].max(axis=1) for places in self.outputs], axis=1)
 
 
 def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
-    """The order of a model's labels, by their names; by place where it does not name them; else an error."""
+    """Return the order of a model's labels by name, or by position if unnamed; raise an error if neither fits."""
     count = config.num_labels
     in_place = [[output] for output in range(count)]
     if task.labels is None:
@@ -60,7 +60,7 @@ def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
 
 
 def order_doubts(task: Task, logits: np.ndarray, labels: np.ndarray) -> list[str]:
-    """A remark if a model that does not name its labels would be far better with them in another order."""
+    """Note if a model with unnamed labels would be far better with them in another order."""
     classes = len(task.labels or ())
     counts = confusion_matrix(labels, logits.argmax(axis=1), labels=range(classes))
     true, predicted = linear_sum_assignment(counts, maximize=True)
@@ -84,7 +84,7 @@ def _same_count(count: int, task: Task, outputs: list[list[int]]) -> list[list[i
 
 
 def _require_one_order(config: "PreTrainedConfig", names: list[str]) -> None:
-    """Configs are edited by hand, and then `id2label` and `label2id` may contradict each other."""
+    """Reject hand-edited configs whose `id2label` and `label2id` contradict each other."""
     numbers = config.label2id or {}
     if set(numbers) == set(names) and any(int(numbers[name]) != i for i, name in enumerate(names)):
         raise ModelError(

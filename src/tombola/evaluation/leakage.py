@@ -1,16 +1,16 @@
-"""Evaluation examples that also stand in the training data, where a good score says little."""
+"""Evaluation examples that also occur in the training data, where a good score means little."""
 
 from tombola.tasks import Split
 
 
 def leaked(train: Split, test: Split) -> int:
-    """How many examples of `test` stand in `train`, whatever their case and punctuation."""
+    """Return how many examples of `test` occur in `train`, ignoring case and punctuation."""
     known = set(train.text_keys)
     return sum(key in known for key in test.text_keys)
 
 
 def leakage_note(train: Split, test: Split) -> str | None:
-    """A sentence that counts the leaked examples, if there are any; a split is not held against itself."""
+    """Return a sentence that counts the leaked examples, if any; a split is not compared with itself."""
     same = (train.task.name, train.name) == (test.task.name, test.name)
     count = 0 if same or len(train.task.text) != len(test.task.text) else leaked(train, test)
     if not count:

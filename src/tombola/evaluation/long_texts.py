@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads: counted over all data sets of a call, and read in windows if asked."""
+"""Texts that are longer than a model's input: counted over all data sets of a call, and optionally read in windows."""
 
 import logging
 from collections.abc import Sequence
@@ -18,23 +18,23 @@ INSTEAD = {
     "question-answering": "contexts are read in windows anyway: set doc_stride in the task's settings",
     "token-classification": "words are tagged one by one: cut long sentences into shorter ones",
 }
-"""What to do for kinds whose predictions are not the mean of those for windows."""
+"""Advice for kinds whose predictions are not the mean over windows."""
 
 
 @dataclass
 class LongTexts:
-    """What becomes of texts that are too long.
+    """How to treat texts that are too long.
 
     Args:
-        stride: Tokens from the start of a window to that of the next; None cuts texts.
+        stride: Tokens from the start of a window to that of the next; None truncates texts.
     """
 
     stride: int | None = None
     counts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """By data set: texts that are longer, texts in all, and the tokens that are read at once."""
+    """By data set: the number of longer texts, of all texts, and of tokens read at once."""
 
     def check(self, task: Task) -> None:
-        """Raise if the predictions of a task cannot be made in windows.
+        """Raise an error if a task cannot be predicted in windows.
 
         Args:
             task: The task.
@@ -51,13 +51,13 @@ class LongTexts:
             )
 
     def take(self, split: Split, tokenizer: "PreTrainedTokenizerBase", data: Encoded, limit: int) -> Encoded:
-        """Count the texts that were cut, and put windows in their place if a stride is set.
+        """Count the truncated texts, and replace them with windows if a stride is set.
 
         Args:
             split: The texts.
-            tokenizer: What they were tokenised with.
-            data: Their tokens, cut.
-            limit: The most tokens of an input.
+            tokenizer: The tokenizer.
+            data: Their truncated tokens.
+            limit: The maximum number of tokens of an input.
         """
         from tombola.tasks.text_windows import in_windows, longer_texts
 
@@ -80,13 +80,13 @@ class LongTexts:
         tokenizer: "PreTrainedTokenizerBase",
         limit: int,
     ) -> None:
-        """Count the texts that are too long, without reading them.
+        """Count the texts that are too long, without encoding them as data.
 
         Args:
             name: The data set.
             texts: Its texts.
-            tokenizer: What they are tokenised with.
-            limit: The most tokens of an input.
+            tokenizer: The tokenizer.
+            limit: The maximum number of tokens of an input.
         """
         from tombola.tasks.text_windows import are_longer
 
@@ -95,19 +95,19 @@ class LongTexts:
             self.counts[name] = (longer, len(texts), limit)
 
     def warn(self, remedy: str | None = None) -> None:
-        """Say once how many texts are longer than the model reads at once.
+        """Log how many texts are longer than the model's input.
 
         Args:
-            remedy: What can be done about it, where that is not a stride.
+            remedy: Advice, if it is not a stride.
         """
         if note := self.note(remedy):
             logger.warning("%s", note)
 
     def note(self, remedy: str | None = None) -> str | None:
-        """How many texts are longer than the model reads at once, and what was done about it.
+        """Return how many texts are longer than the model's input, and how they were treated.
 
         Args:
-            remedy: What can be done about it, where that is not a stride.
+            remedy: Advice, if it is not a stride.
         """
         if not self.counts:
             return None

@@ -1,5 +1,5 @@
-"""Metrics, each with its standard error. Classification metrics are functions of the confusion matrix alone,
-so one definition serves the value and its bootstrap, which redraws matrices instead of examples."""
+"""Metrics with standard errors. Classification metrics depend only on the confusion matrix,
+so one definition serves the value and its bootstrap, which resamples matrices instead of examples."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -17,10 +17,10 @@ from tombola.tasks.metrics import metric, metrics
 
 
 def score(task: Task, predictions: np.ndarray | list[Any], labels: Any) -> dict[str, Score]:
-    """Every metric of the task, the headline first.
+    """Compute every metric of the task, the headline first.
 
-    Predictions are logits; of questions the texts of the answers, of masked tokens their ids, of tagged sentences
-    the tags.
+    Predictions are logits; for questions the answer texts, for masked tokens their ids, for tagged sentences the
+    tags.
     """
     if len(predictions) != len(labels) or len(labels) == 0:
         raise DataError(f"{len(predictions)} predictions for {len(labels)} labels cannot be scored.")
@@ -58,7 +58,7 @@ def accuracy_norm(choices: np.ndarray, labels: np.ndarray) -> Score:
 
 
 def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, np.ndarray], Score]:
-    """A metric from its formula over stacked confusion matrices (…, true, predicted)."""
+    """Build a metric from its formula over stacked confusion matrices (…, true, predicted)."""
 
     def compute(logits: np.ndarray, labels: np.ndarray) -> Score:
         from sklearn.metrics import confusion_matrix
@@ -74,7 +74,7 @@ def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 
 
 def _class_f1(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """F1 of each class, its support, and whether it occurs at all."""
+    """Return the F1 of each class, its support, and whether it occurs at all."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1)
     support, predicted = confusion.sum(axis=-1), confusion.sum(axis=-2)
     return ratio(2 * hits, support + predicted), support, support + predicted > 0
@@ -158,8 +158,8 @@ def _correlation(
 def masked_accuracy(predicted: np.ndarray, labels: np.ndarray) -> Score:
     """Share of the masked tokens that are found; binomial error. Labels of −100 do not count.
 
-    (BERT-Tickets' released code averages the shares of batches weighted by all of their tokens: the mean then
-    depends on the batches. Here every masked token counts once.)
+    (BERT-Tickets' released code averages over batches, weighted by all their tokens, so that the mean depends on the
+    batches. Here every masked token counts once.)
     """
     asked = labels != IGNORED
     n = int(asked.sum())

@@ -1,7 +1,7 @@
 """Perplexities: the exponential of the mean negative log-likelihood per token, per word and per byte.
 
-Their standard errors are over documents. The mean is a ratio of two sums over documents, L = Σ nll / Σ n, whose error
-follows from the residuals nll − L·n, and that of exp L from the delta method: exp L times the error of L.
+Standard errors are over documents. The mean is a ratio of two sums over documents, L = Σ nll / Σ n; its error follows
+from the residuals nll − L·n, and that of exp L from the delta method: exp L times the error of L.
 """
 
 from math import exp, sqrt
@@ -14,7 +14,7 @@ from tombola.tasks.metrics import metric
 
 KINDS = ("causal-lm",)
 TOKENS, WORDS, BYTES = range(3)
-"""The columns of what documents consist of."""
+"""The columns of the documents' counts."""
 
 
 @metric("perplexity", kinds=KINDS, share=False, lower_is_better=True)
@@ -36,7 +36,7 @@ def byte_perplexity(losses: np.ndarray, counts: np.ndarray) -> Score:
 
 
 def _perplexity(losses: np.ndarray, counts: np.ndarray) -> Score:
-    """The exponential of Σ losses / Σ counts."""
+    """Return the exponential of Σ losses / Σ counts."""
     n = len(losses)
     if n < 2:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Logits of a whole split, in batches of about equal numbers of tokens and hardly any padding."""
+"""Logits of a whole split, in batches with about equal numbers of tokens and little padding."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def predict(
     precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """The model's logits as float32, one row per example in the order of the data.
+    """Return the model's logits as float32, one row per example in data order.
 
     `progress` is called with the number of examples of each batch.
     """
@@ -55,7 +55,7 @@ def each_batch(
     precision: Precision,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Run the model over the data, and give `take` each batch's example numbers, the batch, and its logits.
+    """Run the model over the data, and call `take` with each batch's example indices, the batch and its logits.
 
     `progress` is called with the number of rows of each batch.
     """
@@ -69,7 +69,7 @@ def each_batch(
 
 
 def require_finite(logits: torch.Tensor) -> torch.Tensor:
-    """The logits as they are; ModelError if one is not a number."""
+    """Return the logits; raise ModelError if one is not finite."""
     if not bool(torch.isfinite(logits).all()):
         raise ModelError("The model's outputs are NaN or infinite.")
     return logits
@@ -77,7 +77,7 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
-    """The model in eval mode, and with a padding token if it lacks one (decoders look for it); both put back after."""
+    """Put the model in eval mode, with a padding token if it lacks one (decoders need it), and restore both."""
     training, own = model.training, model.config.pad_token_id
     model.eval()
     model.config.pad_token_id = pad_id if own is None else own
@@ -89,7 +89,7 @@ def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
 
 
 def batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """Indices of examples, longest first, cut so that a padded batch holds at most `batch_tokens` tokens."""
+    """Yield indices of examples, longest first, such that a padded batch holds at most `batch_tokens` tokens."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):

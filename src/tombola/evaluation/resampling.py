@@ -1,4 +1,4 @@
-"""The bootstrap of statistics that are functions of sums over examples: only the sums are drawn anew."""
+"""Bootstrap of statistics that are functions of sums over examples: only the sums are resampled."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ import numpy as np
 from tombola.evaluation.scores import Score
 
 RESAMPLES = 500
-_AT_ONCE = 20_000_000  # drawn numbers held in memory
+_AT_ONCE = 20_000_000  # random numbers held in memory
 
 
 def score_of_sums(counts: np.ndarray, formula: Callable[[np.ndarray], np.ndarray]) -> Score:
-    """A score with its standard error over resampled examples.
+    """Return a score with its standard error over resampled examples.
 
     Args:
-        counts: What each example adds, (examples, columns).
-        formula: From sums over examples, (…, columns), to the value.
+        counts: The contribution of each example, (examples, columns).
+        formula: Maps sums over examples, (…, columns), to the value.
     """
     n = len(counts)
     rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def score_of_sums(counts: np.ndarray, formula: Callable[[np.ndarray], np.ndarray
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient, 0 where the denominator is."""
+    """Return the quotient, or 0 where the denominator is 0."""
     quotient: np.ndarray = np.divide(
         numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0
     )

@@ -1,4 +1,4 @@
-"""A score: a metric's value and how sure it is."""
+"""A score: a metric's value and its uncertainty."""
 
 from dataclasses import asdict, dataclass
 from math import exp, log
@@ -8,14 +8,14 @@ from tombola.evaluation.intervals import normal_quantile, wilson
 
 DELTA = "delta method"
 LARGEST_LOG = 700.0
-"""Exponentials of more are not numbers that a file can hold."""
+"""Larger exponents overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A metric's value, its standard error, the number of examples, and how the error was found.
+    """A metric's value, its standard error, the number of examples, and the method of the error.
 
-    `DELTA` is the method of an exponential of a mean (a perplexity), whose error is about normal on the log scale.
+    `DELTA` is the method for the exponential of a mean (a perplexity), whose error is about normal on the log scale.
     """
 
     value: float
@@ -25,22 +25,22 @@ class Score:
 
     @classmethod
     def of_share(cls, share: float, n: int) -> Self:
-        """A share of `n` examples."""
+        """Return the score of a proportion of `n` examples."""
         return cls(share, (share * (1 - share) / n) ** 0.5, n, "binomial")
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the score as a JSON-ready dict."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Back from JSON."""
+        """Restore a score from its dict."""
         return cls(**content)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval: Wilson's for a share, normal on the log scale for a perplexity.
+        """Return the confidence interval: Wilson's for a proportion, normal on the log scale for a perplexity.
 
-        Else it is normal and kept within [-1, 1], or as it is where the value itself lies outside.
+        Otherwise it is normal and clipped to [-1, 1], unless the value itself lies outside.
         """
         if self.method == "binomial":
             return wilson(round(self.value * self.n), self.n, level)

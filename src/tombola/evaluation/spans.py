@@ -1,4 +1,4 @@
-"""From the logits of windows to one answer per question, as the reference scripts of BERT choose it."""
+"""Choose one answer per question from the logits of its windows, like BERT's reference scripts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-N_BEST = 20  # starts and ends that are tried in each window
+N_BEST = 20  # starts and ends tried in each window
 LONGEST_ANSWER = 30  # tokens
 
 
 @dataclass
 class Best:
-    """The best answer so far to each question, and how well its windows speak for there being none."""
+    """The best answer so far to each question, and the score of no answer."""
 
     questions: int
     spans: np.ndarray = field(init=False)
@@ -35,7 +35,7 @@ class Best:
         self.silence = np.full(self.questions, np.inf)
 
     def take(self, question: int, start: np.ndarray, end: np.ndarray, spans: np.ndarray) -> None:
-        """Look at one window: its logits and its tokens' characters."""
+        """Add one window: its logits and its tokens' characters."""
         first, last, score = best_pair(start, end, spans[:, 0] >= 0)
         self.silence[question] = min(self.silence[question], start[0] + end[0])
         if score > self.scores[question]:
@@ -44,9 +44,9 @@ class Best:
 
 
 def best_pair(start: np.ndarray, end: np.ndarray, inside: np.ndarray) -> tuple[int, int, float]:
-    """The first and last token with the highest sum of logits, and that sum; −∞ if no pair is an answer.
+    """Return the first and last token with the highest sum of logits, and that sum; −∞ if no pair is an answer.
 
-    Of the tokens `inside` the context the 20 best starts and ends are tried, with at most 30 tokens between.
+    Tries the 20 best starts and ends among the tokens `inside` the context, for answers of at most 30 tokens.
     """
     context = np.flatnonzero(inside)
     starts = context[np.argsort(-start[context], kind="stable")[:N_BEST]]
@@ -68,10 +68,10 @@ def predict_spans(
     precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """Each question's answer as characters of its context, (questions, 2) from first to after the last.
+    """Return each question's answer as a character span of its context, (questions, 2), end exclusive.
 
-    (0, 0) is no answer: where `unanswerable` questions occur and all windows speak more for that than one
-    speaks for an answer (a threshold of 0), or where no pair of tokens makes one.
+    (0, 0) means no answer: if `unanswerable` questions occur and every window scores no answer higher than the best
+    answer (a threshold of 0), or if no pair of tokens makes an answer.
     """
     best = Best(int(windows.question.max()) + 1)
 
@@ -93,7 +93,7 @@ def predict_spans(
 
 @evaluators("spans")
 class Spans(Evaluator):
-    """Of every question the characters of its context that answer it."""
+    """The character span of each question's answer in its context."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the texts of the answers."""
@@ -101,7 +101,7 @@ class Spans(Evaluator):
         return Evaluation(score(inputs.split.task, _texts(inputs, spans), inputs.split.labels), spans)
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The texts of the answers; empty where there is none."""
+        """Return the answer texts; empty if there is no answer."""
         return [Prediction(text) for text in _texts(inputs, self._spans(inputs))]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Files for the GLUE benchmark's server: its names, its formats, its rows. (Wang et al. 2019)"""
+"""Submission files for the GLUE server: their names, formats and rows. (Wang et al. 2019)"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from tombola.tasks import Task
 
 @dataclass(frozen=True)
 class GlueFile:
-    """A file of a submission: whose predictions it holds, how they are written, and for how many rows."""
+    """A file of a submission: its task, its format and its number of rows."""
 
     name: str
     task: str
     test: str
-    """The test file whose rows it answers."""
+    """The test file with the rows to predict."""
     rows: int
     written_as: Literal["number", "name", "score"] = "number"
 
     def value(self, prediction: Prediction, task: Task) -> str:
-        """A prediction as the server reads it: a label's number or its name, or a score from 0 to 5."""
+        """Return a prediction in the server's format: a label's number or name, or a score from 0 to 5."""
         if self.written_as == "score":
             assert isinstance(prediction.label, float)
             return f"{min(max(prediction.label, 0.0), 5.0):.3f}"
@@ -51,7 +51,7 @@ GLUE = {
 
 
 def glue_files(task: Task) -> list[GlueFile]:
-    """The files that a task's model fills: MNLI's fills three, any other task's one."""
+    """Return the files for a task's model: three for MNLI, one for any other task."""
     found = [file for file in GLUE.values() if file.task == task.name]
     if not found:
         raise UnknownName("task of GLUE", task.name, {file.task for file in GLUE.values()})
@@ -64,10 +64,10 @@ def write_submission(
     """Write one file of a submission.
 
     Args:
-        folder: Where the files are collected; zip it when all eleven are there.
-        file: Which one, e.g. `GLUE["MNLI-m.tsv"]`.
-        predictions: Those of the test file's rows, in its order.
-        partial: Allow another number of rows than the test set has, for trying.
+        folder: The folder of the submission; zip it when all eleven files are there.
+        file: The file to write, e.g. `GLUE["MNLI-m.tsv"]`.
+        predictions: The predictions for the test file's rows, in order.
+        partial: Allow a different number of rows than the test set has, for tests.
     """
     if not partial and len(predictions) != file.rows:
         raise DataError(
@@ -81,5 +81,5 @@ def write_submission(
 
 
 def missing_files(folder: Path | str) -> list[str]:
-    """The files that a submission in this folder still lacks."""
+    """Return the files that a submission in this folder still lacks."""
     return [name for name in GLUE if not (Path(folder) / name).is_file()]

@@ -1,4 +1,4 @@
-"""The tags that a model gives to the words of sentences."""
+"""Predict the tags of the words of sentences."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def predict_tags(
     precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> list[np.ndarray]:
-    """Of each sentence the logits of its words' first sub-words, (words, tags); `Tagged.words_of` says which words."""
+    """Return (words, tags) logits per sentence, at first sub-words; `Tagged.words_of` gives the words."""
     found: dict[int, np.ndarray] = {}
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: "torch.Tensor") -> None:
@@ -50,12 +50,12 @@ def predict_tags(
 
 @evaluators("tags")
 class Tags(Evaluator):
-    """A tag per word. Words behind the model's last position are never found, and so are words without a token."""
+    """A tag per word. Words after the model's last position or without a token get no tag."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the tags of all sentences."""
         split, data = inputs.split, inputs.data
-        names = [*(split.task.labels or ()), ""]  # the last is that of NO_TAG, which no word has
+        names = [*(split.task.labels or ()), ""]  # the last is for NO_TAG, which no word has
         order = label_order(inputs.model.config, split.task)
         logits = [order.arrange(rows) for rows in self._logits(inputs)]
         numbers = [_all_words(data, i, rows, len(split.labels[i])) for i, rows in enumerate(logits)]
@@ -76,14 +76,14 @@ class Tags(Evaluator):
         return Evaluation(scores, predictions, order.notes + _cut(inputs, sum(lengths)))
 
     def constant(self, split: Split) -> float | None:
-        """That of the most frequent tag for every word."""
+        """Return the score of the most frequent tag for every word."""
         names = split.task.labels or []
         ((number, _),) = Counter(tag for tags in split.labels for tag in tags).most_common(1)
         true = [[names[tag] for tag in tags] for tags in split.labels]
         return metrics[split.task.headline]([[names[number]] * len(tags) for tags in true], true).value
 
     def label(self, inputs: Inputs) -> list[Prediction]:
-        """The tags of each sentence's words, and the probabilities of all tags for each word."""
+        """Return the tags of each sentence's words, and the probabilities of all tags per word."""
         task, data = inputs.split.task, inputs.data
         assert isinstance(data, Tagged)
         names = task.labels or []
@@ -108,7 +108,7 @@ class Tags(Evaluator):
 
 
 def _all_words(data: Any, number: int, logits: np.ndarray, words: int) -> np.ndarray:
-    """The predicted tags of all words of a sentence."""
+    """Return the predicted tags of all words of a sentence."""
     tags = np.full(words, NO_TAG)
     tags[data.words_of(number)] = logits.argmax(axis=1)
     return tags

@@ -1,4 +1,4 @@
-"""Which words a language model puts in the place of the masked ones."""
+"""Predict masked tokens with a language model."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from tombola.tasks.definition import IGNORED
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-BATCH_TOKENS = 1024  # each has a logit for every word of the vocabulary
+BATCH_TOKENS = 1024  # each has a logit for every entry of the vocabulary
 
 
 def predict_tokens(
@@ -28,7 +28,7 @@ def predict_tokens(
     precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """The predicted and the true id of every token that is asked for, (tokens, 2) in the order of the data."""
+    """Return the predicted and the true id of every masked token, (tokens, 2) in data order."""
     found: dict[int, np.ndarray] = {}
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
@@ -47,7 +47,7 @@ def predict_tokens(
 
 @evaluators("masked tokens")
 class MaskedTokens(Evaluator):
-    """Of every masked token the word that the model puts in its place."""
+    """The predicted id of every masked token."""
 
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the predicted ids."""

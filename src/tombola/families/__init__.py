@@ -1,4 +1,4 @@
-"""The architectures Tombola can take apart, one data file each."""
+"""The architectures that Tombola can prune, one data file each."""
 
 from tombola.families.family import (
     Attention,

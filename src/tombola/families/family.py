@@ -1,4 +1,4 @@
-"""A family: where an architecture of transformers keeps its layers, heads, FFNs and pooler, as data."""
+"""A family: the location of layers, heads, FFNs and pooler in an architecture, as data."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class _Data(BaseModel):
 
 
 class Location(_Data):
-    """Where a matrix is below its layer: a module, or one of the parts that a fused module's outputs consist of.
+    """The location of a matrix in its layer: a module, or one part of a fused module's outputs.
 
     Args:
         module: The module's path.
-        parts: The names of the matrices in a fused module, in their order.
+        parts: The names of the matrices in a fused module, in order.
     """
 
     module: str
@@ -43,11 +43,11 @@ class Location(_Data):
 class Attention(_Data):
     """The attention's matrices; a model may lack the position matrices (DeBERTa with `share_att_key`).
 
-    Where `together` says so, the query's module also holds key and value, and the three of each head lie together.
-    Then what else depends on the number of heads: attributes of the attention module that hold it, or that of the
-    key/value heads, or the heads' total width, keys that its forward reads in the config, and the positional argument
-    of its forward that carries one bias per head. Last, the norm inside the attention module, where that adds the
-    residual itself.
+    With `together`, the query's module also holds key and value, and the three of each head are adjacent. The other
+    fields describe what depends on the number of heads: attributes of the attention module that hold it, or that of
+    the key/value heads, or the heads' total width; config keys that its forward reads; and the positional argument of
+    its forward with one bias per head. `norm` is the norm inside the attention module, if that adds the residual
+    itself.
     """
 
     query: Location
@@ -72,7 +72,7 @@ class Attention(_Data):
 
 
 class FeedForward(_Data):
-    """The FFN's matrices; `gate` where the FFN multiplies two projections of its input."""
+    """The FFN's matrices; `gate` if the FFN multiplies two projections of its input."""
 
     up: Location
     down: Location
@@ -80,15 +80,16 @@ class FeedForward(_Data):
 
 
 class ConfigKeys(_Data):
-    """How a config says the sizes of a model whose layers are all alike.
+    """The config keys of the sizes of a model whose layers are all alike.
 
     Args:
         layers: The key of the number of layers.
         neurons: The key of the FFN's width.
-        free_heads: Whether the heads together may be narrower than the hidden size.
+        free_heads: Whether the total width of the heads may be smaller than the hidden size.
         per_layer: Keys of lists with one entry for each layer.
-        layer_number_settings: Keys that, where true, make a layer compute by its number, so that none can be left out.
-        keeps_first: Whether the first layer is built unlike the others, so that it cannot be left out.
+        layer_number_settings: Keys that, if true, make a layer's computation depend on its number, so that none can
+            be removed.
+        keeps_first: Whether the first layer is built differently, so that it cannot be removed.
     """
 
     layers: str
@@ -100,7 +101,7 @@ class ConfigKeys(_Data):
 
 
 class Family(_Data):
-    """One architecture: paths of its matrices, and the names under which its config keeps head counts."""
+    """One architecture: the paths of its matrices, and the config keys of its head counts."""
 
     name: str
     model_types: tuple[str, ...]
@@ -115,18 +116,18 @@ class Family(_Data):
     norm: Literal["post", "pre"]
     config: ConfigKeys | None = None
     only: dict[str, int | str] = {}
-    """Keys of the config with the value that they must have, or with another key whose value they must have."""
+    """Config keys with their required value, or with another key whose value they must equal."""
     why: str = ""
-    """What is wrong with a model that has other values."""
+    """The reason why a model with other values is rejected."""
 
     def check(self, config: PretrainedConfig) -> None:
-        """Refuse a model of the family's type that is built in another way.
+        """Reject a model of the family's type that is built differently.
 
         Args:
             config: The model's config.
 
         Raises:
-            ModelError: With the key and its value.
+            ModelError: If a config key has another value than required.
         """
         for key, wanted in self.only.items():
             own = getattr(config, key, None)
@@ -136,28 +137,28 @@ class Family(_Data):
                 )
 
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
-        """The model's transformer layers, first to last."""
+        """Return the model's transformer layers, first to last."""
         return cast("nn.ModuleList", model.base_model.get_submodule(self.layers))
 
     def heads_in(self, config: PretrainedConfig) -> int:
-        """The number of query heads per layer."""
+        """Return the number of query heads per layer."""
         return int(getattr(config, self.heads))
 
     def kv_heads_in(self, config: PretrainedConfig) -> int:
-        """The number of key/value heads per layer: the heads that can be removed on their own."""
+        """Return the number of key/value heads per layer: the heads that can be removed individually."""
         return getattr(config, self.kv_heads) if self.kv_heads else self.heads_in(config)
 
     def head_dim_in(self, config: PretrainedConfig) -> int:
-        """A head's width: the config's own where it sets one, else the hidden size split among the heads."""
+        """Return a head's width: the config's value if set, else the hidden size divided by the heads."""
         own = getattr(config, self.head_dim, None) if self.head_dim else None
         return int(own or config.hidden_size // self.heads_in(config))
 
     def part_of(self, config: PretrainedConfig, location: Location, name: str, outputs: int) -> range:
-        """Which of a module's outputs a matrix has: all of them, or a part whose size goes by its heads.
+        """Return which of a module's outputs belong to a matrix: all, or a part whose size depends on its heads.
 
         Args:
             config: The model's config.
-            location: Where the matrix is.
+            location: The location of the matrix.
             name: The matrix's name in the family.
             outputs: The number of the module's outputs.
         """
@@ -179,11 +180,11 @@ REFUSED = {
     "itself, and its decoder attends to its encoder",
     "bart": "it is two stacks of layers, of which the decoder attends to the encoder, and a family describes one",
 }
-"""Types that are known, and why a model of them cannot be described."""
+"""Known model types that no family can describe, with the reason."""
 REFUSED |= {"mt5": REFUSED["t5"], "mbart": REFUSED["bart"]}
 
 _registered: Registry[Family] = Registry("family")
-"""The families that are described outside the package."""
+"""The families registered from outside the package."""
 
 
 @cache
@@ -192,12 +193,12 @@ def _builtin() -> tuple[Family, ...]:
 
 
 def families() -> list[Family]:
-    """Every family Tombola knows, by name; those from outside the package come last."""
+    """Return every known family; those from outside the package come last."""
     return [*_builtin(), *(family for _, family in _registered.items())]
 
 
 def register_family(description: str | Path | Mapping[str, Any]) -> Family:
-    """Describe an architecture that the package does not know.
+    """Register an architecture that the package does not know.
 
     Args:
         description: A mapping as in the package's `families/bert.yaml`, or the path of such a YAML file.
@@ -215,12 +216,12 @@ def register_family(description: str | Path | Mapping[str, Any]) -> Family:
 
 
 def family_of_type(model_type: str) -> Family | None:
-    """The family of the models of a type, if there is one."""
+    """Return the family of a model type, if any."""
     return next((family for family in families() if model_type in family.model_types), None)
 
 
 def family_of(model: PreTrainedModel) -> Family:
-    """The family of the model, by its config's model type."""
+    """Return the family of the model, by its config's model type."""
     model_type = model.config.model_type
     family = family_of_type(model_type)
     if family is None and model_type in REFUSED:

@@ -1,1 +1,1 @@
-"""Pre-trained models: finding, opening and taking them apart; controls that destroy what they learned."""
+"""Pre-trained models: find, load and dissect them; controls that destroy what they learned."""

@@ -1,4 +1,4 @@
-"""Controls: pre-trained weights with something destroyed, to see whether it mattered.
+"""Controls: pre-trained weights with some property destroyed, to see whether it mattered.
 
 Each answers one question about a ticket. (BERT-Tickets, section 4 and appendix)
 """
@@ -26,7 +26,7 @@ controls: Choices[type[Control]] = Choices("control")
 
 
 class Control(Choice):
-    """Something that is destroyed in a model before it is trained."""
+    """A property to destroy in a model before training."""
 
     choices: ClassVar = controls
 
@@ -34,12 +34,12 @@ class Control(Choice):
 
     @abstractmethod
     def apply(self, model: PreTrainedModel, seed: int) -> None:
-        """Change the model's weights in place, from `seed` alone. Called without gradients."""
+        """Change the model's weights in place, depending only on `seed`. Called without gradients."""
         ...
 
 
 def apply_control(control: Control, model: PreTrainedModel, seed: int) -> None:
-    """Change the model's weights in place, from `seed` alone."""
+    """Change the model's weights in place, depending only on `seed`."""
     with torch.no_grad():
         control.apply(model, seed)
 
@@ -121,7 +121,7 @@ def _units(model: PreTrainedModel) -> Units:
 
 
 def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
-    """Permute the matrices of layers: those of one layer move together, to the same places of another."""
+    """Permute the matrices of layers: those of one layer move together, to the same roles in another."""
     units = _units(model).without("pooler")
     weights = units.matrices(model)
     layers: dict[int | None, list[str]] = {}
@@ -150,7 +150,7 @@ def _order(count: int, seed: int) -> list[int]:
 
 
 def _spread_of(weights: list[torch.nn.Parameter]) -> float:
-    """The standard deviation of all entries together, without putting them in one place."""
+    """Return the standard deviation of all entries together, without concatenating them."""
     count = sum(weight.numel() for weight in weights)
     total = sum(float(weight.sum(dtype=torch.float64)) for weight in weights)
     squares = sum(float(weight.double().square().sum()) for weight in weights)

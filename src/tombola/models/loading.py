@@ -1,4 +1,4 @@
-"""Opening models and tokenizers: with the head a task needs, or exactly as their folder describes them."""
+"""Load models and tokenizers, with a head for a task or exactly as their folder describes them."""
 
 import json
 import logging
@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The folder's own tokenizer, behind the defense that lies beside it, if one does (`defense.json`).
+    """Load the folder's tokenizer, behind the folder's defense (`defense.json`), if any.
 
-    One without a vocabulary would read every word as unknown: it is refused.
+    A tokenizer without a vocabulary is rejected, since it would read every word as unknown.
     """
     from transformers import AutoTokenizer
 
@@ -36,14 +36,14 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # the tokenizers library raises it bare
+    except Exception as error:  # the tokenizers library raises a bare Exception
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
         raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
     return as_stored(tokenizer, folder)
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
-    """A finished model as its folder describes it: its own architecture, its own labels in their order."""
+    """Load a finished model as its folder describes it: architecture, labels and their order."""
 
     architectures = read_config(folder).get("architectures")
     if not architectures:
@@ -54,7 +54,7 @@ def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
 
 
 def model_class(architecture: str) -> "type[PreTrainedModel]":
-    """The model class that a config names."""
+    """Return the model class that a config names."""
     import transformers
 
     kind = getattr(transformers, architecture, None)
@@ -66,11 +66,11 @@ def model_class(architecture: str) -> "type[PreTrainedModel]":
 def load_model(
     folder: Path, task: "Task", seed: int, *, new_pooler: bool = False, finetuned: bool = False
 ) -> "PreTrainedModel":
-    """The model with a head for `task`. What the checkpoint lacks is initialised from `seed` alone.
+    """Load the model with a head for `task`. Weights that the checkpoint lacks are initialised from `seed`.
 
-    A head that the checkpoint brings is kept if it names the task's labels; its outputs are put in the task's order.
-    A sentence encoder's pooler was never trained, and `new_pooler` gives it another. A model that must be `finetuned`
-    is refused if any of its weights would be new.
+    The checkpoint's head is kept if it names the task's labels; its outputs are put in the task's order. A sentence
+    encoder's pooler was never trained, and `new_pooler` replaces it. With `finetuned`, a model that would get any new
+    weights is rejected.
     """
     import torch
     import transformers
@@ -115,9 +115,9 @@ def load_model(
 
 
 def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:
-    """Xavier's weights, which keep the spread of a normed state through the tanh, and no bias.
+    """Reinitialise the pooler with Xavier weights, which keep a normed state's variance through the tanh, and no bias.
 
-    Models of one family without a pooler, such as masked language models, are left as they are.
+    Models without a pooler, such as masked language models, are unchanged.
     """
     import torch
 
@@ -139,7 +139,7 @@ def _label_names(folder: Path) -> list[str]:
 
 
 def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str], task: "Task") -> None:
-    """Models of one task differ in label order: rearrange the outputs of a learned head to the task's."""
+    """Rearrange the outputs of a trained head into the task's label order."""
     import torch
 
     from tombola.tasks.labels import outputs_by_label
@@ -171,5 +171,5 @@ def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
 
 @lru_cache(maxsize=128)
 def _warn_once(text: str) -> None:
-    """However many stages load the same model."""
+    """Log a warning once, however many stages load the same model."""
     logger.warning("%s", text)

@@ -1,4 +1,4 @@
-"""Where models are put when they are opened: on the processor, or on the device that a stage is about."""
+"""The device of loaded models: the CPU, or the device of a stage."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _device: ContextVar[str] = ContextVar("device", default="cpu")
 
 @contextmanager
 def models_on(device: str) -> Iterator[None]:
-    """Inside, models that are opened are put on a device.
+    """Place models that are loaded in this context on a device.
 
     Args:
-        device: What torch calls it, such as `cpu` or `cuda`.
+        device: A torch device, such as `cpu` or `cuda`.
     """
     before = _device.set(device)
     try:
@@ -28,10 +28,10 @@ def models_on(device: str) -> Iterator[None]:
 
 
 def placed(model: PreTrainedModel) -> PreTrainedModel:
-    """The model on the device that models are put on.
+    """Move the model to the current device.
 
     Args:
-        model: A model that was just opened.
+        model: A model that was just loaded.
     """
     device = _device.get()
     if device != "cpu":

@@ -1,4 +1,4 @@
-"""Opening what other people saved: weights as safetensors, no code of theirs, and a sentence for what is damaged."""
+"""Load other people's models safely: only safetensors, no remote code, and a clear error for damaged files."""
 
 import json
 from pathlib import Path
@@ -19,20 +19,20 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What transformers and torch raise about files that do not make sense."""
+"""The exceptions of transformers and torch for invalid files."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The content of a model folder's config.json."""
+    """Return the content of a model folder's config.json."""
     return read_object(folder / CONFIG)
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a model folder that would lead to a pickle or to code of its own.
+    """Reject a model folder that would load a pickle or run its own code.
 
     Raises:
-        ModelError: With what is wrong and what to do.
-        DamagedArtefact: If a file is not as its checksum says.
+        ModelError: If the folder is rejected.
+        DamagedArtefact: If a file does not match its checksum.
     """
     check_checksums(
         folder, f"copy or make it again; if you changed it on purpose, delete {folder / CHECKSUMS}"
@@ -61,10 +61,10 @@ def check_folder(folder: Path) -> None:
 
 
 def open_pretrained(kind: Any, folder: Path, **options: Any) -> Any:
-    """`kind.from_pretrained(folder)` for weights in safetensors files, without code from outside or the network.
+    """Call `kind.from_pretrained(folder)` for safetensors weights, without remote code or network.
 
     Raises:
-        ModelError: If the folder is refused, or a file in it is damaged.
+        ModelError: If the folder is rejected, or a file in it is damaged.
     """
     from safetensors import SafetensorError
     from torch import OutOfMemoryError
@@ -88,10 +88,10 @@ def open_pretrained(kind: Any, folder: Path, **options: Any) -> Any:
 
 
 def open_config(folder: Path) -> Any:
-    """What a model folder's config.json says, as transformers reads it.
+    """Load a model folder's config with transformers.
 
     Raises:
-        ModelError: If the folder is refused, or transformers cannot read its config.
+        ModelError: If the folder is rejected, or transformers cannot read its config.
     """
     from transformers import AutoConfig
 
@@ -116,7 +116,7 @@ def _is_known(model_type: object) -> bool:
 
 
 def _damaged(folder: Path) -> Path:
-    """The first safetensors file of a folder that cannot be opened, or the folder itself."""
+    """Return the first safetensors file of a folder that cannot be opened, or the folder itself."""
     from safetensors import SafetensorError, safe_open
 
     for path in sorted(folder.glob("*.safetensors")):
@@ -129,7 +129,7 @@ def _damaged(folder: Path) -> Path:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of a model folder."""
+    """Return the JSON object in a file of a model folder."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

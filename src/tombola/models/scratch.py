@@ -1,6 +1,6 @@
-"""Models made from scratch: a small decoder with a tokenizer of its own, of nothing but what comes with the package.
+"""Models made from scratch: a small decoder with its own tokenizer, built only from bundled data.
 
-They know nothing before they are trained, and are there for trying recipes without a download.
+They are untrained, and serve to try recipes without a download.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ SCRATCH: dict[str, dict[str, Any]] = {
         "pad_token_id": 1,
     }
 }
-"""Their configs, by name."""
+"""The configs, by name."""
 ABOUT = {
     "tiny-decoder": "a Llama of 1 M parameters, made from scratch; its tokenizer is of the bundled reviews"
 }
 TEXTS = ("reviews", "reviews_product", "reviews_newspaper", "reviews_tweets")
-"""The tasks whose training texts the tokenizer is made of."""
+"""The tasks whose training texts the tokenizer is trained on."""
 END, PADDING = "<|endoftext|>", "<|padding|>"
 VERSION = 1
-"""Raise it when the same config gives another model."""
+"""Increase it when the same config gives another model."""
 
 
 def made_from_scratch(name: str) -> Path:
-    """The folder of a model of `SCRATCH`, which is made when it is first asked for and always the same.
+    """Return the folder of a model of `SCRATCH`, which is built on first use and always the same.
 
     Args:
         name: The model.
@@ -82,7 +82,7 @@ def _write(sizes: dict[str, Any], folder: Path) -> None:
 
 
 def _tokenizer(size: int, length: int) -> PreTrainedTokenizerFast:
-    """Byte pairs of the bundled texts. (Sennrich et al. 2016; of bytes, as in GPT-2)"""
+    """Train a byte-level BPE tokenizer on the bundled texts. (Sennrich et al. 2016; bytes as in GPT-2)"""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

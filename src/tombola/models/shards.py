@@ -1,4 +1,4 @@
-"""The tensors of a model folder one by one: read from its safetensors files, and overwritten in a copy of them."""
+"""Read the tensors of a model folder one by one, and overwrite them in a copy of its safetensors files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ else:
 
 SINGLE = "model.safetensors"
 DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-"""The number formats that weights are pruned in, as safetensors and torch call them."""
+"""The dtypes of weights that can be pruned, in safetensors and in torch."""
 
 PIECE = 1 << 22
-"""Numbers that are read at once."""
+"""Numbers read at once."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a tensor lies: in a file, from one byte to another."""
+    """The location of a tensor: a file and a byte range."""
 
     file: str
     format: str
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Its number format; quantised ones are refused."""
+        """The torch dtype; quantised weights are rejected."""
         if self.format not in DTYPES:
             raise ModelError(
                 f"{self.file} stores weights as {self.format}, and {', '.join(DTYPES)} can be pruned: save the model "
@@ -51,7 +51,7 @@ class Entry:
 
 
 class Shards:
-    """The tensors of a model folder by name. Nothing is read before it is asked for.
+    """The tensors of a model folder by name, read on demand.
 
     Args:
         folder: A folder with one safetensors file, or with several and their index.
@@ -75,15 +75,15 @@ class Shards:
         return sum(entry.end - entry.start for entry in self.entries.values())
 
     def first_of(self, names: Iterable[str]) -> str | None:
-        """The first of some names under which there is a tensor."""
+        """Return the first of some names that has a tensor."""
         return next((name for name in names if name in self.entries), None)
 
     def read(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
-        """A tensor, in memory of its own: nothing of the file stays mapped.
+        """Read a tensor into its own memory, without keeping the file mapped.
 
         Args:
             name: The tensor.
-            dtype: The number format that it is read into, piece by piece; by default its own.
+            dtype: The dtype to convert to while reading; by default the stored one.
         """
         entry = self.entries[name]
         found = torch.empty(entry.shape, dtype=dtype or entry.dtype)
@@ -98,12 +98,12 @@ class Shards:
         return found
 
     def overwrite(self, folder: Path, name: str, values: Tensor) -> None:
-        """Put other values in the place of a tensor, in a copy of this folder's files.
+        """Overwrite a tensor in a copy of this folder's files.
 
         Args:
-            folder: Where the copy is.
+            folder: The folder of the copy.
             name: The tensor.
-            values: Values of the same shape; they are stored in the tensor's own format.
+            values: Values of the same shape, stored in the tensor's dtype.
         """
         entry = self.entries[name]
         assert tuple(values.shape) == entry.shape
@@ -137,7 +137,7 @@ def _header(path: Path) -> dict[str, Entry]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="np") as file:  # checks that header and size agree
+        with safe_open(path, framework="np") as file:  # checks header and size
             file.keys()
         with open(path, "rb") as content:
             (length,) = struct.unpack("<Q", content.read(8))

@@ -1,4 +1,4 @@
-"""A model without values, of which single parts are filled from its folder and emptied again."""
+"""A model on the meta device whose parts are filled from its folder and emptied again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ else:
 
 
 class Skeleton:
-    """The base model of a folder on the meta device: its head is left out.
+    """The base model of a folder on the meta device, without its head.
 
     Args:
         folder: A model folder.
-        device: Where parts are filled.
+        device: The device of filled parts.
     """
 
     def __init__(self, folder: Path, device: str = "cpu") -> None:
@@ -44,23 +44,23 @@ class Skeleton:
         return len(family_of(self.model).layers_of(self.model))
 
     def fill_before_layers(self) -> None:
-        """Give everything outside of the layers its values. What the folder lacks, such as a pooler, stays empty."""
+        """Load everything outside the layers. What the folder lacks, such as a pooler, stays empty."""
         self._fill(lambda name: not name.startswith(self._layers), required=False)
 
     def empty_before_layers(self) -> None:
-        """Take the values of everything outside of the layers away."""
+        """Discard the values outside the layers."""
         self._empty(lambda name: not name.startswith(self._layers))
 
     def fill_layer(self, index: int) -> None:
-        """Give a layer its values, in 32 bits."""
+        """Load a layer in 32 bits."""
         self._fill(lambda name: name.startswith(f"{self._layers}{index}."), required=True)
 
     def empty_layer(self, index: int) -> None:
-        """Take a layer's values away."""
+        """Discard a layer's values."""
         self._empty(lambda name: name.startswith(f"{self._layers}{index}."))
 
     def stored_name(self, name: str) -> str | None:
-        """What the folder's files call a tensor of the base model, if they have it."""
+        """Return the stored name of a tensor of the base model, if it exists."""
         return self.shards.first_of((f"{self.model.base_model_prefix}.{name}", name))
 
     def _parts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, nn.Module]]:
@@ -87,7 +87,7 @@ class Skeleton:
                     )
 
     def _fill_buffers(self, path: str, module: nn.Module) -> None:
-        """Buffers come from the files, or are computed anew, as transformers does it."""
+        """Load buffers from the files, or recompute them as transformers does."""
         empty = [leaf for leaf, value in module._buffers.items() if value is not None and value.is_meta]
         if not empty:
             return

@@ -1,7 +1,7 @@
 """English words with their frequencies, from the package symspellpy: 82,765 entries.
 
-The list joins the frequencies of Google Books Ngrams (CC BY 3.0) with the words of SCOWL (permissive, of its own). It
-is read where symspellpy installs it; only this file of the package is used.
+The list combines the frequencies of Google Books Ngrams (CC BY 3.0) with the words of SCOWL (its own permissive
+licence). It is read from where symspellpy installs it; no other file of that package is used.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FILE = "frequency_dictionary_en_82_765.txt"
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Words of a language with how often they occur, and a hash of both."""
+    """Words of a language with their frequencies, and a hash of both."""
 
     counts: dict[str, int]
     fingerprint: str
@@ -26,7 +26,7 @@ class Dictionary:
 
 @lru_cache(maxsize=1)
 def english() -> Dictionary:
-    """The English dictionary."""
+    """Return the English dictionary."""
     spec = find_spec(PACKAGE)
     path = Path(spec.origin).with_name(FILE) if spec is not None and spec.origin else None
     if path is None or not path.is_file():

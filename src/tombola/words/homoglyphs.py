@@ -1,12 +1,12 @@
-"""Letters that look like others: Cyrillic, Greek and signs that readers take for Latin letters, and back."""
+"""Look-alike letters: Cyrillic, Greek and signs that resemble Latin letters, and back."""
 
 CYRILLIC = dict(zip("aceopxyisjhkABCEHIJKMOPSTXYh", "асеорхуіѕјһкАВСЕНІЈКМОРЅТХУһ", strict=True))
 GREEK = dict(zip("ovnuABEZHIKMNOPTYX", "ονηυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", strict=True))
 SIGNS = {"a": "@", "e": "3", "i": "1", "l": "1", "o": "0", "s": "5"}
-"""What TextBugger writes for letters. (Li et al. 2019, table III)"""
+"""TextBugger's substitutes for letters. (Li et al. 2019, table III)"""
 
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
-"""Characters that take no room: zero-width space, non-joiner, joiner, word joiner, byte-order mark, soft hyphen."""
+"""Zero-width characters: zero-width space, non-joiner, joiner, word joiner, byte-order mark, soft hyphen."""
 
 TO_LATIN: dict[str, str] = {
     **{look: letter for letter, look in GREEK.items()},
@@ -15,4 +15,4 @@ TO_LATIN: dict[str, str] = {
     "м": "m", "т": "t", "в": "b", "н": "h", "п": "n", "г": "r", "ԁ": "d", "ԛ": "q", "ԝ": "w", "ӏ": "l",
     "ı": "i", "ɑ": "a", "ɡ": "g", "ɩ": "i", "ʏ": "y", "ᴄ": "c", "ᴏ": "o", "ꜱ": "s", "ᴠ": "v", "ᴡ": "w", "ᴢ": "z",
 }  # fmt: skip
-"""The Latin letter that a letter of another script, or a rare Latin one, passes for."""
+"""The Latin letter that a letter of another script, or a rare Latin one, resembles."""

@@ -1,7 +1,7 @@
-"""The QWERTY keyboard: which keys a finger may hit instead of the one that it aims at."""
+"""The QWERTY keyboard: the neighbouring keys that a finger may hit by mistake."""
 
 ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
-"""The rows of letters, each with how far it is shifted to the right, in widths of a key."""
+"""The rows of letters, each with its shift to the right in key widths."""
 
 
 def _neighbours() -> dict[str, str]:

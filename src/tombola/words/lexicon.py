@@ -1,7 +1,7 @@
-"""Words as WordNet and a list of function words know them: synonyms, coarse parts of speech, stop words.
+"""A lexicon from WordNet and a list of function words: synonyms, coarse parts of speech, stop words.
 
-The tables lie in `lexicon/` (built by `tools/build_lexicons.py`). There is no tagger here: a word has the *set* of
-parts of speech in which it is commonly met, and two words agree when the sets meet.
+The tables are in `lexicon/` (built by `tools/build_lexicons.py`). There is no tagger: a word has the *set* of its
+common parts of speech, and two words agree if their sets intersect.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "lexicon"
 
 TAGS = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 
-# WordNet's suffix rules: an inflected form that ends in the first may come from a lemma that ends in the second.
+# WordNet's suffix rules: an inflected form with the first ending may have a lemma with the second.
 SUFFIX_RULES = {
     letter: [tuple(rule.split(">")) for rule in rules.split()]
     for letter, rules in {
@@ -25,7 +25,7 @@ SUFFIX_RULES = {
     }.items()
 }
 
-# What the ending of a word says that no table has; tried in this order, a noun if none fits.
+# Parts of speech of unknown words by their ending, tried in this order; a noun if none fits.
 ENDINGS = [
     (("ly",), {"ADV"}),
     (("ing", "ed"), {"VERB", "ADJ"}),
@@ -33,22 +33,22 @@ ENDINGS = [
     (("ous", "ful", "able", "ible", "ive", "less", "ish", "ical", "ic", "al", "esque"), {"ADJ"}),
 ]
 
-RARE = 0.1  # a reading met in less than this share of a word's tagged occurrences does not count
+RARE = 0.1  # a part of speech with less than this share of a word's tagged occurrences does not count
 
-NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still touch
+NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still change
 OPEN = frozenset(TAGS.values())
 COLUMNS = ["word", "tags", "synonyms"]
-"""The header of a user's lexicon."""
+"""The header of a user's lexicon file."""
 
 
 class Lexicon:
     """Synonyms, lemmas, parts of speech and stop words of English."""
 
     source = "WordNet 3.0 synonyms and parts of speech, own list of stop words"
-    """Where it comes from, for reports."""
+    """The source, for reports."""
 
     def synonyms(self, word: str) -> list[str]:
-        """One-word synonyms in all senses, the commonest sense of each lemma first."""
+        """Return one-word synonyms in all senses, the most common sense of each lemma first."""
         found = (
             synonym
             for letter, lemma in self._lemmas(word.lower())
@@ -57,7 +57,7 @@ class Lexicon:
         return [synonym for synonym in dict.fromkeys(found) if synonym != word.lower()]
 
     def tags(self, word: str) -> frozenset[str]:
-        """The coarse parts of speech in which a word is commonly met; a function word has no others."""
+        """Return the common coarse parts of speech of a word; a function word has no others."""
         word = word.lower().replace("’", "'")
         if word in self._function_words:
             return self._function_words[word]
@@ -73,19 +73,19 @@ class Lexicon:
         return frozenset(next(guess, {"NOUN"}))
 
     def same_part_of_speech(self, word: str, other: str, *, verbs_as_nouns: bool = False) -> bool:
-        """Whether both words can be of one part of speech; nouns and verbs may count as one, as in TextFooler."""
+        """Return whether both words can have one part of speech; nouns and verbs may count as one, as in TextFooler."""
         tags, others = self.tags(word), self.tags(other)
         if verbs_as_nouns:
             tags, others = (s - {"VERB"} | {"NOUN"} if "VERB" in s else s for s in (tags, others))
         return not tags.isdisjoint(others)
 
     def is_stop_word(self, word: str) -> bool:
-        """Whether the word carries grammar rather than content: attacks leave such words alone."""
+        """Return whether the word carries grammar rather than content: attacks leave such words alone."""
         tags = self._function_words.get(word.lower().replace("’", "'"), NOT_STOPPED)
         return not tags <= NOT_STOPPED
 
     def _lemmas(self, word: str) -> Iterator[tuple[str, str]]:
-        """(part of speech, lemma) of every reading: as it stands, by the irregular forms, by the suffix rules."""
+        """Yield (part of speech, lemma) of every reading: the word itself, irregular forms, suffix rules."""
         for letter, table in self._table.items():
             forms = [word, *self._irregular.get((letter, word), [])]
             forms += [
@@ -120,39 +120,39 @@ class Lexicon:
 
 
 class UserLexicon(Lexicon):
-    """The words of a user's file, in any language and in the forms in which they stand there.
+    """The words of a user's file, in any language, in exactly the listed forms.
 
-    A word without tags, or that is not in the file, may be of any open class, so it agrees with every noun, verb,
-    adjective and adverb. Words with other tags alone are stop words, besides numbers and interjections.
+    A word without tags, or not in the file, may be of any open class, so it agrees with every noun, verb, adjective
+    and adverb. Words with only other tags are stop words, except numbers and interjections.
 
     Args:
-        words: By word, in lower case: its parts of speech and its synonyms.
-        source: Where it comes from, for reports.
+        words: The parts of speech and synonyms of each lower-case word.
+        source: The source, for reports.
     """
 
     def __init__(self, words: dict[str, tuple[frozenset[str], list[str]]], source: str) -> None:
         self.words, self.source = words, source
 
     def synonyms(self, word: str) -> list[str]:
-        """The synonyms of exactly this form."""
+        """Return the synonyms of exactly this form."""
         _, synonyms = self.words.get(word.lower(), (OPEN, []))
         return [synonym for synonym in synonyms if synonym != word.lower()]
 
     def tags(self, word: str) -> frozenset[str]:
-        """The parts of speech in the file; all open classes where it names none."""
+        """Return the parts of speech in the file; all open classes if it lists none."""
         tags, _ = self.words.get(word.lower(), (OPEN, []))
         return tags or OPEN
 
     def is_stop_word(self, word: str) -> bool:
-        """Whether the file has the word with tags of closed classes alone."""
+        """Return whether the file lists the word only with closed-class tags."""
         return not self.tags(word) & (OPEN | NOT_STOPPED)
 
 
 def read_lexicon(path: str | Path) -> UserLexicon:
-    """A lexicon from a file of tab-separated columns: `word`, `tags` and `synonyms`, a word a line.
+    """Read a lexicon from a file of tab-separated columns `word`, `tags` and `synonyms`, one word per line.
 
     Tags are those of Universal Dependencies, separated by blanks (NOUN VERB ADJ ADV, or DET, ADP, PRON … for words
-    that attacks leave alone); synonyms are separated by blanks, the commonest first. Both may be empty.
+    that attacks leave alone); synonyms are separated by blanks, most common first. Both may be empty.
 
     Args:
         path: The file, in UTF-8.
@@ -186,13 +186,13 @@ def read_lexicon(path: str | Path) -> UserLexicon:
 
 
 def is_english(language: str) -> bool:
-    """Whether a code of a language, such as `en-GB`, means English."""
+    """Return whether a language code, such as `en-GB`, means English."""
     return language.partition("-")[0] == "en"
 
 
 @lru_cache(maxsize=1)
 def bundled() -> Lexicon:
-    """The lexicon that comes with the package, opened once."""
+    """Return the bundled lexicon, loaded once."""
     return Lexicon()
 
 

@@ -1,4 +1,4 @@
-"""Letters of any script: where one ends and the next begins, and which others it could be mistaken for."""
+"""Letters of any script: how to split a word into them, and which letters may replace one."""
 
 import re
 from functools import lru_cache
@@ -8,27 +8,27 @@ from unicodedata import category, name
 MARKS = "".join(
     chr(code) for code in (*range(0x300, 0x1E00), *range(0xA660, 0xAC00)) if category(chr(code))[0] == "M"
 )
-"""Signs that belong to the letter before them: accents, vowel signs of Arabic, Hebrew and the scripts of India …"""
+"""Combining marks of the letter before them: accents, vowel signs of Arabic, Hebrew and the scripts of India …"""
 JOINERS = "\u200c\u200d"
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Chinese characters, which stand side by side without blanks; each is read as a word."""
+"""Chinese characters, which are written without blanks; each counts as a word."""
 
-NEARBY = 16  # places in Unicode from a letter to those that may replace it
+NEARBY = 16  # distance in Unicode from a letter to its replacements
 
 _LETTER = re.compile(rf".[{MARKS}{JOINERS}]*", re.DOTALL)
 
 
 def letters(word: str) -> list[str]:
-    """The letters of a word, each with the signs that belong to it."""
+    """Return the letters of a word, each with its combining marks."""
     return _LETTER.findall(word)
 
 
 @lru_cache(maxsize=10_000)
 def alphabet(letter: str) -> str:
-    """The letters that may stand in the place of one: others of its script, near it in Unicode; a to z for Latin.
+    """Return the letters that may replace one: others of its script, near it in Unicode; a to z for Latin.
 
-    Alphabets lie in their order there, and of Chinese characters those of the same radical and of Korean syllables
-    those of the same sounds lie side by side.
+    Unicode lists alphabets in order, Chinese characters of the same radical together, and Korean syllables of the
+    same sounds together.
     """
     base = letter[:1]
     script = _script(base)
@@ -42,5 +42,5 @@ def alphabet(letter: str) -> str:
 
 
 def _script(letter: str) -> str:
-    """The first word of a letter's name, which is its script; empty for what is no letter."""
+    """Return a letter's script, the first word of its Unicode name; empty for other characters."""
     return name(letter, "").partition(" ")[0] if letter and category(letter)[0] == "L" else ""
