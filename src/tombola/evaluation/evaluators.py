@@ -25,10 +25,10 @@ class Evaluation:
     """Scores by metric, the predictions behind them, and notes for the reader.
 
     The headline metric also appears for each of the task's groups, as `accuracy/lexical_overlap`. Predictions are
-    logits in the task's label order, one row per example; of questions the characters of the context that answer
-    each, from first to after the last; of passages the predicted and the true id of each masked token; of tagged
-    sentences the sentence, the predicted and the true tag of each word; of documents the negative log-likelihood, and
-    the numbers of tokens, words and bytes; of multiple-choice questions the log-likelihood and the length of every
+    logits in the task's label order, one row per example. For questions they are the character span of each answer in
+    its context, end exclusive; for passages the predicted and the true id of each masked token; for tagged sentences
+    the sentence index, the predicted and the true tag of each word; for documents the negative log-likelihood and the
+    numbers of tokens, words and bytes; for multiple-choice questions the log-likelihood and the length of every
     answer.
     """
 

@@ -70,7 +70,7 @@ def predict_spans(
 ) -> np.ndarray:
     """Return each question's answer as a character span of its context, (questions, 2), end exclusive.
 
-    (0, 0) means no answer: if `unanswerable` questions occur and every window scores no answer higher than the best
+    (0, 0) means no answer: if `unanswerable` questions occur and every window scores no answer above the best
     answer (a threshold of 0), or if no pair of tokens makes an answer.
     """
     best = Best(int(windows.question.max()) + 1)

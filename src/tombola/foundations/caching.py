@@ -1,4 +1,4 @@
-"""What is remembered for a while: files that a run has read, and objects that a plan has made."""
+"""Temporary caches: files that a run has read, and objects that a plan has created."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ _made: ContextVar[Cache | None] = ContextVar("shared objects", default=None)
 
 @contextmanager
 def run_cache(known: Cache | None = None) -> Iterator[Cache]:
-    """Inside, files are taken to stay as they are: `cached_in_run` functions remember what they returned.
+    """Assume that files do not change in this context, so that `cached_in_run` functions can cache their results.
 
     Args:
-        known: What was remembered before, to go on with it; inside another cache that one is used.
+        known: An earlier cache to continue; inside another cache, that one is used.
     """
     outer = _cache.get()
     cache = outer if outer is not None else known if known is not None else {}
@@ -34,7 +34,7 @@ def run_cache(known: Cache | None = None) -> Iterator[Cache]:
 
 
 def cached_in_run(function: Callable[P, T]) -> Callable[P, T]:
-    """Remember the function's results for equal arguments, inside `run_cache`."""
+    """Cache the function's results by arguments inside `run_cache`."""
 
     @wraps(function)
     def cached(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,7 +56,7 @@ def cached_in_run(function: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Inside, `shared` makes each object once."""
+    """Let `shared` create each object only once in this context."""
     made = _made.get()
     token = _made.set(made if made is not None else {})
     try:
@@ -69,13 +69,13 @@ PLAIN = frozenset((int, float, str))
 
 
 def shared(make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `make` returns for these arguments; inside `sharing`, the same object for the same arguments.
+    """Return the result of `make` for these arguments; inside `sharing`, the same object for the same arguments.
 
-    Plain values are the same if their types and values are, all others only if they are one object. This is cheap,
-    and never takes 1 for True, or for 1.0, which equal settings may differ in.
+    Plain values are the same if type and value are equal, all others only if they are the same object. This is cheap,
+    and never confuses 1 with True or 1.0, which equal settings may differ in.
 
     Args:
-        make: A class or function whose result depends on its arguments alone, and is never changed.
+        make: A class or function whose result depends only on its arguments, and is never modified.
         *args: Its arguments.
         **kwargs: Its arguments by keyword.
     """
@@ -88,6 +88,6 @@ def shared(make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         made[key] = (
             make(*args, **kwargs),
             given,
-        )  # holds the arguments too: an id is free for others after its object
+        )  # keeps the arguments alive too: an id may be reused once its object is gone
     kept: T = made[key][0]
     return kept

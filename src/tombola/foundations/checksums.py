@@ -1,4 +1,4 @@
-"""Checksums of files and folders, so that what was damaged after it was written is noticed when it is read."""
+"""Checksums of files and folders, to detect damage when they are read."""
 
 import hashlib
 import json
@@ -11,30 +11,30 @@ from tombola.errors import DamagedArtefact
 from tombola.foundations.paths import inside, temporary_beside
 
 CHECKSUMS = "checksums.json"
-"""The file of a folder that holds the checksums of the others."""
+"""The file in a folder with the checksums of the other files."""
 
 _SEAL = re.compile(rb'"checksum": ?"([^"]*)"')
 _BLANK = "0" * 32
 
 
 def checksum(path: Path) -> str:
-    """The hash of a file's content."""
+    """Return the hash of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def hash_text(text: str) -> str:
-    """The hash of a text."""
+    """Return the hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def write_checksums(folder: Path, without: Collection[str] = (), only: Collection[str] = ()) -> None:
-    """Write down the checksums of the files below a folder.
+    """Write the checksums of the files below a folder.
 
     Args:
-        folder: The folder, complete.
-        without: Names of files that people may change, such as README.md.
-        only: Names of the files that count, where the folder may hold others.
+        folder: The complete folder.
+        without: Names of files that users may change, such as README.md.
+        only: Names of the files to include, if the folder may hold others.
     """
     files = {
         path.relative_to(folder).as_posix(): checksum(path)
@@ -46,14 +46,14 @@ def write_checksums(folder: Path, without: Collection[str] = (), only: Collectio
 
 
 def check_checksums(folder: Path, remedy: str) -> None:
-    """Compare a folder with the checksums in it; a folder without any is taken as it is.
+    """Verify a folder against its checksums; a folder without any is accepted.
 
     Args:
         folder: The folder.
-        remedy: What to do about damage, for the message.
+        remedy: Advice for the error message.
 
     Raises:
-        DamagedArtefact: If a file is missing or has another content.
+        DamagedArtefact: If a file is missing or has changed.
     """
     path = folder / CHECKSUMS
     if not path.is_file():
@@ -76,23 +76,23 @@ def _content(folder: Path, name: str) -> str | None:
 
 
 def sealed(content: dict[str, Any]) -> str:
-    """A JSON object with a checksum of its own text as the last entry."""
+    """Return a JSON object with a checksum of its own text as the last entry."""
     text = json.dumps({**content, "checksum": _BLANK}, indent=1, allow_nan=False)
     return seal(text)
 
 
 def seal(text: str) -> str:
-    """Put the checksum into a JSON text whose entry `checksum` is made of 32 zeros."""
+    """Insert the checksum into a JSON text whose entry `checksum` consists of 32 zeros."""
     before, _, after = text.rpartition(_BLANK)
     return f"{before}{hash_text(text)}{after}"
 
 
 def is_intact(content: bytes, required: bool = False) -> bool:
-    """Whether a JSON text agrees with the checksum in it.
+    """Return whether a JSON text matches its checksum.
 
     Args:
         content: The bytes of the file.
-        required: Whether a text without any is refused.
+        required: Whether a text without a checksum fails.
     """
     *_, last = [None, *_SEAL.finditer(content)]
     if last is None or not last[1]:
@@ -102,7 +102,7 @@ def is_intact(content: bytes, required: bool = False) -> bool:
 
 
 def write_whole(path: Path, text: str, **options: Any) -> None:
-    """Write a text file whole or not at all, beside whoever else writes it.
+    """Write a text file atomically, safe against concurrent writers.
 
     Args:
         path: The file.

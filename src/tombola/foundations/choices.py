@@ -1,4 +1,4 @@
-"""Choices: settings that come in several kinds, from an open list that other people's code may add to."""
+"""Choices: settings of several kinds, from an open list that plugins can extend."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tombola.foundations.settings import Settings
 S = TypeVar("S", bound="type[Choice]")
 
 COMPLAINT = "choice"
-"""The type of pydantic's complaint about a choice that is none; its message is a finished sentence."""
+"""The pydantic error type of an invalid choice; its message is a complete sentence."""
 
 
 class Choice(Settings):
-    """The base of settings of several kinds, told apart by a tag.
+    """Base class of settings of several kinds, distinguished by a tag.
 
     A base class sets `choices`. A field of its type takes any registered kind:
 
@@ -37,48 +37,48 @@ class Choice(Settings):
         class Learned(Settings):
             gate: Gate
 
-    The base itself is a constructor of all kinds: `Gate(kind="threshold")` is a `Threshold`. The tag is written out
-    even at its default. Complaints are about the fields of the chosen kind alone.
+    The base class constructs all kinds: `Gate(kind="threshold")` is a `Threshold`. The tag is always written, even at
+    its default. Validation errors concern only the fields of the chosen kind.
     """
 
     choices: ClassVar[Registry[Any]]
     """The registry of the kinds: settings classes, or entries with a `settings` class."""
     tag: ClassVar[str] = "kind"
-    """The field that tells kinds apart."""
+    """The field that distinguishes kinds."""
     usual: ClassVar[str | None] = None
-    """The kind of a mapping that does not say which."""
+    """The kind of a mapping without a tag."""
     by_name: ClassVar[bool] = False
-    """Whether the tag alone may stand for a kind with its defaults."""
+    """Whether the tag alone may stand for a kind with default settings."""
 
     def __new__(cls, *args: Any, **fields: Any) -> Self:
-        """A new instance; of the base, one of the kind that the fields name."""
+        """Create an instance; for the base class, one of the kind that the fields name."""
         return cls.model_validate(fields) if cls.is_open() else super().__new__(cls)
 
     @classmethod
     def is_open(cls) -> bool:
-        """Whether this is a base whose kinds are registered, and not one of the kinds."""
+        """Return whether this is a base class with registered kinds, not one of the kinds."""
         return "choices" in cls.__dict__
 
     @classmethod
     def settings_of(cls, name: str) -> type[Choice]:
-        """The settings class of a kind."""
+        """Return the settings class of a kind."""
         entry = cls.choices[name]
         return entry if isinstance(entry, type) else entry.settings
 
     @classmethod
     def kinds(cls) -> list[type[Choice]]:
-        """The settings classes of all kinds."""
+        """Return the settings classes of all kinds."""
         return [cls.settings_of(name) for name in cls.choices]
 
     @classmethod
     def meant_by(cls, raw: Any) -> type[Choice] | None:
-        """The settings class that raw input is meant for, if it names one that there is."""
+        """Return the settings class that raw input names, if it exists."""
         name = raw.get(cls.tag, cls.usual) if isinstance(raw, dict) else raw
         return cls.settings_of(str(name)) if name in cls.choices else None
 
     @classmethod
     def choose(cls, value: Any) -> Any:
-        """The settings of the kind that raw input names."""
+        """Return the settings of the kind that raw input names."""
         if isinstance(value, cls):
             return value
         if isinstance(value, str) and cls.by_name:
@@ -118,7 +118,7 @@ class Choice(Settings):
 
 
 class Choices(Registry[S]):
-    """A registry of kinds whose settings class is all there is to them."""
+    """A registry of kinds that consist only of a settings class."""
 
     def register(self, settings: S) -> S:
         """Register a settings class under the default of its tag."""
@@ -126,11 +126,11 @@ class Choices(Registry[S]):
 
 
 def _with_reference(kind: type[Choice]) -> CoreSchema:
-    """A kind's core schema, to stand in a JSON schema once and be referred to."""
+    """Return a kind's core schema with a reference, so that it appears only once in a JSON schema."""
     reference = f"{kind.__module__}.{kind.__qualname__}:{id(kind)}"
     return cast(CoreSchema, {**kind.__pydantic_core_schema__, "ref": reference})
 
 
 def tag_of(settings: type[Choice]) -> str:
-    """What a kind is called in recipes."""
+    """Return the name of a kind in recipes."""
     return str(settings.model_fields[settings.tag].default)

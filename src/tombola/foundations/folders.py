@@ -1,4 +1,4 @@
-"""Folders of the user: where computed things are cached, where the store is, and how paths are shown."""
+"""The user's folders: the cache, the store, and how to display paths."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def cache_folder() -> Path:
-    """The folder for what can be computed again: TOMBOLA_CACHE, else `~/.cache/tombola`."""
+    """Return the cache folder: TOMBOLA_CACHE, else `~/.cache/tombola`."""
     try:
         return Path(os.environ.get("TOMBOLA_CACHE") or "~/.cache/tombola").expanduser()
     except RuntimeError:  # a user without a home folder, as in some containers
@@ -16,12 +16,12 @@ def cache_folder() -> Path:
 
 
 def store_address(store: str | None = None) -> str:
-    """The folder or URL of the store: the argument, else TOMBOLA_STORE, else `~/.cache/tombola/store`."""
+    """Return the folder or URL of the store: the argument, else TOMBOLA_STORE, else `~/.cache/tombola/store`."""
     return store or os.environ.get("TOMBOLA_STORE") or "~/.cache/tombola/store"
 
 
 def public_name(name: str) -> str:
-    """A model, a task or a file as others may read it: of a local path only the last part, all else as it is.
+    """Return the name of a model, task or file for publication: the last part of a local path, anything else unchanged.
 
     A split keeps the file of its task: `task.yaml/validation`.
     """
@@ -34,7 +34,7 @@ def public_name(name: str) -> str:
 
 
 def by_name(content: Any) -> Any:
-    """Settings as people may read them who have other folders: of every path only the last part."""
+    """Return settings for readers with other folders: every path is reduced to its last part."""
     if isinstance(content, dict):
         return {by_name(key): by_name(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -43,9 +43,9 @@ def by_name(content: Any) -> Any:
 
 
 def portable(content: Any) -> Any:
-    """Settings as they may be published: paths without the user's name, and none from the root of the disk.
+    """Return settings for publication: paths without the user's name, and none from the root of the disk.
 
-    A path below the home folder begins with `~`, any other absolute one leads there from the current folder.
+    A path below the home folder begins with `~`; any other absolute path becomes relative to the current folder.
     """
     if isinstance(content, dict):
         return {portable(key): portable(value) for key, value in content.items()}
@@ -64,9 +64,9 @@ def portable(content: Any) -> Any:
 
 
 def publishable(content: Any) -> Any:
-    """Settings for a page that is read and never run: of a path that leads out of the current folder, the last part.
+    """Return settings for a page that is never run: paths outside the current folder are reduced to their last part.
 
-    A path that begins with `~` stays, and so does one below the current folder.
+    Paths that begin with `~` or lie below the current folder stay.
     """
     if isinstance(content, dict):
         return {publishable(key): publishable(value) for key, value in content.items()}
@@ -78,7 +78,7 @@ def publishable(content: Any) -> Any:
 
 
 def absolute(content: Any) -> Any:
-    """Settings with the full path of every file or folder that they name, so that they mean the same from anywhere."""
+    """Return settings with absolute paths, so that they mean the same from any folder."""
     if isinstance(content, dict):
         return {absolute(key): absolute(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -90,7 +90,7 @@ def absolute(content: Any) -> Any:
 
 
 def with_tilde(text: str) -> str:
-    """The text with the user's home folder written as `~`, so that it can be shown to others."""
+    """Return the text with the user's home folder written as `~`, so that it can be shown to others."""
     try:
         home = Path.home()
     except RuntimeError:  # a user without a home folder

@@ -1,18 +1,18 @@
-"""Garbage collection, put off while many objects are made that stay."""
+"""Postpone garbage collection while many long-lived objects are created."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 MANY = 50_000
-"""Objects made inside that are worth the trouble."""
+"""The number of new objects that makes it worthwhile."""
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Inside, Python does not look for garbage, and what was made counts as old afterwards.
+    """Disable garbage collection in this context, and treat the new objects as old afterwards.
 
-    For large plans: all of their many small objects stay, so that looking through them again and again finds nothing.
+    For large plans: all their small objects stay, so that scanning them repeatedly finds nothing.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -21,7 +21,7 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if collecting:
             young, *_ = gc.get_count()
-            if young > MANY and not gc.get_freeze_count():  # else the caller's own frozen objects would thaw
-                gc.freeze()  # moves all objects out of the young generations, and the next line into the oldest one
+            if young > MANY and not gc.get_freeze_count():  # else the caller's frozen objects would be unfrozen
+                gc.freeze()  # takes all objects out of the young generations; unfreeze puts them into the oldest
                 gc.unfreeze()
             gc.enable()

@@ -1,4 +1,4 @@
-"""Safetensors files that Tombola writes itself: tensors, and a header that says what they are."""
+"""Tombola's own safetensors files: tensors with a descriptive header."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from tombola.errors import DamagedArtefact, TombolaError
 
 HEADER = "tombola"
-"""The key of the metadata that holds the header."""
+"""The metadata key of the header."""
 
 
 def write_headed(
@@ -20,14 +20,14 @@ def write_headed(
     metadata: Mapping[str, str],
     framework: Literal["numpy", "pt"],
 ) -> None:
-    """Write tensors under a header.
+    """Write tensors with a header.
 
     Args:
         path: The file.
-        what: What the file holds, for messages: "mask".
+        what: The kind of content, for messages: "mask".
         tensors: The arrays or tensors by name.
-        header: What the file says of itself, as JSON.
-        metadata: Further entries beside the header.
+        header: The header, as JSON.
+        metadata: Additional metadata.
         framework: Whether they are NumPy arrays or PyTorch tensors.
     """
     if framework == "numpy":
@@ -43,12 +43,12 @@ def write_headed(
 def read_headed(
     path: str | PathLike[str], what: str, framework: Literal["numpy", "pt"]
 ) -> tuple[dict[str, Any], str, dict[str, str]]:
-    """The tensors of a file, its header, and the rest of its metadata.
+    """Read the tensors of a file, its header, and the rest of its metadata.
 
     Args:
         path: The file.
-        what: What the file should hold, for messages: "mask".
-        framework: Whether to give NumPy arrays or PyTorch tensors.
+        what: The expected kind of content, for messages: "mask".
+        framework: Whether to return NumPy arrays or PyTorch tensors.
     """
     try:
         with safe_open(path, framework=framework) as file:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The package's `__getattr__`: each name comes out of the module below the package that is its home."""
+    """Return a `__getattr__` for the package that imports each name from its submodule on first use."""
 
     def find(name: str) -> Any:
         if name not in homes:
@@ -26,7 +26,7 @@ class _LazyModule(ModuleType):
 
 
 def lazy_module(name: str) -> Any:
-    """A stand-in for a module, which is imported when something in it is first used."""
+    """Return a proxy for a module, which is imported when an attribute is first used."""
     return _LazyModule(name)
 
 
@@ -38,12 +38,12 @@ class _Postponed(_LazyModule):
 
 @contextmanager
 def postponed(name: str) -> Iterator[None]:
-    """Inside, `import name` gives a stand-in, and the module is imported when something in it is first used.
+    """Make `import name` return a proxy in this context; the module is imported when an attribute is first used.
 
-    For modules that another package imports when it is imported itself, and that it seldom needs.
+    For modules that another package imports eagerly but seldom needs.
 
     Args:
-        name: A module. Nothing changes if it is imported already, or not installed.
+        name: The module. Has no effect if it is already imported, or not installed.
     """
     if name in sys.modules or (spec := find_spec(name)) is None:
         yield

@@ -1,4 +1,4 @@
-"""Names and paths from outside become paths here, and only here."""
+"""The only place where untrusted names and paths become paths."""
 
 import hashlib
 import os
@@ -12,17 +12,17 @@ from pathlib import Path, PurePosixPath
 from tombola.errors import TombolaError
 
 LONGEST = 120
-"""Bytes of the longest path part; file systems take 255."""
+"""Maximum length of a path part in bytes; file systems allow 255."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ._+=@,()\[\]-]")
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def path_part(name: str) -> str:
-    """A name as one part of a path: never empty, hidden or reserved, and different for different names.
+    """Encode a name as one path part: never empty, hidden or reserved, and distinct for distinct names.
 
-    Ordinary names stay as they are. Separators, control characters and the like are written as in URLs (`%2F`);
-    what is too long ends in a hash of the whole.
+    Ordinary names are unchanged. Separators, control characters and the like are percent-encoded (`%2F`); a name that
+    is too long ends in a hash of the whole.
     """
     encoded = "".join(character if _PLAIN.fullmatch(character) else _encode(character) for character in name)
     if encoded[:1] in (".", " ", "~"):
@@ -38,10 +38,10 @@ def path_part(name: str) -> str:
 
 
 def inside(base: Path, name: str) -> Path:
-    """The path of a file below `base`, by a relative name that another program wrote down.
+    """Return the path of a file below `base`, given an untrusted relative name.
 
     Raises:
-        TombolaError: If the name leads outside of `base`.
+        TombolaError: If the name leads outside `base`.
     """
     path = PurePosixPath(name.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0]:
@@ -50,10 +50,10 @@ def inside(base: Path, name: str) -> Path:
 
 
 def twins(names: Iterable[str]) -> tuple[str, str] | None:
-    """Two names that differ in nothing but capitals, if there are: some disks keep one folder for both.
+    """Return two names that differ only in case, if any: some file systems use one folder for both.
 
     Args:
-        names: The names of folders that lie beside each other.
+        names: The names of sibling folders.
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -63,9 +63,9 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A name of its own beside a path, to write under and to rename when all is there.
+    """Return a unique temporary name beside a path, to write to and then rename.
 
-    What processes of this machine that were killed have left behind for the same path is removed.
+    Leftovers of killed processes of this machine for the same path are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     node = f"{uuid.getnode():x}"
@@ -91,15 +91,15 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def replacing(folder: Path, marker: str) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of `folder` when the block ends well.
+    """Yield a new folder that replaces `folder` when the block succeeds.
 
     Args:
-        folder: Where the result goes. What is there is replaced only if it is empty or holds `marker`, which
-            shows that it was written here before.
-        marker: A file that every folder of this sort has.
+        folder: The destination. An existing folder is replaced only if it is empty or contains `marker`, which shows
+            that it was written in this way.
+        marker: A file that every such folder contains.
 
     Raises:
-        TombolaError: If there is something else at `folder`.
+        TombolaError: If `folder` is something else.
     """
     _require_own(folder, marker)
     partial = temporary_beside(folder)
@@ -126,7 +126,7 @@ def _take_place(partial: Path, folder: Path) -> None:
 
 
 def _require_own(folder: Path, marker: str) -> None:
-    # Looked at twice, since another writer may be moving its folder away while it is listed.
+    # Checked twice, since another writer may be moving its folder away meanwhile.
     if _lacks(folder, marker) and _lacks(folder, marker):
         raise TombolaError(
             f"{folder} exists and was not written by tombola (it has no {marker}): choose another place, or move it"
@@ -134,7 +134,7 @@ def _require_own(folder: Path, marker: str) -> None:
 
 
 def _lacks(folder: Path, marker: str) -> bool:
-    """Whether something is there, and not a folder that is empty or holds the marker."""
+    """Return whether something exists there other than a folder that is empty or contains the marker."""
     try:
         names = [path.name for path in folder.iterdir()]
     except FileNotFoundError:

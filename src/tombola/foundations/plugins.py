@@ -1,8 +1,8 @@
 """Plugins: other people's modules that register searches, attacks, losses, metrics and the like.
 
 A plugin is a Python file or an importable module that a recipe or the command line names, or that an installed
-package offers as an entry point of the group `tombola.plugins`. What it registers is used like everything that comes
-with the package. Its content is part of the identity of the stages that use it, and of no others.
+package offers as an entry point of the group `tombola.plugins`. What it registers works like everything built in. Its
+content is part of the identity of the stages that use it, and of no others.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ GROUP = "tombola.plugins"
 
 @dataclass(frozen=True)
 class Plugin:
-    """A loaded plugin: what the user called it, its module, and a hash of its code."""
+    """A loaded plugin: the user's name for it, its module, and a hash of its code."""
 
     name: str
     module: str
     fingerprint: str
     path: str | None = None
-    """Where a single file lies on the machine that loaded it first."""
+    """The path of a single file on the machine that first loaded it."""
     source: str | None = field(default=None, repr=False)
     """The code of a single file, so that workers on other machines can run it too."""
 
@@ -45,11 +45,11 @@ _loaded: dict[str, Plugin] = {}
 
 
 def load_plugins(names: Iterable[str], base: Path | None = None) -> list[Plugin]:
-    """Import plugins, each once. A file that has changed since is imported again.
+    """Import plugins, each once. A changed file is imported again.
 
     Args:
         names: Paths of Python files (`my_methods.py`) or names of importable modules (`my_package.methods`).
-        base: The folder that relative paths are looked up in, besides the current one: that of the recipe.
+        base: A folder to search for relative paths besides the current one: the recipe's.
     """
     return [
         _load_file(find_plugin_file(name, base)) if name.endswith(".py") else _load_module(name)
@@ -58,7 +58,7 @@ def load_plugins(names: Iterable[str], base: Path | None = None) -> list[Plugin]
 
 
 def find_plugin_file(name: str, base: Path | None = None) -> Path:
-    """The path of a plugin's file, relative to `base` or else to the current folder."""
+    """Return the path of a plugin's file, relative to `base` or the current folder."""
     path = Path(name).expanduser()
     if base is not None and not path.is_absolute() and (base / path).is_file():
         return base / path
@@ -75,7 +75,7 @@ def load_installed_plugins() -> tuple[Plugin, ...]:
 
 
 def loaded_plugins() -> list[Plugin]:
-    """The plugins of this process, for a worker to load too."""
+    """Return the plugins of this process, so that a worker can load them too."""
     return list(_loaded.values())
 
 
@@ -91,7 +91,7 @@ def adopt(plugins: Iterable[Plugin]) -> None:
 
 
 def plugins_of(*objects: object) -> dict[str, str]:
-    """The fingerprints, with names, of all code from outside the package that some objects depend on.
+    """Return the fingerprints, with names, of all external code that some objects depend on.
 
     Settings are searched through. Functions, classes and registered entries count by the module that defines and
     the one that registers them; registered data (a model family) counts by its own content.
@@ -139,7 +139,7 @@ def _modules(thing: object) -> Iterator[str]:
 
 
 def _described(module: str) -> tuple[str, str]:
-    """The fingerprint and the name of a module: of the plugin that it is part of, else of its own file."""
+    """Return the fingerprint and name of a module: those of its plugin, else of its own file."""
     for name, plugin in _loaded.items():
         if module == name or module.startswith(f"{name}."):
             return plugin.fingerprint, plugin.name
@@ -183,7 +183,7 @@ def _load_module(name: str) -> Plugin:
 
 
 def _files_of(module: str) -> list[Path]:
-    """The files of the package that a module is in; of a module outside of packages, its own file."""
+    """Return the files of a module's package, or the module's own file if it has none."""
     for name in (module.partition(".")[0], module):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None and spec.has_location:
@@ -193,7 +193,7 @@ def _files_of(module: str) -> list[Path]:
 
 
 def _execute(plugin: Plugin) -> None:
-    """Run a plugin's source as a module of its own."""
+    """Run a plugin's source as a separate module."""
     assert plugin.source is not None
     source = plugin.source
     module = ModuleType(plugin.module)

@@ -1,4 +1,4 @@
-"""Silence for what other libraries print while they work; errors still come through."""
+"""Silence other libraries, except for errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, transformers shows no progress bars and speaks of errors only."""
+    """Let transformers show no progress bars and log only errors in this context."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""Registries: how a name in a recipe finds the class or function that serves it."""
+"""Registries, which map names in recipes to classes and functions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def is_builtin(module: str) -> bool:
-    """Whether a module is part of this package."""
+    """Return whether a module is part of this package."""
     return module == PACKAGE or module.startswith(f"{PACKAGE}.")
 
 
 class Registry(Generic[T]):
-    """Things of one kind by name: the only list of them. A new entry is one file that registers itself.
+    """All things of one kind by name. A new entry is one file that registers itself.
 
     Args:
         kind: What an entry is, for messages: "attack".
-        modules: The modules of this package that register entries. They are imported when the registry is first
-            asked, so that importing the registry itself stays cheap.
+        modules: The modules of this package that register entries. They are imported on first use of the registry, so
+            that importing the registry itself stays cheap.
     """
 
     _all: ClassVar[weakref.WeakSet[Registry[Any]]] = weakref.WeakSet()
     _homes: ClassVar[dict[int, str]] = {}
-    """The module that registered an entry, or the settings class of an entry, by the object's id."""
+    """The module that registered an entry, by the id of the entry or its settings class."""
     _outside: ClassVar[set[int]] = set()
-    """The ids of those that come from outside the package."""
+    """The ids of entries from outside the package."""
 
     def __init__(self, kind: str, modules: Sequence[str] = ()) -> None:
         self.kind = kind
@@ -83,7 +83,7 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def items(self) -> list[tuple[str, T]]:
-        """The (name, entry) pairs, by name."""
+        """Return the (name, entry) pairs, by name."""
         return [(name, self._entries[name]) for name in self]
 
     def _import_builtin(self) -> None:
@@ -98,17 +98,17 @@ class Registry(Generic[T]):
 
     @classmethod
     def home_of(cls, entry: object) -> str | None:
-        """The module that registered an entry, or an entry with this settings class; None if there is none."""
+        """Return the module that registered an entry, or an entry with this settings class; None if there is none."""
         return cls._homes.get(id(entry))
 
     @classmethod
     def is_extended(cls) -> bool:
-        """Whether anything from outside the package is registered."""
+        """Return whether anything from outside the package is registered."""
         return bool(cls._outside)
 
     @classmethod
     def forget(cls, module: str) -> None:
-        """Remove from every registry what a module registered."""
+        """Remove everything that a module registered from all registries."""
         for registry in cls._all:
             for name in [name for name, home in registry._modules.items() if home == module]:
                 for thing in _identities(registry._entries[name]):
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
 
 
 def _identities(entry: object) -> list[object]:
-    """The entry and, where it is a pair of settings and code, its settings class; nothing for plain values."""
+    """Return the entry and its settings class, if it has one; nothing for plain values."""
     if isinstance(entry, str | bytes | int | float | tuple):
         return []
     settings = getattr(entry, "settings", None)
@@ -126,13 +126,13 @@ def _identities(entry: object) -> list[object]:
 
 
 def _registering_module() -> str:
-    """The module whose code is registering something: the innermost one outside this package, or one of ours."""
+    """Return the module that is registering something: the innermost one outside this package, or one of ours."""
     frame = sys._getframe(1)
     while True:
         module = str(frame.f_globals.get("__name__", ""))
         ours = is_builtin(module) and frame.f_code.co_name != "<module>"
         if frame.f_back is None or not (
             ours or module == "abc"
-        ):  # abc makes the classes that register themselves
+        ):  # abc creates the classes that register themselves
             return module
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The base of everything that a recipe may say, and the sentences that a wrong recipe gets."""
+"""The base class of all recipe settings, and error messages for invalid recipes."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Settings(BaseModel):
-    """Typed, frozen, and strict about keys: one part of a recipe.
+    """One part of a recipe: typed, frozen, and strict about keys.
 
-    Fields hold tuples, not lists: what can be hashed is not copied for every cell of a study.
+    Fields hold tuples, not lists: hashable values are not copied for every cell of a study.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     unhashed: ClassVar[frozenset[str]] = frozenset()
-    """Fields that do not change the result (how often to save, where to report)."""
+    """Fields that do not affect the result (how often to save, where to report)."""
     hints: ClassVar[dict[str, str]] = {}
-    """What to say about keys that people expect here, and that have another name, or none."""
+    """Hints for keys that users expect here but that have another name, or none."""
 
     def canonical(self) -> dict[str, Any]:
-        """What enters a stage's hash: only what differs from the defaults.
+        """Return the settings that enter a stage's hash: only those that differ from the defaults.
 
-        A field added later with a default that changes nothing therefore renames no stored folder.
+        So a field added later with a neutral default renames no stored folder.
         """
         return self.model_dump(mode="json", exclude_defaults=True, exclude=set(self.unhashed))
 
     @classmethod
     def kinds(cls) -> list[type[Any]]:
-        """The settings classes that a field of this type takes."""
+        """Return the settings classes that a field of this type accepts."""
         return [cls]
 
     @classmethod
     def meant_by(cls, raw: Any) -> type[Any] | None:
-        """Which of the `kinds` raw input is meant for, if it is clear."""
+        """Return which of the `kinds` raw input is meant for, if that is clear."""
         return cls
 
 
 class Kind(Settings):
-    """One of several kinds of settings, told apart by `kind`, which is written out even at its default."""
+    """One of several kinds of settings, distinguished by `kind`, which is written even at its default."""
 
     kind: str
 
@@ -63,14 +63,14 @@ class Kind(Settings):
 
 @dataclass(frozen=True)
 class Complaint:
-    """One mistake: the path of the field, the path that the sentence begins with, and the rest of the sentence."""
+    """One mistake: the path of the field, the path shown in the sentence, and the rest of the sentence."""
 
     path: tuple[str, ...]
     place: tuple[str, ...]
     text: str
 
     def sentence(self, where: str = "") -> str:
-        """The mistake as a sentence, with `where` before its path."""
+        """Return the mistake as a sentence, with `where` before its path."""
         place = ".".join(part for part in (where, *self.place) if part)
         if not place and self.path != self.place:
             place = "recipe"
@@ -78,7 +78,7 @@ class Complaint:
 
 
 def checked(kind: type[Model], raw: Any, where: str = "") -> Model:
-    """Build `kind` from raw input, or say what is wrong and where: all mistakes at once."""
+    """Build `kind` from raw input, or raise an error that lists all mistakes at once."""
     if not isinstance(raw, dict):
         raise RecipeError(f"{where or 'recipe'}: takes a mapping of settings, not {raw!r}")
     try:
@@ -89,7 +89,7 @@ def checked(kind: type[Model], raw: Any, where: str = "") -> Model:
 
 
 def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[Complaint]:
-    """Pydantic's complaints about raw input, as sentences for the person who typed the recipe."""
+    """Convert pydantic's errors into sentences for the author of the recipe."""
     return list(dict.fromkeys(_complaint(one, kind, raw) for one in error.errors()))
 
 
@@ -119,7 +119,7 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
 
 
 def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:
-    """What to write in place of a key that is not there: a near name, or the section that has it."""
+    """Suggest a replacement for an unknown key: a similar name, or the section that has it."""
     key = path[-1]
     hints = [one.hints[key] for one in found.kinds if issubclass(one, Settings) and key in one.hints]
     if hints:
@@ -131,7 +131,7 @@ def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) ->
 
 
 def _sections_with(key: str, kind: type[BaseModel]) -> list[str]:
-    """The sections of settings that have a key, as dotted paths."""
+    """Return the sections of settings that have a key, as dotted paths."""
     return [
         f"{name}.{key}"
         for name, field in kind.model_fields.items()
@@ -141,7 +141,7 @@ def _sections_with(key: str, kind: type[BaseModel]) -> list[str]:
 
 @dataclass
 class _Place:
-    """A complaint's path as the user wrote it, the fields it may end in, and the settings that it is about."""
+    """An error's path as the user wrote it, the fields it may end in, and the settings concerned."""
 
     path: list[str]
     fields: list[FieldInfo]
@@ -149,12 +149,12 @@ class _Place:
 
     @property
     def valid(self) -> list[str]:
-        """The keys that are valid there."""
+        """The valid keys at this place."""
         return list(dict.fromkeys(name for one in self.kinds for name in one.model_fields))
 
 
 def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
-    """Follow a complaint's path through the settings classes, without the tags that pydantic adds."""
+    """Follow an error's path through the settings classes, without the tags that pydantic adds."""
     path: list[str] = []
     fields: list[FieldInfo] = []
     choices = _meant([kind], raw)
@@ -182,7 +182,7 @@ def _inside(raw: Any, part: Any) -> Any:
 
 
 def _meant(kinds: list[type[BaseModel]], raw: Any) -> list[type[BaseModel]]:
-    """The settings classes among `kinds`, or behind those whose kinds are registered, that raw input is meant for."""
+    """Return the settings classes among `kinds`, or among their registered kinds, that raw input is meant for."""
     found: list[type[BaseModel]] = []
     for kind in kinds:
         if not issubclass(kind, Settings):
@@ -194,11 +194,11 @@ def _meant(kinds: list[type[BaseModel]], raw: Any) -> list[type[BaseModel]]:
 
 
 TAGS = ("kind", "method")
-"""The fields that tell kinds of settings apart."""
+"""The fields that distinguish kinds of settings."""
 
 
 def tags(kind: type[BaseModel]) -> list[str]:
-    """What a kind's tag may be: `poe` for the settings of that loss."""
+    """Return the possible tags of a kind: `poe` for the settings of that loss."""
     fields = [kind.model_fields[tag] for tag in TAGS if tag in kind.model_fields]
     return [
         str(value)
@@ -209,7 +209,7 @@ def tags(kind: type[BaseModel]) -> list[str]:
 
 
 def settings_types(annotation: Any) -> list[type[BaseModel]]:
-    """The settings classes inside an annotation such as `TrainSettings | None`, or a union of kinds."""
+    """Return the settings classes in an annotation such as `TrainSettings | None`, or a union of kinds."""
     return list(_settings_types(annotation))
 
 
@@ -223,7 +223,7 @@ def _settings_types(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def settings_type(annotation: Any, raw: dict[str, Any]) -> type[BaseModel] | None:
-    """The settings class that raw input at an annotation is meant for, if there is one."""
+    """Return the settings class that raw input at an annotation is meant for, if any."""
     found = _meant(settings_types(annotation), raw)
     meant = [one for one in found if any(str(raw.get(tag)) in tags(one) for tag in TAGS)]
     return next(iter(meant or found), None)

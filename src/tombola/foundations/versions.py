@@ -7,5 +7,5 @@ PACKAGES = ("tombola", "torch", "transformers", "accelerate", "tokenizers", "num
 
 
 def versions() -> dict[str, str]:
-    """Python's version, and those of the packages that decide results."""
+    """Return the versions of Python and of the packages that affect results."""
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}

@@ -1,6 +1,6 @@
-"""YAML as people mean it, read safely: `on` and `no` are words, `2e-5` is a number, and a key is given once.
+"""Safe YAML 1.2 parsing: `on` and `no` are words, `2e-5` is a number, and duplicate keys are errors.
 
-Files from outside are bounded in size, depth and aliases, and whatever is wrong with them is a `YAMLError`.
+Untrusted files are limited in size, depth and aliases, and every problem is a `YAMLError`.
 """
 
 import re
@@ -12,11 +12,11 @@ import yaml
 from tombola.errors import TombolaError
 
 LARGEST = 2_000_000
-"""Characters of the largest text that is read."""
+"""Maximum number of characters."""
 DEEPEST = 60
-"""Levels of nesting; a recipe has about six."""
+"""Maximum nesting depth; a recipe has about six levels."""
 MOST_NODES = 200_000
-"""Values after aliases are followed: a few hundred bytes of aliases of aliases can stand for billions."""
+"""Maximum number of values after resolving aliases: nested aliases of a few hundred bytes can expand to billions."""
 
 _BOOL, _FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
 _DROPPED = (_BOOL, _FLOAT, "tag:yaml.org,2002:timestamp")
@@ -28,7 +28,7 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader with booleans and numbers as in YAML 1.2, and dates as text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping in which no key is given twice, and every key is a plain value."""
+        """Construct a mapping; keys must be plain and unique."""
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -50,10 +50,10 @@ _Loader.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML text.
+    """Parse a YAML text.
 
     Raises:
-        yaml.YAMLError: If it is not YAML, or larger than any recipe or task file needs to be.
+        yaml.YAMLError: If the text is not YAML, or larger than any recipe or task file needs to be.
     """
     if len(text) > LARGEST:
         raise yaml.YAMLError(f"it has {len(text):,} characters; at most {LARGEST:,} are read")
@@ -77,12 +77,12 @@ def parse_yaml(text: str) -> Any:
 
 
 def read_yaml(path: Path, what: str, error: type[TombolaError]) -> Any:
-    """The content of a YAML file.
+    """Read a YAML file.
 
     Args:
         path: The file.
-        what: What the file describes, for the sentence that says it cannot be read.
-        error: What to raise then.
+        what: What the file describes, for the error message.
+        error: The exception to raise if it cannot be read.
     """
     try:
         return parse_yaml(path.read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def read_yaml(path: Path, what: str, error: type[TombolaError]) -> Any:
 
 
 def _require_small(root: yaml.Node) -> None:
-    """Refuse nesting and aliases beyond all measure, before anything is built from them."""
+    """Reject excessive nesting and aliases before anything is constructed."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:

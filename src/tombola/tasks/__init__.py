@@ -1,4 +1,4 @@
-"""Tasks as data files, their splits in memory, and the tokenised arrays that models read."""
+"""Task files, splits in memory, and the tokenised arrays for models."""
 
 from typing import TYPE_CHECKING
 

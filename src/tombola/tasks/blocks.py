@@ -1,4 +1,4 @@
-"""Passages as blocks of tokens, and the collator that hides some of them from a masked language model."""
+"""Passages as blocks of tokens, and the collator that masks some tokens for a masked language model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-RATE = 0.15  # of the tokens are to be predicted: of these 80 % are masked, 10 % another word, 10 % left
+RATE = 0.15  # fraction of tokens to predict: of these 80 % are masked, 10 % replaced, 10 % unchanged
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks(TokenEncoded):
-    """Packed text. `labels` has an entry per token: its id where it may be asked for, −100 at special tokens."""
+    """Packed text. `labels` has an entry per token: its id if it may be predicted, −100 at special tokens."""
 
 
 def encode_passages(
     split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int, block_size: int | None = None
 ) -> Blocks:
-    """All passages one after another, cut into blocks of tokens with special tokens around each.
+    """Concatenate all passages and split them into blocks of tokens, with special tokens around each.
 
-    A block has `block_size` tokens, or `max_length`. Nothing is left out: the last block may be shorter.
+    A block has `block_size` tokens, or `max_length`. No token is dropped: the last block may be shorter.
     """
     frame = Frame(tokenizer, texts=1)
     longest = min(max_length, tokenizer.model_max_length)
@@ -58,10 +58,10 @@ def encode_passages(
 
 
 class MaskTokens(Collate):
-    """Pads blocks and hides tokens of them, at least one of each block: 15 % by default. (Devlin et al. 2019, §3.1)
+    """Pads blocks and masks tokens in them, 15 % by default and at least one per block. (Devlin et al. 2019, §3.1)
 
-    What is hidden is a pure function of seed, epoch and block. So an evaluation always asks for the same
-    tokens, however it is batched, and a resumed training for those that it would have asked for.
+    The masking is a pure function of seed, epoch and block. So an evaluation always predicts the same tokens, however
+    it is batched, and a resumed training those that it would have predicted.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", seed: int = 0, rate: float = RATE) -> None:
@@ -75,11 +75,11 @@ class MaskTokens(Collate):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch: in each other tokens are hidden."""
+        """Set the epoch, which determines the masked tokens."""
         self.epoch = epoch
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, "torch.Tensor"]:
-        """The padded blocks; labels are −100 but where a token is asked for."""
+        """Return the padded blocks; labels are −100 except at tokens to predict."""
         return super().__call__([self._masked(example) for example in examples])
 
     def _masked(self, block: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which columns of a table are the text and the label: by their names, or by what is in them."""
+"""Recognise the text and label columns of a table by their names or contents."""
 
 from pathlib import Path
 from typing import Any
@@ -39,13 +39,13 @@ LABEL_NAMES = (
     ),
     *("rating", "stars", "score", "y"),
 )
-MOST_CLASSES = 200  # distinct values of a label column; a column of more is no label
+MOST_CLASSES = 200  # maximum number of distinct values in a label column
 
 
 def chosen_columns(
     columns: dict[str, list[Any]], names: tuple[str, ...], option: str, data: Path
 ) -> list[str]:
-    """The columns that an option names, after a look whether they are there."""
+    """Return the columns that an option names, after checking that they exist."""
     for name in names:
         if name not in columns:
             raise DataError(
@@ -55,7 +55,7 @@ def chosen_columns(
 
 
 def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> list[str]:
-    """Columns with the usual names of a pair or of a text; else the one column with long, varied strings."""
+    """Return columns with the usual names of a pair or a text; else the one column with long, varied strings."""
     lower = {name.casefold(): name for name in columns if name != label}
     for pair in PAIRS:
         if all(name in lower for name in pair):
@@ -74,7 +74,7 @@ def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> 
 
 
 def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> list[str]:
-    """A column with one of the usual names; else the only one that repeats few values."""
+    """Return a column with one of the usual names; else the only one with few distinct values."""
     lower = {name.casefold(): name for name in columns if name not in texts}
     for name in LABEL_NAMES:
         if name in lower:
@@ -89,7 +89,7 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
 
 
 def _is_prose(values: list[Any]) -> bool:
-    """Whether most values are strings of several words, and most of them different."""
+    """Return whether most values are strings of several words, and most of them different."""
     filled = [value for value in values if isinstance(value, str) and value.strip()]
     if len(filled) < 0.5 * len(values):
         return False
@@ -103,5 +103,5 @@ def _is_label(values: list[Any]) -> bool:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a cell holds nothing."""
+    """Return whether a cell is empty."""
     return value is None or not str(value).strip()

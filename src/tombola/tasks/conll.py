@@ -1,4 +1,4 @@
-"""CoNLL's files: a word a line with its columns, and a blank line between sentences."""
+"""CoNLL files: one word per line with its columns, and a blank line between sentences."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _DOCUMENT = "-DOCSTART-"
 
 
 def is_table(file: Path, task: "Task", layout: Layout) -> bool:
-    """Whether a file has a sentence a row: .csv, .json and .jsonl do, .tsv and .txt where their header says so."""
+    """Return whether a file has one sentence per row, like .csv, .json, .jsonl, and .tsv or .txt with such a header."""
     ending = ending_of(file)
     if ending in (".csv", ".json", ".jsonl"):
         return True
@@ -28,9 +28,9 @@ def is_table(file: Path, task: "Task", layout: Layout) -> bool:
 
 
 def conll_table(file: Path, task: "Task", layout: Layout) -> Table:
-    """A row per sentence, each column a list. By default the first column has the words and the last the tags.
+    """Return one row per sentence, with lists as columns. By default words come first and tags last.
 
-    `header` names the columns; then `map` may say which of them the words and the tags are.
+    `header` names the columns; `map` may then select those of the words and the tags.
     """
     sentences = _sentences(file, task, layout)
     first = next(sentences, None)
@@ -58,7 +58,7 @@ def conll_table(file: Path, task: "Task", layout: Layout) -> Table:
 
 
 def _sentences(file: Path, task: "Task", layout: Layout) -> Iterator[tuple[int, list[list[Any]]]]:
-    """The lines of each sentence, split in columns, with the number of the first."""
+    """Yield the lines of each sentence, split into columns, with the number of the first line."""
     known = {*(task.labels or ()), *layout.values}
     start = 0
     lines: list[list[Any]] = []
@@ -70,7 +70,7 @@ def _sentences(file: Path, task: "Task", layout: Layout) -> Iterator[tuple[int, 
                 yield start, lines
             lines = []
         elif not lines and line.startswith("#") and not _tagged(fields, known):
-            continue  # a comment, as in the files of Universal Dependencies
+            continue  # a comment, as in Universal Dependencies
         else:
             start = start if lines else number
             lines.append(fields)
@@ -79,5 +79,5 @@ def _sentences(file: Path, task: "Task", layout: Layout) -> Iterator[tuple[int, 
 
 
 def _tagged(fields: list[str], known: set[str]) -> bool:
-    """Whether a line that begins with # is about the word #."""
+    """Return whether a line that begins with # tags the word #."""
     return len(fields) > 1 and fields[0] == "#" and bool(known & set(fields[1:]))

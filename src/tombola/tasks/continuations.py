@@ -1,4 +1,4 @@
-"""Prompts with continuations as token ids: what a decoder's likelihood of an answer is counted over."""
+"""Prompts with continuations as token ids, for a decoder's likelihood of an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Continuation(NamedTuple):
-    """A prompt and one way to go on, the delimiter between them included; and whose it is."""
+    """A prompt and one continuation, including the delimiter, with its example and choice."""
 
     example: int
     choice: int
@@ -27,9 +27,9 @@ class Continuation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Continuations(TokenEncoded):
-    """Prompts with continuations. The label of a place is the token after it, in the continuation alone.
+    """Prompts with continuations. The label of a position is the next token, within the continuation only.
 
-    `examples` and `choices` say of each row which continuation of which example it is.
+    `examples` and `choices` give the example and the choice of each row.
     """
 
     examples: np.ndarray = field(kw_only=True)
@@ -39,9 +39,9 @@ class Continuations(TokenEncoded):
 def encode_continuations(
     rows: Sequence[Continuation], tokenizer: "PreTrainedTokenizerBase", max_length: int
 ) -> Continuations:
-    """Tokenise prompts together with their continuations; too long ones lose the beginning of the prompt.
+    """Tokenise prompts with their continuations; inputs that are too long lose the beginning of the prompt.
 
-    White space at the end of a prompt belongs to the continuation, since tokenizers join it with the word after it.
+    White space at the end of a prompt belongs to the continuation, since tokenizers join it with the next word.
     """
     before, after = separators(tokenizer)
     start = before if len(before) else after[-1:]

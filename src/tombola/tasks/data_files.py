@@ -1,26 +1,26 @@
-"""Data files of users: which there are, where their task files lie, and what to do with one in the wrong place."""
+"""Users' data files: supported formats, their task files, and advice for a data file in the wrong place."""
 
 from pathlib import Path
 
 from tombola.tasks.lines import ending_of
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
-"""The data files that a task can be made from."""
+"""The formats of data files from which a task can be inferred."""
 
 
 def task_file_of(data: Path) -> Path:
-    """Where the task file of a data file is: beside it."""
+    """Return the path of a data file's task file, beside it."""
     stem = data.name.removesuffix(".gz")
     return data.with_name(f"{Path(stem).stem}.task.yaml")
 
 
 def is_data_file(path: Path) -> bool:
-    """Whether a file can only be data. A .json file may be anything."""
+    """Return whether a file can only be data. A .json file may be anything."""
     return ending_of(path) in ENDINGS and ending_of(path) != ".json"
 
 
 def data_advice(path: Path) -> str:
-    """What to do with a data file that was given where a recipe or a task belongs.
+    """Return advice for a data file given in place of a recipe or a task.
 
     Args:
         path: The data file.

@@ -1,4 +1,4 @@
-"""What a task's YAML file may say: where the data is, how its files are laid out, what to do with them."""
+"""The schema of task files: the source of the data, the layout of its files, and how to treat them."""
 
 import codecs
 from pathlib import PurePosixPath
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 IGNORED = -100
-"""The label of a token that is not to be predicted."""
+"""The label of a token that is not predicted."""
 
 
 def _inside(path: str) -> str:
@@ -33,18 +33,18 @@ Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 
 
 class Definition(BaseModel):
-    """Base of everything in a task file: unknown keys are refused, `1` is as good as `"1"`."""
+    """Base class of everything in a task file: unknown keys are rejected, and `1` equals `"1"`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 class Layout(Definition):
-    """How the rows of a data set stand in its files.
+    """The layout of a data set's rows in its files.
 
-    `files` gives each split's file, or several names it is known by (`*` allowed; `.gz` is tried too). The reader
-    goes by the ending: .tsv and .txt (tabs, no quoting), .csv, .jsonl, .json, or a folder of one sub-folder per label.
+    `files` gives each split's file, or several possible names (`*` allowed; `.gz` is tried too). The reader depends
+    on the suffix: .tsv and .txt (tabs, no quoting), .csv, .jsonl, .json, or a folder with one sub-folder per label.
     Passages of a masked-lm task may also be the lines of a text file of any other name and of .txt, or a folder of
-    .txt files; the sentences of a token-classification task may be in CoNLL's form.
+    .txt files; the sentences of a token-classification task may be in CoNLL format.
     """
 
     files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = Field(
@@ -87,7 +87,7 @@ class Layout(Definition):
 
 
 class Source(Layout):
-    """Where a task's data may be: inside the package, in a local folder, on the hub."""
+    """The source of a task's data: the package, a local folder or the hub."""
 
     bundled: RelativePath | None = Field(
         None, description="a folder of the package; for tasks that come with it"
@@ -104,15 +104,15 @@ class Source(Layout):
 
     @property
     def layouts(self) -> list[Layout]:
-        """Every layout the folder may have, the main one first."""
+        """The possible layouts of the folder, the main one first."""
         return [self, *self.alternatives]
 
 
 class Holdout(Definition):
-    """A split cut out of another one, for releases without it: a fixed share, chosen by a hash of the text.
+    """A split held out from another one, for releases without it: a fixed share, chosen by a hash of the text.
 
-    So equal texts are never on both sides. `stratified` takes the share of every class, the first in the order of
-    the hashes, and not of all examples together.
+    So equal texts are never on both sides. `stratified` takes the share of every class, by hash order, rather than of
+    all examples together.
     """
 
     of: str = Field(description="the split that it is cut out of")
@@ -121,7 +121,7 @@ class Holdout(Definition):
 
 
 class Companions(Definition):
-    """Tasks with the same labels on which a model of this one is tried for robustness."""
+    """Tasks with the same labels, for testing the robustness of a model of this task."""
 
     ood: list[str] = Field([], description="tasks on other data; recipes name all of them as `ood`")
     adversarial: list[str] = Field(

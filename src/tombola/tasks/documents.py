@@ -1,4 +1,4 @@
-"""Documents out of plain text: whole files, what lies between blank lines, or what a heading begins."""
+"""Split plain text into documents: whole files, between blank lines, or by headings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,16 +9,16 @@ from tombola.tasks.passages import text_files
 from tombola.tasks.readers import Malformed, Table
 
 Division = Literal["auto", "headings", "files", "blank_lines", "lines"]
-"""What a document is; `auto` is `headings` where the text begins with one, else `files`."""
+"""What counts as a document; `auto` means `headings` if the text begins with one, else `files`."""
 Lines = Iterator[tuple[int, str]]
 
 
 class DocumentTable(Table):
-    """A table whose rows are documents already."""
+    """A table whose rows are already documents."""
 
 
 def document_table(path: Path, column: str, division: Division, encoding: str | None = None) -> DocumentTable:
-    """The documents of a text file, or of all .txt files in a folder, with their white space as it is."""
+    """Read the documents of a text file, or of all .txt files in a folder, with their white space unchanged."""
     starts: list[tuple[Path, int]] = []  # where each document begins
 
     def rows() -> Iterator[tuple[int, Any]]:
@@ -36,9 +36,9 @@ def document_table(path: Path, column: str, division: Division, encoding: str | 
 
 
 def joined_rows(table: Table, column: int, division: Division) -> Table:
-    """The documents of a table. Rows are documents, or lines of documents that begin with a heading.
+    """Return the documents of a table. Rows are documents, or lines of documents that begin with a heading.
 
-    The published WikiText has a line of text in each row. Other divisions are of files, so that rows stay whole.
+    The published WikiText has one line of text per row. Other divisions apply to files, so rows stay whole.
     """
     if isinstance(table, DocumentTable) or division not in ("auto", "headings"):
         return table
@@ -62,7 +62,7 @@ def _joined(table: Table, column: int, division: Division) -> Iterator[tuple[int
 
 
 def divide(lines: Lines, division: Division) -> Lines:
-    """The documents that lines make, each with the number of its first line; those of white space are left out."""
+    """Group lines into documents, each with the number of its first line, and drop blank ones."""
     numbered = list(lines)
     if division == "auto":
         division = "headings" if _begins_with_heading(text for _, text in numbered) else "files"
@@ -80,7 +80,7 @@ def divide(lines: Lines, division: Division) -> Lines:
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line is the title of an article, ` = Title = ` in WikiText, and not of one of its sections."""
+    """Return whether a line is the title of an article, ` = Title = ` in WikiText, and not that of a section."""
     line = line.replace("= = =", "===").replace("= =", "==").strip()
     return line.startswith("= ") and line.endswith(" =") and len(line) > len("= =")
 

@@ -14,7 +14,7 @@ from tombola.tasks.split import Split
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-CHUNK = 4096  # texts handed to the tokenizer at once: enough for its threads, little memory
+CHUNK = 4096  # texts per tokenizer call: enough for its threads, little memory
 POSITIONS_AFTER_PADDING = {
     "roberta",
     "xlm-roberta",
@@ -26,7 +26,7 @@ POSITIONS_AFTER_PADDING = {
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """A tokenised split: per model input one int32 array over all tokens, with example i at offsets[i]:offsets[i+1]."""
+    """A tokenised split: one int32 array per model input over all tokens, with example i at offsets[i]:offsets[i+1]."""
 
     inputs: dict[str, np.ndarray]
     offsets: np.ndarray
@@ -46,24 +46,24 @@ class Encoded:
         return example | {name: values[index].tolist() for name, values in self.extras.items()}
 
     def label(self, index: int) -> Any:
-        """What is to be found for an example: a class, a number, flags, or the first and last token of an answer."""
+        """Return the target of an example: a class, a number, flags, or the first and last token of an answer."""
         return self.labels[index].tolist()
 
     @property
     def model_inputs(self) -> list[str]:
-        """The tensors of a collated batch that go into the model's forward pass, labels aside."""
+        """The tensors of a collated batch for the model's forward pass, without labels."""
         return [*self.inputs, "attention_mask"]
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each example."""
+        """The number of tokens of each example."""
         return np.diff(self.offsets)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of data that changes from one to the next; here nothing does."""
+        """Set the epoch, for data that changes between epochs; does nothing here."""
 
     def with_extra(self, name: str, values: np.ndarray) -> "Encoded":
-        """The same data with one more value or row of values per example, such as a bias model's log-probabilities."""
+        """Return the data with another value or row per example, such as a bias model's log-probabilities."""
         if len(values) != len(self):
             raise DataError(f"{name!r} has {len(values)} rows for {len(self)} examples.")
         return replace(self, extras={**self.extras, name: np.asarray(values)})
@@ -71,15 +71,15 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class TokenEncoded(Encoded):
-    """A tokenised split with a label for every token, −100 where none is to be predicted."""
+    """A tokenised split with a label for every token, −100 for tokens that are not predicted."""
 
     def label(self, index: int) -> Any:
-        """The labels of the example's tokens."""
+        """Return the labels of the example's tokens."""
         return self.labels[self.offsets[index] : self.offsets[index + 1]].tolist()
 
 
 def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Encoded:
-    """Tokenise a split. Longer inputs are cut, the longer text of a pair first; nothing is padded here."""
+    """Tokenise a split. Longer inputs are truncated, the longer text of a pair first, but not padded."""
     pieces: dict[str, list[np.ndarray]] = {}
     lengths: list[int] = []
     for start in range(0, len(split), CHUNK):
@@ -101,7 +101,7 @@ def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length:
 def tokenize_texts(
     texts: Sequence[tuple[str, ...]], tokenizer: "PreTrainedTokenizerBase", max_length: int
 ) -> Mapping[str, list[list[int]]]:
-    """The model's inputs for texts of one or two columns, cut and not padded: a row of tokens for each example."""
+    """Return the model inputs for texts of one or two columns, truncated but not padded, one row per example."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     limit = min(max_length, tokenizer.model_max_length)
     found: Mapping[str, list[list[int]]] = tokenizer(
@@ -111,7 +111,7 @@ def tokenize_texts(
 
 
 class Collate:
-    """Examples to a batch of tensors, padded to the longest of them on the tokenizer's side by default.
+    """Collates examples into tensors, padded to the longest on the tokenizer's side by default.
 
     Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
     """
@@ -136,10 +136,10 @@ class Collate:
             self._padding["labels"] = IGNORED
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of what a collator draws anew in each; here nothing is drawn."""
+        """Set the epoch, for collators with randomness; does nothing here."""
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """Token tensors of shape (examples, longest), the attention mask, labels, and extras as they are."""
+        """Return token tensors of shape (examples, longest), the attention mask, labels, and extras unchanged."""
         lengths = np.array([len(example["input_ids"]) for example in examples])
         longest = int(lengths.max())
         real = np.arange(longest) < lengths[:, None]
@@ -161,7 +161,7 @@ class Collate:
 
 
 def position_limit(config: "PreTrainedConfig") -> int | None:
-    """The longest input a model has positions for; None where positions are not counted."""
+    """Return the longest input that a model has positions for; None if positions are not limited."""
     positions: int | None = getattr(config, "max_position_embeddings", None)
     if positions is None or config.model_type not in POSITIONS_AFTER_PADDING:
         return positions
@@ -169,5 +169,5 @@ def position_limit(config: "PreTrainedConfig") -> int | None:
 
 
 def fitting_length(max_length: int, config: "PreTrainedConfig") -> int:
-    """`max_length`, or the model's last position where that comes first."""
+    """Return `max_length`, or the model's position limit if that is smaller."""
     return min(max_length, position_limit(config) or max_length)

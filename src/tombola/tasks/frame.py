@@ -1,4 +1,4 @@
-"""The special tokens that a tokenizer puts around its texts, so that texts may be cut and joined as token ids."""
+"""The special tokens that a tokenizer adds to its texts, so that texts can be cut and joined as token ids."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Run(NamedTuple):
-    """A run of special tokens, or the place of one of the texts (`text` is its number)."""
+    """A run of special tokens, or a placeholder for one of the texts (`text` is its index)."""
 
     text: int | None
     ids: np.ndarray
@@ -18,7 +18,7 @@ class Run(NamedTuple):
 
 
 class Frame:
-    """What stands before, between and after one text or two, learned from how an example is tokenised."""
+    """The special tokens around one text or two, learned by tokenising an example."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", texts: int) -> None:
         example = tokenizer(*["a"] * texts)
@@ -30,13 +30,13 @@ class Frame:
         self.size = sum(len(run.ids) for run in self.runs if run.text is None)
 
     def around(self, *texts: np.ndarray) -> dict[str, np.ndarray]:
-        """The model's inputs for these token ids of the texts."""
+        """Return the model inputs for the token ids of the texts."""
         runs = [run if run.text is None else self._filled(run, texts[run.text]) for run in self.runs]
         columns = {"input_ids": [run.ids for run in runs], "token_type_ids": [run.types for run in runs]}
         return {name: np.concatenate(columns[name]) for name in self.names}
 
     def start(self, text: int, *lengths: int) -> int:
-        """At which token a text begins, when the texts have these lengths."""
+        """Return the token position where a text begins, given the lengths of the texts."""
         before = self.runs[: [run.text for run in self.runs].index(text)]
         return sum(len(run.ids) if run.text is None else lengths[run.text] for run in before)
 
@@ -46,6 +46,6 @@ class Frame:
 
 
 def token_ids(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> list[np.ndarray]:
-    """The ids of each text's own tokens, however many."""
+    """Return the token ids of each text, without special tokens or truncation."""
     encoded = tokenizer(texts, add_special_tokens=False, verbose=False)
     return [np.array(ids, dtype=np.int32) for ids in encoded["input_ids"]]

@@ -1,4 +1,4 @@
-"""Splits that are cut out of another one, by a hash of the text."""
+"""Splits held out from another one, by a hash of the text."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from tombola.tasks.split import Split
 
 
 def members_of(name: str, whole: Split, parts: Mapping[str, Holdout]) -> list[int]:
-    """The examples of a split that belong to one of its parts, or to none of them under the split's own name.
+    """Return the examples of a part of a split or, under the split's own name, those of no part.
 
-    Where a part is stratified, the texts of every class are ordered by their hash and the first ones go to the parts,
-    so many as each part's share. A text that occurs under several labels counts as one of the first of them.
+    If a part is stratified, the texts of every class are ordered by hash and the first go to the parts, according to
+    each part's share. A text that occurs under several labels counts for the first of them.
 
     Args:
-        name: The part, or the name of the split that the parts are cut out of.
+        name: The part, or the name of the split that the parts are taken from.
         whole: All examples.
-        parts: What is cut out.
+        parts: The held-out parts.
     """
     points = [_point(text) for text in whole.texts]
     if any(part.stratified for part in parts.values()) and whole.task.single_label:
@@ -31,13 +31,13 @@ def members_of(name: str, whole: Split, parts: Mapping[str, Holdout]) -> list[in
 
 
 def _point(text: tuple[str, ...]) -> float:
-    """A number from 0 to 1 that depends on the text alone."""
+    """Return a number from 0 to 1 that depends only on the text."""
     digest = blake2b("\n".join(text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64
 
 
 def _ranked(points: list[float], labels: list[int]) -> list[float]:
-    """Every point by its rank among those of its class, as a share of them; equal points stay equal."""
+    """Return each point's relative rank within its class; equal points stay equal."""
     home: dict[float, int] = {}
     for point, label in zip(points, labels, strict=True):
         home.setdefault(point, label)

@@ -1,4 +1,4 @@
-"""Splits from the hub through `datasets`, with the published label order checked against the task's."""
+"""Load splits from the hub with `datasets`, and check the published label order against the task's."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class NotOnHub(Exception):
-    """The hub (or its local cache) did not give the split; the message says why."""
+    """The hub (or its local cache) does not provide the split; the message says why."""
 
 
 def hub_table(task: "Task", split: str) -> Table:
-    """The hub's split as a table. HF_HUB_OFFLINE and the local cache are `datasets`' business."""
+    """Return the hub's split as a table. `datasets` handles HF_HUB_OFFLINE and the local cache."""
     try:
         import datasets
     except ImportError:
@@ -37,7 +37,7 @@ def hub_table(task: "Task", split: str) -> Table:
 
 
 def _named(feature: Any, values: Any) -> Any:
-    """Lists of class numbers as lists of their names; anything else as it is."""
+    """Convert lists of class numbers to lists of names; return anything else unchanged."""
     names = getattr(getattr(feature, "feature", None), "names", None)
     return values if names is None else [[names[number] for number in row] for row in values]
 

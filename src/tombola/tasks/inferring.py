@@ -1,4 +1,4 @@
-"""A task from nothing but a data file: which columns are text and label, which labels there are, how to split."""
+"""Infer a task from a data file: its text and label columns, its labels, and its splits."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tombola.tasks.readers import Malformed, open_table, recognised_delimiter
 from tombola.tasks.task import Task
 from tombola.tasks.task_file import write_task_file
 
-FEW_NUMBERS = 12  # whole numbers of at most so many values are classes, others are what a regression predicts
-FEW_EXAMPLES = 20  # of a label: so that every split is likely to have some
+FEW_NUMBERS = 12  # integers with at most this many values are classes, others are regression targets
+FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
 VALIDATION, TEST = 0.1, 0.2
-LARGEST = 10_000  # examples of a split that is only evaluated on
+LARGEST = 10_000  # examples of an evaluation split
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """A task that was made from a data file, and what was concluded.
+    """A task inferred from a data file, and the conclusions.
 
     Attributes:
         task: The task.
-        path: Where its file was written, to be looked at and edited.
-        notes: What was inferred, a line each.
-        new: Whether the file was written now, and not found from an earlier time.
+        path: The task file, for review and editing.
+        notes: The conclusions, one per line.
+        new: Whether the file was written now rather than found.
     """
 
     task: Task
@@ -42,7 +42,7 @@ class Inferred:
 
 
 def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None) -> Inferred:
-    """Make a task from a data file and write it beside that file. One that is already there is used as it is.
+    """Infer a task from a data file and write it beside that file. An existing task file is used unchanged.
 
     Args:
         data: A .csv, .tsv, .jsonl, .json or .parquet file.
@@ -50,7 +50,7 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
         label: The column of the label; recognised if not given.
 
     Raises:
-        DataError: If the columns cannot be told, with those that there are and the option that names them.
+        DataError: If the columns are not recognised; the message lists them and the option that names them.
     """
     _check_data_file(data)
     path = task_file_of(data)
@@ -68,18 +68,18 @@ def init_task(
     replace: bool = False,
     language: str = "en",
 ) -> Inferred:
-    """Make a task from a data file and write it, unless there is such a task file already.
+    """Infer a task from a data file and write it, unless the task file exists.
 
     Args:
         data: A .csv, .tsv, .jsonl, .json or .parquet file.
         text: The column of the text, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
-        path: The task file, in a folder that holds the data or is above it; by default beside the data.
-        replace: Whether to write over a task file that is there.
+        path: The task file, in the folder of the data or above it; by default beside the data.
+        replace: Whether to overwrite an existing task file.
         language: The language of the texts, such as `de`.
 
     Raises:
-        DataError: If the columns cannot be told, or the task file is there.
+        DataError: If the columns are not recognised, or the task file exists.
     """
     _check_data_file(data)
     path = path or task_file_of(data)
@@ -112,7 +112,7 @@ def _infer(
 
 
 def _layout_of(data: Path) -> Layout:
-    """Encoding and delimiter of a file, where they are not the usual ones."""
+    """Return the encoding and delimiter of a file, if unusual."""
     if ending_of(data) == ".parquet":
         return Layout()
     layout = Layout(encoding=recognised_encoding(data))
@@ -120,7 +120,7 @@ def _layout_of(data: Path) -> Layout:
 
 
 def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str]]:
-    """The values of every column, and what is unusual about the file."""
+    """Return the values of every column, and notes on anything unusual in the file."""
     table = open_table(data, layout)
     rows, bad = [], []
     for number, fields in table.rows:
@@ -140,7 +140,7 @@ def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str
 
 
 def _place_of(data: Path, path: Path) -> str:
-    """The data file as the task file names it: relative to its own folder."""
+    """Return the data file's path relative to the task file's folder."""
     try:
         place = data.resolve().relative_to(path.parent.resolve())
     except ValueError:
@@ -237,7 +237,7 @@ def _kind_of(answers: list[str], data: Path, label: str) -> Literal["classificat
 
 
 def _labels(answers: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The labels in order, and where one is written in several ways (Yes, yes), what each stands for."""
+    """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for."""
     writings: dict[str, Counter[str]] = {}
     for answer in answers:
         writings.setdefault(answer.casefold(), Counter())[answer] += 1
@@ -249,13 +249,13 @@ def _labels(answers: list[str]) -> tuple[list[str], dict[str, str]]:
         numbered = [str(number) for number in range(len(labels))]
         ambiguous = (
             set(labels) & set(numbered) and labels != numbered
-        )  # "1" must mean the label, not its place
+        )  # "1" must mean the label, not its index
         return labels, {label: label for label in labels} if ambiguous else {}
     return labels, {one: usual[folded] for folded, counts in writings.items() for one in counts}
 
 
 def _rare_labels(answers: list[str]) -> list[str]:
-    """A warning of labels that some split may be without."""
+    """Warn about labels that some split may lack."""
     counts = Counter(answer.casefold() for answer in answers)
     rare = {
         answer: counts[answer.casefold()] for answer in answers if counts[answer.casefold()] < FEW_EXAMPLES

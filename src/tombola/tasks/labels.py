@@ -1,4 +1,4 @@
-"""Labels by what they mean: which outputs of a model, or labels of another task, stand for each of a task's labels."""
+"""Match labels by meaning: map the outputs of a model, or the labels of another task, to a task's labels."""
 
 import re
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def meaning(label: str) -> str:
-    """A label's name without what publishers differ in: case, separators, `non-` for `not_`."""
+    """Normalise a label's name, in which publishers differ: case, separators, `non-` for `not_`."""
     words = re.split(r"[\W_]+", label.casefold())
     return " ".join("not" if word == "non" else word for word in words if word)
 
 
 def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | None:
-    """Of each of the task's labels, the places of the `names` that mean it; None unless all find their place.
+    """Return the indices of the `names` for each of the task's labels; None unless all match.
 
-    Names of finer labels go where the task's `merge` says: `neutral` is part of HANS' `non-entailment`.
+    The task's `merge` maps finer labels: `neutral` is part of HANS' `non-entailment`.
     """
     finer = {meaning(name): meaning(ours) for name, ours in task.merge.items()}
     wanted = [meaning(label) for label in task.labels or ()]
@@ -30,10 +30,10 @@ def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | No
 
 
 def labels_within(other: "Task", own: "Task") -> list[int]:
-    """Of each label of another task, the number of the own label that its examples are trained with.
+    """Return the index of the own label with which examples of each label of another task are trained.
 
-    Where the own task tells more apart, that is the first of its labels in the other's `merge`: the pairs of
-    HANS that do not entail are `neutral` in MNLI, as their hypothesis is left open far more often than refuted.
+    If the own task has finer labels, the first of them in the other's `merge` is used: the pairs of HANS that do not
+    entail are `neutral` in MNLI, as their hypothesis is left open far more often than refuted.
     """
     ours = {meaning(label): number for number, label in enumerate(own.labels or ())}
     coarse: dict[str, int] = {}

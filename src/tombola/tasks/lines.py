@@ -1,4 +1,4 @@
-"""The lines of text files, packed or not, with their encoding recognised where their first bytes give it away."""
+"""Read lines of text files, compressed or not, and recognise their encoding by a byte-order mark."""
 
 import codecs
 import gzip
@@ -13,7 +13,7 @@ from tombola.errors import DataError
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, since it begins with the same bytes
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -21,14 +21,14 @@ _MARKS = {
 
 
 def ending_of(path: Path) -> str:
-    """The file's ending, that of the packed file where it is compressed."""
+    """Return the file's suffix, without `.gz` if it is compressed."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
 def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their line ends. Blank lines at the end of the file are left out, others are not.
+    """Yield numbered lines without their line ends. Blank lines at the end of the file are dropped, others are not.
 
-    Without an `encoding` a byte-order mark decides, and where there is none the text is UTF-8.
+    Without an `encoding`, a byte-order mark decides; without a mark, the text is UTF-8.
     """
     blank: list[int] = []
     number = 0
@@ -51,7 +51,7 @@ def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[in
 
 
 def read_text(path: Path, encoding: str | None = None) -> str:
-    """The whole text of a file, in the encoding that its lines would be read in."""
+    """Return the whole text of a file, with the encoding chosen as for `numbered_lines`."""
     try:
         with _opened(path) as stream:
             text = stream.read().decode(encoding or _marked(stream) or "utf-8")
@@ -75,14 +75,14 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _marked(stream: IO[bytes]) -> str | None:
-    """The encoding that the file's first bytes name, if they do."""
+    """Return the encoding of a byte-order mark, if any."""
     first = stream.read(4)
     stream.seek(0)
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
 
 
 def recognised_encoding(path: Path) -> str | None:
-    """The encoding of a text file that is neither UTF-8 nor marked, by its bytes; None where the default reads it.
+    """Guess the encoding of a text file that is neither UTF-8 nor marked; None if the default works.
 
     Args:
         path: The file.
@@ -95,7 +95,7 @@ def recognised_encoding(path: Path) -> str | None:
         utf8 = western = True
         while block := stream.read(1 << 20):
             if b"\0" in block:
-                wide = block.count(0) > len(block) / 4  # every second byte of Latin letters
+                wide = block.count(0) > len(block) / 4  # every second byte of Latin letters is 0
                 return f"utf-16-{_byte_order(block)}" if wide else None
             utf8 = utf8 and _feeds(decoder, block)
             western = western and _feeds(windows, block)
@@ -112,12 +112,12 @@ def _feeds(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False
 
 
 def _byte_order(raw: bytes) -> str:
-    """Which byte of Latin letters is 0."""
+    """Return the byte order, by which byte of Latin letters is 0."""
     return "le" if raw.index(b"\0") % 2 else "be"
 
 
 def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) -> str:
-    """Which line is not text in the encoding, and what to do."""
+    """Explain which line cannot be decoded, and what to do."""
     with _opened(path) as stream:
         for place, raw in enumerate(stream, start=1):
             if encoding is None and b"\0" in raw:

@@ -1,4 +1,4 @@
-"""Metrics, as task files name them: what kinds of task each is for. Their functions are in `tombola.evaluation`."""
+"""The registry of metrics and the kinds of task each is for. Their functions are in `tombola.evaluation`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, which is called with predictions and labels.
+    """A metric, called with predictions and labels.
 
     Attributes:
         function: Computes the value with its standard error.
         kinds: The kinds of task that it is for.
-        labels: How many labels the task must have; None: any number.
-        share: Whether its values are shares, which are written in percent.
-        lower_is_better: Whether a smaller value is the better one, as of a perplexity.
+        labels: The required number of labels; None for any.
+        share: Whether its values are proportions, shown in percent.
+        lower_is_better: Whether a lower value is better, as for a perplexity.
     """
 
     function: Callable[[Any, Any], Score]
@@ -59,15 +59,15 @@ def metric(
     """Register the decorated function as a metric.
 
     Args:
-        name: What task files call it.
-        kinds: The kinds of task that it is for. What it is given depends on the kind: logits and label numbers
+        name: Its name in task files.
+        kinds: The kinds of task that it is for. Its arguments depend on the kind: logits and label indices
             (classification), outputs and values (regression), logits and flags (multi-label), texts and `Answers`
             (question-answering), token ids and token ids (masked-lm), tags and tags (token-classification), the
             negative log-likelihoods of documents and their numbers of tokens, words and bytes (causal-lm), the
             log-likelihood and the length of every choice and the right choices (multiple-choice).
-        labels: How many labels the task must have, where it is not for any number.
-        share: Whether its values are shares, which tables write in percent.
-        lower_is_better: Whether a smaller value is the better one.
+        labels: The required number of labels; None for any.
+        share: Whether its values are proportions, shown in percent in tables.
+        lower_is_better: Whether a lower value is better.
     """
 
     def register(function: F) -> F:
@@ -78,32 +78,32 @@ def metric(
 
 
 def metrics_for(kind: str) -> list[str]:
-    """The names of the metrics for a kind of task."""
+    """Return the names of the metrics for a kind of task."""
     return [name for name, metric in metrics.items() if kind in metric.kinds]
 
 
 def is_share(name: str) -> bool:
-    """Whether a metric is written in percent. A group's metric (`accuracy/entailment`) is written as the whole's.
+    """Return whether a metric is shown in percent. A group's metric (`accuracy/entailment`) follows the overall one.
 
     Args:
-        name: The metric; one that nobody registered, such as the accuracy under an attack, is a share.
+        name: The metric; an unregistered one, such as accuracy under attack, is a proportion.
     """
     known = _registered(name)
     return known is None or known.share
 
 
 def lower_is_better(name: str) -> bool:
-    """Whether the smaller of two values of a metric is the better one.
+    """Return whether lower values of a metric are better.
 
     Args:
-        name: The metric, also of a group.
+        name: The metric, possibly of a group.
     """
     known = _registered(name)
     return known is not None and known.lower_is_better
 
 
 def merit(value: float, name: str) -> float:
-    """A value turned so that higher is better: what scores are compared by, whatever their metric.
+    """Return a value with the sign that makes higher better, for comparing scores of any metric.
 
     Args:
         value: The value.

@@ -1,4 +1,4 @@
-"""Examples of another task mixed into the training data: the upper bound of what debiasing may reach. (SRNets, §5)"""
+"""Mix examples of another task into the training data: the upper bound of what debiasing may reach. (SRNets, §5)"""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tombola.tasks.split import Split
 
 
 class Mixed(Settings):
-    """Which data is mixed in, and how often each of its examples stands there."""
+    """The data to mix in, and the number of copies of each example."""
 
     on: str = Field(description="a task or task/split whose labels the own task has, e.g. hans/train")
     times: int = Field(1, gt=0, description="copies of each example")
@@ -19,7 +19,7 @@ class Mixed(Settings):
 
 
 def mix_in(split: Split, other: Split, times: int = 1) -> Split:
-    """The split, then `times` copies of the other's examples, with labels of the split's task and ids of their own."""
+    """Append `times` copies of the other's examples, with labels of the split's task and new ids."""
     if len(other.task.text) != len(split.task.text):
         raise DataError(
             f"{other.task.name} cannot be mixed into {split.task.name}: an example has {len(other.task.text)} "

@@ -1,4 +1,4 @@
-"""Documents as packed blocks of tokens, in which every token but the first is to be found from those before it."""
+"""Documents as packed blocks of tokens, in which every token but the first is predicted from those before it."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 NO_DOCUMENT = -1
-"""The document of a token that parts documents."""
+"""The document index of a token that separates documents."""
 
 
 @dataclass(frozen=True, eq=False)
 class Packed(TokenEncoded):
-    """Documents one after another, in blocks. The label of a place is the token after it, −100 at a block's end.
+    """Concatenated documents, in blocks. The label of a position is the next token, −100 at a block's end.
 
     A block begins with the last token of the one before it, so that every token is a label exactly once. `documents`
-    says of each label which document it is of; −1 for what parts documents, which is learned and never scored.
+    gives the document of each label; −1 for separators, which are learned but never scored.
     """
 
     documents: np.ndarray = field(kw_only=True)
 
 
 def separators(tokenizer: "PreTrainedTokenizerBase") -> tuple[np.ndarray, np.ndarray]:
-    """What stands before a document, and after it: as the tokenizer has it, and its end-of-text token at the end."""
+    """Return the tokens before and after a document: the tokenizer's own, and its end-of-text token at the end."""
     runs = Frame(tokenizer, texts=1).runs
     first = next(place for place, run in enumerate(runs) if run.text is not None)
     before, after = (
@@ -49,9 +49,9 @@ def separators(tokenizer: "PreTrainedTokenizerBase") -> tuple[np.ndarray, np.nda
 def pack_documents(
     split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int, block_size: int | None = None
 ) -> Packed:
-    """All documents one after another, cut into blocks of `block_size` tokens, or `max_length`.
+    """Concatenate all documents and split them into blocks of `block_size` tokens, or `max_length`.
 
-    Nothing is left out: the last block may be shorter. The first document follows the token that parts the others.
+    No token is dropped: the last block may be shorter. The first document also follows a separator.
     """
     longest = min(max_length, tokenizer.model_max_length)
     size = block_size or longest
@@ -76,7 +76,7 @@ def pack_documents(
 
 
 def _blocks(tokens: np.ndarray, owner: np.ndarray, size: int) -> Packed:
-    """Blocks of so many tokens that overlap by one: what one ends with is where the next one begins."""
+    """Return blocks of `size` tokens that overlap by one: the last token of one is the first of the next."""
     starts = np.arange(0, len(tokens) - 1, size - 1)
     places = [np.arange(start, min(start + size, len(tokens))) for start in starts.tolist()]
     at = np.concatenate(places)

@@ -1,4 +1,4 @@
-"""Rows to examples: texts, targets and ids, each checked, with the place of the first row that is wrong."""
+"""Parse rows into examples, checking texts, targets and ids, and locate the first invalid row."""
 
 import logging
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_DROPPED = 0.01  # a larger share of malformed rows means a wrong layout, not a few bad rows
+MOST_DROPPED = 0.01  # more malformed rows mean a wrong layout, not a few bad rows
 
 
 @dataclass
 class Examples:
-    """What a file or hub split holds, column by column."""
+    """The content of a file or hub split, by column."""
 
     ids: list[str] = field(default_factory=list)
     texts: list[tuple[str, ...]] = field(default_factory=list)
@@ -30,9 +30,9 @@ class Examples:
 
 
 def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> Examples:
-    """The table's examples. A row that does not parse raises DataError, or is counted where the layout drops it.
+    """Parse the table's examples. An invalid row raises DataError, or is counted if the layout drops it.
 
-    With `labelled` false, columns of labels, if there are any, are not looked at, and every row is an example.
+    With `labelled` false, label columns are ignored, and every row is an example.
     """
     kind, columns = kind_of(task), Columns(layout, table, allow_empty=not labelled)
     read = kind.reader(task, columns, labelled)

@@ -1,4 +1,4 @@
-"""Plain text, a passage a line: what a language model is trained and evaluated on."""
+"""Plain text with one passage per line, for training and evaluating language models."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tombola.tasks.readers import Fields, Malformed, Table
 
 
 def text_files(path: Path) -> list[Path]:
-    """A text file, or all .txt files in a folder and its sub-folders, by name."""
+    """Return a text file, or all .txt files in a folder and its sub-folders, sorted by name."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.rglob("*.txt*") if file.name.endswith((".txt", ".txt.gz")))
@@ -20,7 +20,7 @@ def text_files(path: Path) -> list[Path]:
 
 
 def passage_table(path: Path, column: str = "text", encoding: str | None = None) -> Table:
-    """The lines of a text file, or of all .txt files in a folder and its sub-folders."""
+    """Read the lines of a text file, or of all .txt files in a folder and its sub-folders."""
     files = text_files(path)
     starts: list[int] = []  # rows before each file
 
@@ -40,7 +40,7 @@ def passage_table(path: Path, column: str = "text", encoding: str | None = None)
 
 
 def without_blanks(table: Table) -> Table:
-    """The same table without its rows of nothing but white space, which only part the passages."""
+    """Return the table without blank rows, which only separate passages."""
     rows = (
         (number, fields)
         for number, fields in table.rows

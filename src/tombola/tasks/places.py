@@ -1,4 +1,4 @@
-"""Where a split's rows are: inside the package, beside the task's file, in the local data folder, on the hub."""
+"""Find a split's rows: in the package, beside the task file, in the local data folder, or on the hub."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ DATA_FOLDER = "TOMBOLA_DATA"
 
 
 def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Examples, str]:
-    """The split's examples and where they came from; DataError names every place when there are none."""
+    """Return the split's examples and their source; DataError lists every place searched if there are none."""
     source = task.source
     if source.bundled is not None:
         return _from_folder(task, split, BUNDLED / source.bundled)
@@ -49,7 +49,7 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
 
 
 def _task_folders(task: "Task", folder: Path | None) -> list[Path]:
-    """The task's folder below the data folder, below a folder that is only the benchmark, or that folder itself."""
+    """Return the task's folder below the data folder, below the benchmark's folder, or that folder itself."""
     if folder is not None and not folder.is_dir():
         raise DataError(f"The data folder {folder} does not exist.")
     root = folder or (Path(os.environ[DATA_FOLDER]) if os.environ.get(DATA_FOLDER) else None)
@@ -66,7 +66,7 @@ def _has_data(task: "Task", place: Path) -> bool:
 
 
 def _matches(place: Path, layout: Layout, split: str) -> list[Path]:
-    """The split's file under the first of its names that exists (several files where the name has a `*`)."""
+    """Return the split's file under the first existing name (several files if the name has a `*`)."""
     for name in layout.files.get(split, []):
         found = sorted({*place.glob(name), *place.glob(f"{name}.gz")})
         if found:
@@ -75,7 +75,7 @@ def _matches(place: Path, layout: Layout, split: str) -> list[Path]:
 
 
 def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
-    """The split from this folder, in the first layout that fits its file."""
+    """Read the split from this folder, in the first layout that fits its file."""
     misfit: DoesNotFit | None = None
     for layout in task.source.layouts:
         files = _matches(place, layout, split)
@@ -99,12 +99,12 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
 
 
 def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
-    """The texts of a file without labels, such as GLUE's test sets, in the first layout of the task that fits.
+    """Read the texts of a file without labels, such as GLUE's test sets, in the first layout that fits.
 
-    Test files may name their columns where the training files do not, so each layout is also tried so.
+    Test files may have a header where training files do not, so each layout is also tried with one.
 
     Returns:
-        The examples, and the table with the row that each of them came from.
+        The examples, and the table with the row of each.
     """
     if not file.exists():
         raise DataError(f"{file}: there is no such file.")
@@ -126,7 +126,7 @@ def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
 
 
 def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
-    """A file of the benchmark that is no split of the task, such as GLUE's test sets, beside the task's data."""
+    """Return a benchmark file that is not a split of the task, such as GLUE's test sets, beside the task's data."""
     places = [one / part for one in _task_folders(task, folder) for part in (".", "../diagnostic", "../AX")]
     for place in places:
         if (place / name).is_file():

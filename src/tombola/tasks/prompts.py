@@ -7,15 +7,15 @@ _NAME = re.compile(r"\{(\w+)\}")
 
 
 def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.prompt") -> None:
-    """Refuse a template that names no column, or another than the task's texts.
+    """Reject a template that names no column, or one that is not among the task's texts.
 
     Args:
         prompt: The template.
-        columns: The task's columns of text.
-        field: The template's place, for the message.
+        columns: The task's text columns.
+        field: The template's location, for the message.
 
     Raises:
-        ValueError: With what the template may name.
+        ValueError: If the template is invalid; the message lists the allowed names.
     """
     names = _NAME.findall(prompt)
     known = ", ".join(f"{{{column}}}" for column in columns)
@@ -27,5 +27,5 @@ def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.pro
 
 
 def fill(prompt: str, texts: Mapping[str, str]) -> str:
-    """The template with texts in the place of their names; braces inside texts are left as they are."""
+    """Fill the template with texts; braces inside texts are unchanged."""
     return _NAME.sub(lambda found: texts[found[1]], prompt)

@@ -1,4 +1,4 @@
-"""Questions about a context: SQuAD's nested files as rows, and the answers of a question, checked."""
+"""Questions about a context: read SQuAD's nested files as rows, and check the answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +9,9 @@ from tombola.tasks.readers import BadRow, Fields, Malformed, Table, json_table, 
 
 
 class Answers(NamedTuple):
-    """The answers that count as right, and where the first one that is found stands in the context.
+    """The correct answers, and the span of the first one found in the context.
 
-    `span` is in characters, from the first to after the last; None where the context holds no answer.
+    `span` is in characters, end exclusive; None if the context has no answer.
     """
 
     texts: tuple[str, ...]
@@ -19,7 +19,7 @@ class Answers(NamedTuple):
 
 
 def question_table(path: Path) -> Table:
-    """The questions of a .json file: SQuAD's articles with paragraphs, or a plain list of objects."""
+    """Read the questions of a .json file: SQuAD's articles with paragraphs, or a plain list of objects."""
     content = read_json(path)
     if isinstance(content, list):
         return json_table(path, enumerate(content, start=1))
@@ -63,9 +63,9 @@ def _fields(question: Any, paragraph: dict[str, Any]) -> Fields:
 
 
 def read_answers(raw: Any, context: str, unanswerable: bool) -> Answers:
-    """A question's answers from SQuAD's list or from the hub's columns; BadRow if none stands where it should.
+    """Read a question's answers from SQuAD's list or the hub's columns; BadRow if none is at its stated position.
 
-    All are kept for scoring, so that of several answers some may be off their place.
+    All are kept for scoring, even those that are misplaced.
     """
     answers = _answers(raw)
     if not answers:

@@ -1,4 +1,4 @@
-"""Rows out of the file formats in which data sets are published: tsv, csv, json lines, json, Parquet, label folders."""
+"""Read rows from the formats of published data sets: tsv, csv, json lines, json, Parquet, label folders."""
 
 import csv
 import json
@@ -11,14 +11,14 @@ from tombola.errors import DataError
 from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, numbered_lines, read_text
 
-LONGEST_FIELD = 2**31 - 1  # characters; the csv module's own limit is 131,072, which whole documents exceed
+LONGEST_FIELD = 2**31 - 1  # characters; whole documents exceed the csv module's default of 131,072
 DELIMITERS = (",", ";", "\t", "|")
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-"""What separates columns, unless a file's first lines say otherwise."""
+"""The default delimiters, unless a file's first lines show otherwise."""
 
 
 class Malformed(NamedTuple):
-    """A row that could not be taken apart, and why."""
+    """A row that could not be parsed, and why."""
 
     reason: str
 
@@ -27,11 +27,11 @@ Fields = list[Any] | Malformed
 
 
 class BadRow(Exception):
-    """This row cannot become an example; the reason is its message."""
+    """The row is not a valid example; the message says why."""
 
 
 class Table(NamedTuple):
-    """Named columns and numbered rows; `where` turns a row's number into the place a person can look at."""
+    """Named columns and numbered rows; `where` turns a row number into a readable location."""
 
     columns: list[str]
     rows: Iterator[tuple[int, Fields]]
@@ -39,11 +39,11 @@ class Table(NamedTuple):
 
 
 class DoesNotFit(DataError):
-    """The file is there but is not laid out as this layout says; another layout may fit."""
+    """The file exists but does not match this layout; another layout may fit."""
 
 
 def open_table(path: Path, layout: Layout) -> Table:
-    """The file's (or label folder's) columns and rows. Every column is named; wrong row lengths are `Malformed`."""
+    """Open a file's (or label folder's) columns and rows. Rows of the wrong length become `Malformed`."""
     ending = ending_of(path)
     if path.is_dir():
         return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
@@ -64,7 +64,7 @@ def open_table(path: Path, layout: Layout) -> Table:
 
 
 def recognised_delimiter(path: Path, layout: Layout) -> str | None:
-    """The delimiter of a file, where its first lines leave no doubt that it is not the one of the file's ending.
+    """Return the delimiter of a file, if its first lines clearly show that it is not the suffix's default.
 
     Args:
         path: The file.
@@ -83,7 +83,7 @@ def recognised_delimiter(path: Path, layout: Layout) -> str | None:
         for one, counts in widths.items()
         if counts[0] > 1 and (counts[0] == wanted if wanted else len(set(counts)) == 1)
     ]
-    if len(fitting) != 1 and wanted is None:  # texts may hold delimiters; the names of columns do not
+    if len(fitting) != 1 and wanted is None:  # texts may contain delimiters, column names do not
         fitting = [one for one, counts in widths.items() if counts[0] > 1]
     return fitting[0] if len(fitting) == 1 else None
 
@@ -148,7 +148,7 @@ def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
 
 
 def read_json(path: Path, encoding: str | None = None) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     try:
         return json.loads("\n".join(line for _, line in numbered_lines(path, encoding)))
     except json.JSONDecodeError as error:
@@ -158,7 +158,7 @@ def read_json(path: Path, encoding: str | None = None) -> Any:
 
 
 def _problem(error: Exception) -> str:
-    """What is wrong with a JSON text, in a few words."""
+    """Describe the problem of a JSON text in a few words."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return error.msg if isinstance(error, json.JSONDecodeError) else "a number with too many digits"
@@ -176,7 +176,7 @@ def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:
 
 
 def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
-    """Numbered JSON objects as a table with the columns of the first."""
+    """Return numbered JSON objects as a table with the columns of the first."""
     place = "record " if ending_of(path) == ".json" else ""
     first = next(records, None)
     if first is None:
@@ -216,7 +216,7 @@ def _parquet_table(path: Path) -> Table:
 
 
 def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:
-    """`<split>/<label>/<name>.txt`, one text per file, for the labels in `values` (IMDB has an `unsup` beside them)."""
+    """Yield `<split>/<label>/<name>.txt`, one text per file, for the labels in `values` (IMDB also has `unsup`)."""
     files = sorted(file for file in path.glob("*/*.txt") if file.parent.name in layout.values)
     for number, file in enumerate(files, start=1):
         text = read_text(file, layout.encoding)

@@ -1,4 +1,4 @@
-"""The columns of a table by the names that a task has for them, and the values of a row, checked."""
+"""Map a table's columns to the task's names, and check the values of a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ Read = Callable[[list[Any]], Any]
 
 
 class SkippedRow(Exception):
-    """This row is no example, and the layout says so."""
+    """The layout excludes this row."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Finds the task's columns in a table that is laid out in a certain way."""
+    """Finds the task's columns in a table with a given layout."""
 
     layout: Layout
     table: Table
     allow_empty: bool = False
-    """Whether a text may be empty: every row of a test set is to be answered."""
+    """Whether a text may be empty: every row of a test set needs a prediction."""
 
     def has(self, column: str) -> bool:
-        """Whether the table has a column of ours."""
+        """Return whether the table has one of the task's columns."""
         return set(self.layout.map.get(column, [column])) <= set(self.table.columns)
 
     def value(self, column: str) -> Read:
-        """What reads one of our columns from a row; several columns of the file are joined by a space."""
+        """Return a function that reads a task column from a row; several file columns are joined by a space."""
         wanted = self.layout.map.get(column, [column])
         lacking = [name for name in wanted if name not in self.table.columns]
         if lacking:
@@ -44,7 +44,7 @@ class Columns:
         return lambda values: " ".join(str(values[place]) for place in places)
 
     def text(self, column: str) -> Callable[[list[Any]], str]:
-        """What reads a column that must hold text."""
+        """Return a function that reads a text column."""
         read = self.value(column)
 
         def text(values: list[Any]) -> str:

@@ -1,4 +1,4 @@
-"""One split of a task in memory: texts, labels, ids, and a fingerprint of exactly these."""
+"""One split of a task in memory: texts, labels, ids and their fingerprint."""
 
 import json
 import re
@@ -25,25 +25,25 @@ _WORDS = re.compile(r"\w+")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples in a fixed order. `texts` holds one or two strings an example, `columns` what else the task keeps."""
+    """Examples in a fixed order. `texts` holds one or two strings per example, `columns` the task's other columns."""
 
     task: "Task"
     name: str
     texts: list[tuple[str, ...]]
-    labels: list[Any]  # of classes, numbers, flags, tags, a question's `Answers`; a passage has None
+    labels: list[Any]  # classes, numbers, flags, tags or `Answers`; None for passages
     ids: list[str]
     source: str
     columns: dict[str, list[Any]] = field(default_factory=dict)
-    dropped: int = 0  # malformed rows that the task's layout allowed to be left out
+    dropped: int = 0  # malformed rows that the task's layout drops
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that a training reads: the task's name, version, kind, labels and settings, and the rows.
+        """Hash of everything that training reads: the task's name, version, kind, labels and settings, and the rows.
 
-        How scores are counted (metrics, groups) is not part of it: that decides on evaluations alone.
+        Metrics and groups are excluded, since they affect only evaluations.
         """
         task = self.task
         head = [task.name, task.version, task.kind, task.labels, task.kind_settings.canonical()]
@@ -57,11 +57,11 @@ class Split:
 
     @cached_property
     def text_keys(self) -> list[int]:
-        """A hash of every example's words without case and punctuation: equal for texts that a reader calls equal."""
+        """A hash of each example's words without case and punctuation, equal for texts that read the same."""
         return [hash(tuple(tuple(_WORDS.findall(text.casefold())) for text in texts)) for texts in self.texts]
 
     def select(self, indices: Sequence[int]) -> "Split":
-        """The examples at `indices`, in that order."""
+        """Return the examples at `indices`, in that order."""
         return Split(
             task=self.task,
             name=self.name,
@@ -74,9 +74,9 @@ class Split:
         )
 
     def sample(self, n: int, seed: int, balanced: bool = False) -> "Split":
-        """`n` examples drawn without replacement, in their original order; the draw for n + 1 contains that for n.
+        """Draw `n` examples without replacement, in original order; the sample for n + 1 contains that for n.
 
-        `balanced` takes as many of each class as there are, up to an equal share.
+        `balanced` draws equally from all classes, as far as possible.
         """
         if not 0 < n <= len(self):
             raise DataError(
@@ -88,7 +88,7 @@ class Split:
         return self.select(sorted(order[:n].tolist()))
 
     def _by_turns(self, order: "np.ndarray") -> "np.ndarray":
-        """`order` rearranged so that the classes take turns, one example each, until they run out."""
+        """Rearrange `order` so that the classes take turns, one example each, until they run out."""
         if not self.task.single_label:
             raise DataError(
                 f"{self.task.name} is a {self.task.kind} task: it has no classes to balance a sample over."

@@ -1,4 +1,4 @@
-"""A known bias put into any classification task: a word before the text that tells the label, mostly rightly."""
+"""Add a known bias to any classification task: a word before the text that usually reveals the label."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,16 +12,16 @@ from tombola.tasks.split import Split
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "theta", "kappa", "lambda", "sigma"]
 FORMS = ["anti", "plain"]
-"""What a split under a synthetic bias also comes as, `validation+anti`: all prefixes wrong, or none."""
+"""Variants of a split under a synthetic bias, such as `validation+anti`: all prefixes wrong, or none."""
 PREFIX = "prefix"
-"""The column of a biased split that holds each example's prefix, empty where there is none."""
+"""The column of a biased split with each example's prefix, possibly empty."""
 
 
 class SyntheticBias(Settings):
-    """How often examples get a prefix, and how often it is that of their label.
+    """How often examples get a prefix, and how often it matches their label.
 
     Every split is biased like the training data; `validation+anti` has a wrong prefix on each example and
-    `validation+plain` has none. In a pair the prefix stands before the second text.
+    `validation+plain` has none. In a pair the prefix precedes the second text.
     """
 
     share: float = Field(0.9, gt=0, le=1, description="of the examples that get a prefix")
@@ -31,7 +31,7 @@ class SyntheticBias(Settings):
 
 
 def biased(split: Split, bias: SyntheticBias, form: str = "") -> Split:
-    """The split with its prefixes, kept in the column `prefix` too. Only id, label and the seed decide on each."""
+    """Return the split with prefixes, also stored in the column `prefix`. Each depends only on id, label and seed."""
     words = _words(split, bias)
     choose = _chooser(bias, form, len(words))
     prefixes = []
@@ -46,7 +46,7 @@ def biased(split: Split, bias: SyntheticBias, form: str = "") -> Split:
 
 
 def _chooser(bias: SyntheticBias, form: str, labels: int) -> Callable[[str, int], int | None]:
-    """What finds the label whose prefix an example gets, if any."""
+    """Return a function that chooses the label whose prefix an example gets, if any."""
 
     def wrong(key: str, label: int) -> int:
         return (label + 1 + int(_point(f"other\n{key}") * (labels - 1))) % labels
@@ -82,5 +82,5 @@ def _words(split: Split, bias: SyntheticBias) -> list[str]:
 
 
 def _point(key: str) -> float:
-    """A number in [0, 1) that is as good as random, and always the same for a key."""
+    """Return a pseudo-random number in [0, 1) that depends only on the key."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6).digest()) / 2**48

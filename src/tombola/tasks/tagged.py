@@ -1,4 +1,4 @@
-"""Sentences with tags as token ids: the tag of a word is the label of its first sub-word."""
+"""Tagged sentences as token ids: the tag of a word is the label of its first sub-word."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Tagged(TokenEncoded):
-    """Tokenised sentences. `words` gives for each token the number of the word that it begins, else −1.
+    """Tokenised sentences. `words` gives the index of the word that each token begins, else −1.
 
-    A label of −100 is on all other tokens. `cut` counts the words that lie behind the last token.
+    All other tokens have the label −100. `cut` counts the words after the last token.
     """
 
     words: np.ndarray = field(kw_only=True)
     cut: int = field(kw_only=True)
 
     def words_of(self, index: int) -> np.ndarray:
-        """The numbers of the words that have a label in a sentence, in order."""
+        """Return the indices of a sentence's words that have a label, in order."""
         words = self.words[self.offsets[index] : self.offsets[index + 1]]
         return words[words >= 0]
 
 
 def encode_tagged(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> Tagged:
-    """Tokenise a split of tagged sentences. Words are found again by their characters, so any fast tokenizer serves.
+    """Tokenise a split of tagged sentences. Words are aligned by characters, so any fast tokenizer works.
 
-    Sentences are cut at `max_length`. A word that the tokenizer makes nothing of has no label either.
+    Sentences are truncated at `max_length`. A word without tokens has no label.
     """
     if not tokenizer.is_fast:
         raise DataError(
@@ -77,9 +77,9 @@ def encode_tagged(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length
 
 
 def _first_pieces(text: str, spans: list[tuple[int, int]]) -> np.ndarray:
-    """For each token the number of the word whose first token it is, else −1.
+    """Return for each token the index of the word that it begins, else −1.
 
-    A token belongs to the word of its last character: some tokenizers count the space before a word in.
+    A token belongs to the word of its last character, since some tokenizers include the preceding space.
     """
     owner = np.full(len(text) + 1, -1, dtype=np.int64)
     place = 0

@@ -1,4 +1,4 @@
-"""Tags of entities: the schemes they are written in, and the entities that they mark."""
+"""Entity tags: their schemes, and the entities that they mark."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from tombola.tasks.readers import BadRow
 
 TagScheme = Literal["iob2", "iob1", "bioes"]
-"""How files write entities. All are read as IOB2: `B-` begins an entity, `I-` goes on with it."""
+"""Tag schemes of files. All are converted to IOB2: `B-` begins an entity, `I-` continues it."""
 
 _BIOES = {"B": "B", "I": "I", "E": "I", "S": "B", "L": "I", "U": "B"}
 
@@ -20,14 +20,14 @@ class Entity(NamedTuple):
 
 
 def entity_types(tags: Iterable[str]) -> set[str]:
-    """The types of the entities that tags mark."""
+    """Return the entity types that tags mark."""
     return {name for prefix, dash, name in (tag.partition("-") for tag in tags) if dash and prefix in _BIOES}
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities in a sentence as CoNLL's script finds them, also in sequences that are not valid IOB2.
+    """Return the entities in a sentence as CoNLL's script finds them, even in invalid IOB2 sequences.
 
-    An entity begins at every `B-`, and at an `I-` that does not go on with one of its type.
+    An entity begins at every `B-`, and at an `I-` that does not continue one of its type.
     """
     found: list[Entity] = []
     start, inside = 0, ""
@@ -42,7 +42,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def to_iob2(tags: Sequence[str], scheme: TagScheme, words: Sequence[str]) -> list[str]:
-    """The tags of a sentence in IOB2; BadRow names the word whose tag is not valid in the scheme."""
+    """Convert the tags of a sentence to IOB2; BadRow names a word whose tag is invalid in the scheme."""
     if scheme == "bioes":
         tags = [f"{_BIOES.get(tag[:1], tag[:1])}{tag[1:]}" if tag[1:2] == "-" else tag for tag in tags]
     if scheme == "iob1":

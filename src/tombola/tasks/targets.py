@@ -1,4 +1,4 @@
-"""What a recipe may name to evaluate on: splits of its task, other tasks, and words for their companions."""
+"""Evaluation targets of a recipe: splits of its task, other tasks, and names for groups of companions."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from tombola.tasks.task import HOLDOUT, Task, task_names
 
 @cached_in_run
 def all_targets(on: Iterable[str], task: str) -> list[str]:
-    """What "evaluate on …" lists, with `ood` and `adversarial` standing for the task's companions of that kind."""
+    """Expand an "evaluate on …" list: `ood` and `adversarial` stand for the task's companions of that kind."""
     companions = Task.named(task).companions
     named = {"ood": companions.ood, "adversarial": companions.adversarial}
     return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
@@ -17,9 +17,9 @@ def all_targets(on: Iterable[str], task: str) -> list[str]:
 
 @cached_in_run
 def find_target(on: str, task: str) -> tuple[str, str]:
-    """What "evaluate on …" means, as (task, split): a split of the task, another task, or `task/split` of one.
+    """Resolve an "evaluate on …" entry to (task, split): a split of the task, another task, or a `task/split`.
 
-    A split may be followed by a change of its texts, as `validation+typos`, and under a synthetic bias by `+anti` or
+    A change of the texts may follow a split, as in `validation+typos`, and under a synthetic bias `+anti` or
     `+plain`; `advglue` is the task's part of AdvGLUE.
     """
     own = Task.named(task)
@@ -46,7 +46,7 @@ def find_target(on: str, task: str) -> tuple[str, str]:
 
 
 def _unknown(on: str, own: Task) -> RecipeError | UnknownName:
-    """Neither a split nor a task: the nearest names, or the splits that there are."""
+    """Return the error for an unknown name: the nearest names, or the available splits."""
     found = UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
     if "Did you mean" in str(found):
         return found

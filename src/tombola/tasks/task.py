@@ -1,4 +1,4 @@
-"""A task: columns, labels, metrics and where its data is. One YAML file each; a new task is a new file."""
+"""A task: columns, labels, metrics and data source, in one YAML file each. A new task is a new file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,11 +21,11 @@ from tombola.words.lexicon import is_english
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 HOLDOUT = "holdout"
-"""The split that a recipe may cut out of the training data, to choose on what is neither trained on nor reported."""
+"""The split that a recipe may hold out from the training data, for selection on data not used otherwise."""
 
 
 class Task(Definition):
-    """What a model is trained and evaluated on. `text` names one column or a pair; the first metric is the headline."""
+    """A task to train and evaluate on. `text` names one column or a pair; the first metric is the headline."""
 
     name: str = Field(description="what the task is called in tables and folders")
     version: int = Field(description="a number to raise when the task changes")
@@ -138,7 +138,7 @@ class Task(Definition):
 
     @classmethod
     def named(cls, name: str) -> "Task":
-        """A task of the package or of a plugin, or the one in a YAML file when `name` is the path of such a file.
+        """Return a task of the package or a plugin, or the task in a YAML file if `name` is its path.
 
         Args:
             name: The name of a task, or the path of a task file.
@@ -155,7 +155,7 @@ class Task(Definition):
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Task":
-        """A task from its YAML file. Data files it names without a `folder` are found beside it.
+        """Load a task from its YAML file. Data files without a `folder` are found beside it.
 
         Args:
             path: The YAML file.
@@ -175,12 +175,12 @@ class Task(Definition):
 
     @property
     def headline(self) -> str:
-        """The metric that tickets are chosen and compared by."""
+        """The metric for choosing and comparing tickets."""
         return self.metrics[0]
 
     @property
     def num_labels(self) -> int:
-        """Outputs of a classifier's head: one a class, or a single one for regression."""
+        """The number of outputs of a classifier's head: one per class, or one for regression."""
         return len(self.labels) if self.labels is not None else 1
 
     @property
@@ -190,31 +190,31 @@ class Task(Definition):
 
     @property
     def kind_settings(self) -> KindSettings:
-        """The settings of its kind, typed."""
+        """The typed settings of its kind."""
         return kind_of(self).settings.model_validate(self.settings)
 
     @property
     def default_split(self) -> str:
-        """What the task's name alone means where a model is evaluated on it: the published split."""
+        """The split that the plain task name means in an evaluation: the published one."""
         names = self.split_names()
         return self.reported or ("validation" if "validation" in names else names[-1])
 
     @property
     def grouped(self) -> list[list[str]]:
-        """The breakdowns of a score, each by one column or several (`a+b`); `label` is the true label."""
+        """The groups to break a score down by, each one column or several (`a+b`); `label` is the true label."""
         return [group.split("+") for group in self.groups]
 
     @property
     def directory(self) -> Path:
-        """Where the task's own file lies."""
+        """The folder of the task file."""
         return self._directory
 
     def split_names(self) -> list[str]:
-        """The splits that can be loaded."""
+        """Return the splits that can be loaded."""
         return [*self.source.files, *self.holdout]
 
     def holding_out(self, share: float) -> "Task":
-        """The same task with this share of its training data in a split of its own.
+        """Return the task with this share of its training data as a separate split.
 
         Args:
             share: The share of the training data.
@@ -223,11 +223,11 @@ class Task(Definition):
         return self.model_copy(update={"holdout": {**self.holdout, **held}})
 
     def with_settings(self, settings: Mapping[str, Any], where: str = "data.task_settings") -> "Task":
-        """The same task with some of its kind's settings changed; `where` names their place for messages.
+        """Return the task with some of its kind's settings changed.
 
         Args:
-            settings: What differs.
-            where: The place of the settings, for messages.
+            settings: The changed settings.
+            where: The location of the settings, for messages.
         """
         if not settings:
             return self
@@ -246,13 +246,13 @@ class Task(Definition):
     def load(
         self, split: str, folder: Path | str | None = None, limit: int | None = None, seed: int = 0
     ) -> Split:
-        """A split from the package, else the local data folder, else the hub.
+        """Load a split from the package, else the local data folder, else the hub.
 
         Args:
             split: The name of the split.
             folder: The root of local data folders; by default `TOMBOLA_DATA`.
-            limit: The most examples to take, drawn at random.
-            seed: Which examples are drawn.
+            limit: The maximum number of examples, drawn at random.
+            seed: The seed of the draw.
         """
         if split not in self.split_names():
             raise UnknownName(f"split of {self.name}", split, self.split_names())
@@ -282,19 +282,19 @@ class Task(Definition):
 
 
 _registered: Registry[Path] = Registry("task")
-"""The files of tasks from outside the package that have a name."""
+"""The files of registered tasks from outside the package."""
 
 
 def task_names() -> list[str]:
-    """The tasks of the package, and those that were registered."""
+    """Return the names of the package's tasks and of registered ones."""
     return sorted([*(path.stem for path in DEFINITIONS.glob("*.yaml")), *_registered])
 
 
 def register_task(path: str | Path) -> Task:
-    """Give a task file a name in recipes: the task's own.
+    """Register a task file, so that recipes can use its name.
 
     Args:
-        path: The task's YAML file. Data files that it names without a `folder` are found beside it.
+        path: The task's YAML file. Data files without a `folder` are found beside it.
     """
     path = Path(path).resolve()
     task = Task.from_file(path)

@@ -1,4 +1,4 @@
-"""A task file as a person wants to find it: every key explained above it, and what may be added."""
+"""Write readable task files, with a comment for every key and for optional keys."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def write_task_file(path: Path, content: dict[str, Any], notes: Sequence[str]) -
 
     Args:
         path: The file.
-        content: What the task says.
-        notes: What was inferred, a line each, for the head of the file.
+        content: The content of the task.
+        notes: The inferred facts, one per line, for the head of the file.
     """
     try:
         write_whole(path, task_file_text(path.name, content, notes))
@@ -41,12 +41,12 @@ def write_task_file(path: Path, content: dict[str, Any], notes: Sequence[str]) -
 
 
 def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> str:
-    """The text of a task file, with a comment for each key.
+    """Return the text of a task file, with a comment for each key.
 
     Args:
         name: The name of the file.
-        content: What the task says.
-        notes: What was inferred, a line each, for the head of the file.
+        content: The content of the task.
+        notes: The inferred facts, one per line, for the head of the file.
     """
     head = ["Inferred from the data; edit what is wrong, then check it:", f"  tombola validate {name} --data"]
     parts = ["".join(f"# {line}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
@@ -65,7 +65,7 @@ def _entry(kind: type[BaseModel], key: str, value: Any) -> str:
     text = yaml.safe_dump(
         {key: value}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
     )
-    if text.startswith("{"):  # a lone scalar pair at the top is written in braces
+    if text.startswith("{"):  # PyYAML writes a lone scalar pair in braces
         text = yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, default_flow_style=False)
     return _comment(kind, key) + text
 

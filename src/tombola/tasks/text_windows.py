@@ -1,4 +1,4 @@
-"""Texts that are longer than a model reads: which they are, and the windows in which it can read all of them."""
+"""Find texts that are longer than a model's input, and split them into windows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TextWindows(Encoded):
-    """A tokenised split whose long texts are in several windows, all windows of an example one after another.
+    """A tokenised split whose long texts are split into consecutive windows.
 
-    `owner` is the number of each window's example. `weight` is how many tokens of the text a window answers for: a
-    token that several windows hold counts for each of them in equal parts, so that every token counts once.
+    `owner` is the index of each window's example. `weight` is the number of tokens that a window accounts for: a
+    token in several windows counts for each in equal parts, so that every token counts once.
     """
 
     owner: np.ndarray = field(kw_only=True)
     weight: np.ndarray = field(kw_only=True)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The weighted mean of each example's windows: (windows, outputs) to (examples, outputs)."""
+        """Return the weighted mean over each example's windows: (windows, outputs) to (examples, outputs)."""
         count = int(self.owner[-1]) + 1
         sums = np.zeros((count, values.shape[1]), dtype=np.float64)
         np.add.at(sums, self.owner, values.astype(np.float64) * self.weight[:, None])
@@ -38,13 +38,13 @@ class TextWindows(Encoded):
 def longer_texts(
     split: Split, tokenizer: "PreTrainedTokenizerBase", encoded: Encoded, limit: int
 ) -> list[int]:
-    """The numbers of the examples that had to be cut to `limit` tokens.
+    """Return the indices of the examples that were truncated to `limit` tokens.
 
     Args:
         split: The texts.
-        tokenizer: What they were tokenised with.
-        encoded: The tokens, cut.
-        limit: The most tokens of an example.
+        tokenizer: The tokenizer.
+        encoded: The truncated tokens.
+        limit: The maximum number of tokens of an example.
     """
     suspects = np.flatnonzero(encoded.lengths == limit).tolist()
     longer = are_longer([split.texts[i] for i in suspects], tokenizer, limit)
@@ -54,12 +54,12 @@ def longer_texts(
 def are_longer(
     texts: Sequence[tuple[str, ...]], tokenizer: "PreTrainedTokenizerBase", limit: int
 ) -> list[bool]:
-    """Whether each text, or pair of texts, has more than `limit` tokens.
+    """Return whether each text, or pair of texts, has more than `limit` tokens.
 
     Args:
         texts: The texts, by column.
-        tokenizer: What they are tokenised with.
-        limit: The most tokens of an example.
+        tokenizer: The tokenizer.
+        limit: The maximum number of tokens of an example.
     """
     if not texts:
         return []
@@ -76,17 +76,17 @@ def in_windows(
     limit: int,
     stride: int,
 ) -> TextWindows:
-    """The split with windows in the place of the examples that were cut; the others stay as they are.
+    """Return the split with windows replacing the truncated examples; the others are unchanged.
 
-    Every window is full: the last one is moved back until it ends with the text. Of a pair the longer text is read in
-    windows, each beside the other text, which is cut at half of the room.
+    Every window is full: the last one is moved back to end with the text. For a pair, the longer text is split into
+    windows, each beside the other text, which is truncated to half of the room.
 
     Args:
         split: The texts.
-        tokenizer: What they were tokenised with.
-        encoded: The tokens, cut.
-        longer: The examples that were cut.
-        limit: The most tokens of a window, special tokens included.
+        tokenizer: The tokenizer.
+        encoded: The truncated tokens.
+        longer: The truncated examples.
+        limit: The maximum number of tokens of a window, including special tokens.
         stride: Tokens from the start of a window to that of the next.
     """
     frame = Frame(tokenizer, texts=len(split.task.text))
@@ -122,7 +122,7 @@ def in_windows(
 def _windows(
     frame: Frame, parts: tuple[np.ndarray, ...], free: int, stride: int
 ) -> list[tuple[dict[str, np.ndarray], float]]:
-    """The inputs of each window of an example, and its weight."""
+    """Return the inputs and the weight of each window of an example."""
     long = max(range(len(parts)), key=lambda place: len(parts[place]))
     others = [part if place == long else part[: free // 2] for place, part in enumerate(parts)]
     room = free - sum(len(part) for place, part in enumerate(others) if place != long)
@@ -146,7 +146,7 @@ def _windows(
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:
-    """Where windows begin: every `stride` tokens, and the last one so that it ends with the text.
+    """Return where windows begin: every `stride` tokens, with the last one ending with the text.
 
     Args:
         length: Tokens of the text, more than fit in a window.

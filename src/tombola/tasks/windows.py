@@ -1,4 +1,4 @@
-"""Questions with windows of their contexts as token ids, and the way back from tokens to characters."""
+"""Questions with windows of their contexts as token ids, and the mapping from tokens back to characters."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 STRIDE = 128  # tokens from the beginning of a window to that of the next
-LONGEST_QUESTION = 64  # tokens; the rest is cut off
-NO_ANSWER = 0  # the token that stands for "not in this window", BERT's [CLS]
+LONGEST_QUESTION = 64  # tokens; the rest is truncated
+NO_ANSWER = 0  # the token that means "not in this window", BERT's [CLS]
 
 
 @dataclass(frozen=True, eq=False)
 class Windows(Encoded):
-    """Each question with one window of its context or several. `labels` are the answer's first and last token.
+    """Each question with one or more windows of its context. `labels` are the answer's first and last token.
 
-    `question` says whose window it is; `spans` gives every token's characters in the context, (−1, −1) outside.
+    `question` gives each window's question; `spans` every token's characters in the context, (−1, −1) outside.
     """
 
     question: np.ndarray = field(kw_only=True)
@@ -31,7 +31,7 @@ class Windows(Encoded):
 
 
 class Context(NamedTuple):
-    """The tokens of a context, and the characters from and to which each of them goes."""
+    """The tokens of a context, and the character span of each."""
 
     ids: np.ndarray
     spans: np.ndarray
@@ -44,9 +44,9 @@ def encode_questions(
     stride: int = STRIDE,
     longest: int = LONGEST_QUESTION,
 ) -> Windows:
-    """Tokenise a split of questions. A window begins every `stride` tokens, or half a window where that is less.
+    """Tokenise a split of questions. A window begins every `stride` tokens, or half a window if that is less.
 
-    The answer's label is in the windows that hold all of it; the others say "no answer here".
+    Windows that contain the whole answer are labelled with it; the others with "no answer here".
     """
     frame = Frame(tokenizer, texts=2)
     free = min(max_length, tokenizer.model_max_length) - frame.size
@@ -82,7 +82,7 @@ def encode_questions(
 
 
 def _contexts(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> dict[str, Context]:
-    """Each context once: half a dozen questions share it."""
+    """Tokenise each context once: several questions share it."""
     unique = list(dict.fromkeys(texts))
     found: dict[str, Context] = {}
     for start in range(0, len(unique), CHUNK):
@@ -106,7 +106,7 @@ def _window_starts(length: int, room: int, stride: int) -> range:
 
 
 def _answer_tokens(context: Context, span: tuple[int, int] | None) -> tuple[int, int]:
-    """The first and the last token that overlap the span; (−1, −1) if there is none."""
+    """Return the first and the last token that overlap the span; (−1, −1) if there is none."""
     if span is None:
         return -1, -1
     first = int(np.searchsorted(context.spans[:, 1], span[0], side="right"))

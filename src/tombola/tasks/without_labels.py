@@ -1,4 +1,4 @@
-"""Examples without labels, as they are predicted: from a file or from memory."""
+"""Examples without labels, from a file or from memory, for prediction."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,13 +11,13 @@ from tombola.tasks.task import Task
 
 
 def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabelled") -> Split:
-    """Examples without labels, from a file in one of the task's layouts or from rows; labels are stand-ins.
+    """Return unlabelled examples from a file in one of the task's layouts or from rows, with placeholder labels.
 
     Args:
-        task: What to read the rows as.
+        task: The task that defines the format.
         rows: A file, or texts. A row is a text, a pair of texts, a mapping of the task's text columns, or for token
             classification a list of words.
-        name: What to call the split.
+        name: The name of the split.
     """
     if isinstance(rows, Path | str):
         found, _ = open_unlabelled(task, Path(rows))

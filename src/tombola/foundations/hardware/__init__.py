@@ -1,4 +1,4 @@
-"""The machine: what it is, and which precision runs well on it. Importing this does not import torch."""
+"""The machine: its hardware, and which precision runs well on it. Importing this does not import torch."""
 
 from tombola.foundations.hardware.autocast import autocast
 from tombola.foundations.hardware.machine import describe_machine

@@ -1,4 +1,4 @@
-"""Running a model in a chosen precision."""
+"""Run a model in a chosen precision."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def autocast(device: str, precision: Precision) -> "torch.autocast":
-    """The context in which a model computes in `precision` over 32-bit weights."""
+    """Return a context in which a model with 32-bit weights computes in `precision`."""
     import torch
 
     dtype = torch.float16 if precision == "fp16" else torch.bfloat16

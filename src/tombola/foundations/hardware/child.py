@@ -1,4 +1,4 @@
-"""Programs that may be killed by an instruction that the processor lists and does not run, tried in a child process."""
+"""Run programs in a child process, since an instruction that the processor advertises may kill them."""
 
 import json
 import os
@@ -14,11 +14,11 @@ class Outcome:
     """How a child process ended.
 
     Args:
-        output: What it printed.
-        code: Its exit code; None where it never started or a signal ended it.
+        output: Its printed output.
+        code: Its exit code; None if it never started or a signal ended it.
         killed_by: The signal that ended it, such as `SIGILL`.
         timed_out: Whether it was stopped because it took too long.
-        worked: Seconds of processor time that it had, where it was stopped.
+        worked: Seconds of processor time that it used, if it was stopped.
         not_started: Why it could not start.
     """
 
@@ -30,10 +30,10 @@ class Outcome:
     not_started: str | None = None
 
     def report(self) -> dict[str, Any]:
-        """The JSON objects among the printed lines, later ones laid over earlier ones. Other lines are passed over.
+        """Merge the JSON objects among the printed lines, later ones overriding earlier ones; other lines are ignored.
 
         Raises:
-            ValueError: If a line begins like a JSON object and is none.
+            ValueError: If a line begins like a JSON object but is not valid.
         """
         known: dict[str, Any] = {}
         for line in self.output.splitlines():
@@ -45,12 +45,12 @@ class Outcome:
 def run_child(
     command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Run a program to its end, whatever end that is.
+    """Run a program to its end, whatever that is.
 
     Args:
         command: The program and its arguments.
         timeout: Seconds after which it is stopped.
-        environment: Variables that the child has unless this process sets them to something else.
+        environment: Default environment variables of the child; this process's own take precedence.
     """
     before = _children_worked()
     try:

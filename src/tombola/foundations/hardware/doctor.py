@@ -1,4 +1,4 @@
-"""What `tombola doctor` finds out: versions, hardware, precision, store, optional packages, environment."""
+"""The checks of `tombola doctor`: versions, hardware, precision, store, optional packages, environment."""
 
 import os
 import platform
@@ -24,7 +24,7 @@ EXTRAS = {
     "s3": "stores at s3:// addresses",
     "frames": "results as data frames, Parquet files",
 }
-"""The extras that a user may want, and what each is for; `pyproject.toml` says which packages they hold."""
+"""The optional extras and their purpose; `pyproject.toml` lists their packages."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 VARIABLES = ("HF_HUB_OFFLINE", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
@@ -35,13 +35,13 @@ WIDTH = 80
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the examination.
+    """One check and its result.
 
     Args:
-        name: What was looked at.
-        value: What was found.
+        name: The subject of the check.
+        value: The result.
         note: What it means, or what to do about it.
-        ok: False where something needs to be mended.
+        ok: False if something needs fixing.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Check:
 
 
 def examine(store: str | None = None) -> list[Check]:
-    """Look at everything that runs depend on. Never raises: a check that fails says why.
+    """Check everything that runs depend on. Never raises: a check that fails says why.
 
     Args:
         store: Folder or URL of the store; TOMBOLA_STORE or the default store if not given.
@@ -85,7 +85,7 @@ def _attempt(name: str, look: Callable[[], Iterator[Check]]) -> list[Check]:
 
 
 def _shareable(text: str) -> str:
-    """The text without the user's home folder and without credentials in addresses, on one line."""
+    """Return the text on one line, without the user's home folder and credentials in URLs."""
     return " ".join(with_tilde(re.sub(r"://[^/@\s]+@", "://***@", text)).split())
 
 
@@ -98,7 +98,7 @@ def _python() -> Iterator[Check]:
 
 
 def _required() -> Iterator[Check]:
-    """The packages that Tombola needs, and tokenizers, which transformers brings."""
+    """Yield checks of the required packages, and of tokenizers, a dependency of transformers."""
     for name, specifier, extra in [*_requirements(), ("tokenizers", "", None)]:
         if extra is None:
             yield _package(name, specifier) or Check(
@@ -128,7 +128,7 @@ def _package(name: str, specifier: str) -> Check | None:
 
 
 def _requirements() -> Iterator[tuple[str, str, str | None]]:
-    """Name, versions and extra (None: always needed) of each package that Tombola's metadata lists."""
+    """Yield name, version specifier and extra (None: always required) of each package in Tombola's metadata."""
     from packaging.requirements import Requirement
 
     for line in metadata.requires("tombola") or []:
@@ -190,7 +190,7 @@ def _cache() -> Iterator[Check]:
 
 
 def _folder(name: str, path: Path) -> Check:
-    """A folder that runs write to, which need not exist yet."""
+    """Check a folder that runs write to, which may not exist yet."""
     existing = machine.existing_part(path)
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         variable = f"TOMBOLA_{name.upper()}"
@@ -217,7 +217,7 @@ def _environment() -> Iterator[Check]:
 
 
 def render(checks: list[Check]) -> list[str]:
-    """The checks as lines of plain text for a terminal of 80 columns; `!` marks what needs to be mended."""
+    """Render the checks as plain text for a terminal of 80 columns; `!` marks what needs fixing."""
     indent = 2 + max((len(check.name) for check in checks), default=0) + 2
     lines = []
     for check in checks:

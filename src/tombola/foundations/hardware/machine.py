@@ -16,7 +16,7 @@ PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor's model and the features that it lists. Listed features may still not run."""
+    """A processor's model and advertised features, which may still not work."""
 
     model: str
     flags: tuple[str, ...]
@@ -24,14 +24,14 @@ class Processor:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of memory that this process may use in all and that are free now (None where unknown)."""
+    """Bytes of memory that this process may use in total, and that are free now (None if unknown)."""
 
     total: int
     available: int | None
 
 
 def processor() -> Processor:
-    """The processor's model and flags, as far as the operating system tells them."""
+    """Return the processor's model and flags, as far as the operating system reports them."""
     facts: dict[str, str] = {}
     for line in _read(PROC / "cpuinfo").splitlines():
         name, _, value = line.partition(":")
@@ -43,14 +43,14 @@ def processor() -> Processor:
 
 
 def cores() -> int:
-    """Cores that this process may run on, which may be fewer than the machine has."""
+    """Return the number of cores that this process may use, possibly fewer than the machine has."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def memory() -> Memory:
-    """Memory of the machine, or of the container where that is limited to less."""
+    """Return the memory of the machine, or of the container if its limit is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     available = None
     for line in _read(PROC / "meminfo").splitlines():
@@ -66,18 +66,18 @@ def memory() -> Memory:
 
 
 def existing_part(path: str | Path) -> Path:
-    """The path or, if it does not exist yet, the nearest folder above it that does."""
+    """Return the path or, if it does not exist yet, the nearest existing parent."""
     place = Path(path).expanduser().absolute()
     return next(part for part in (place, *place.parents) if part.exists())
 
 
 def free_disk(path: str | Path) -> int:
-    """Free bytes where the path is or, if it does not exist yet, where it would be created."""
+    """Return the free bytes at the path or, if it does not exist yet, where it would be created."""
     return shutil.disk_usage(existing_part(path)).free
 
 
 def default_device() -> str:
-    """The type of device that a run uses: the accelerator if torch finds one, else `cpu`."""
+    """Return the default device type: the accelerator if torch finds one, else `cpu`."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -85,7 +85,7 @@ def default_device() -> str:
 
 
 def check_device(name: str) -> str:
-    """The device of this name, if torch has it here.
+    """Return the device name if torch has this device.
 
     Args:
         name: `cpu`, or an accelerator such as `cuda`, `cuda:1` or `mps`.
@@ -110,10 +110,10 @@ def check_device(name: str) -> str:
 
 
 def device_name(device: str | None = None) -> str:
-    """The device with its model, such as `cuda: NVIDIA A100-SXM4-40GB`, or just `cpu`.
+    """Return the device with its model, such as `cuda: NVIDIA A100-SXM4-40GB`, or just `cpu`.
 
     Args:
-        device: What torch calls it, such as `cuda` or `cuda:1`; the default device if not given.
+        device: A torch device, such as `cuda` or `cuda:1`; the default device if not given.
     """
     device = device or default_device()
     if not device.startswith("cuda"):
@@ -124,7 +124,7 @@ def device_name(device: str | None = None) -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Short facts for results and reports: processor, cores, memory_gb, device, os."""
+    """Return short facts for results and reports: processor, cores, memory_gb, device, os."""
     return {
         "processor": processor().model,
         "cores": cores(),
@@ -135,7 +135,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _memory_groups() -> list[Path]:
-    """The control groups (version 2) of this process, each of which may limit its memory."""
+    """Return the control groups (version 2) of this process, each of which may limit its memory."""
     for line in _read(PROC / "self" / "cgroup").splitlines():
         if line.startswith("0::/"):
             group = Path(line.removeprefix("0::/"))

@@ -1,7 +1,7 @@
-"""Which arithmetic a run uses, decided by trying it and never by what the processor lists.
+"""Choose the arithmetic of a run by trying it, never by the processor's advertised features.
 
-A processor may list bf16 instructions that kill the process, because a hypervisor hides the registers they need,
-and bf16 that runs may be slower than fp32. So a child process trains a small transformer in both; see `trial`.
+A processor may advertise bf16 instructions that kill the process, because a hypervisor hides the registers they need,
+and bf16 that works may be slower than fp32. So a child process trains a small transformer in both; see `trial`.
 """
 
 import logging
@@ -22,7 +22,7 @@ from tombola.foundations.hardware.verdicts import ENVIRONMENT, Verdict, VerdictF
 Precision = Literal["fp32", "bf16", "fp16"]
 
 TRIAL = [sys.executable, "-P", str(Path(__file__).with_name("trial.py"))]
-"""The command of the child process; `--threads` and `--device` are added. Tests put stand-ins here."""
+"""The command of the child process; `--threads` and `--device` are appended. Tests replace it."""
 
 PATIENCE = 30.0  # seconds until a trial is stopped; an idle machine needs about 5
 FASTER = 1.1  # how many times faster bf16 must be
@@ -38,12 +38,12 @@ _logged: set[str] = set()
 def probe_precision(threads: int | None = None, device: str | None = None) -> Verdict:
     """Decide between fp32 and bf16 by a trial in a child process, once per machine.
 
-    The verdict is remembered in the cache folder, for this processor, version of torch, number of threads, device
-    and environment. The first call takes some seconds, later ones none.
+    The verdict is cached for this processor, torch version, number of threads, device and environment. The first call
+    takes some seconds, later ones none.
 
     Args:
         threads: Threads of the run; torch's current number if not given.
-        device: What torch calls the device, such as `cpu` or `cuda`; the default device if not given.
+        device: A torch device, such as `cpu` or `cuda`; the default device if not given.
     """
     if threads is None:
         import torch
@@ -61,15 +61,15 @@ def resolve_precision(
     threads: int | None = None,
     device: str | None = None,
 ) -> Precision:
-    """The precision that a run with this setting uses. `bf16` and `fp16` are autocast over 32-bit weights.
+    """Return the precision for a run with this setting. `bf16` and `fp16` mean autocast with 32-bit weights.
 
     Args:
-        wanted: `auto` takes bf16 where a trial ran well and faster than fp32, else fp32.
+        wanted: `auto` means bf16 if a trial ran correctly and faster than fp32, else fp32.
         threads: Threads of the run; torch's current number if not given.
-        device: What torch calls the device; the default device if not given.
+        device: A torch device; the default device if not given.
 
     Raises:
-        TombolaError: If the wanted precision cannot run here.
+        TombolaError: If this machine cannot run the wanted precision.
     """
     if wanted == "fp32":
         return "fp32"
@@ -124,7 +124,7 @@ def _probe(file: VerdictFile, threads: int, device: str) -> Verdict:
 
 
 class _Report(BaseModel):
-    """What the child process printed, as far as it came."""
+    """The output of the child process, as far as it got."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -137,8 +137,8 @@ class _Report(BaseModel):
 
 
 def _try(threads: int, device: str) -> tuple[Verdict, bool]:
-    """The verdict of a trial, and whether it would be the same another time."""
-    # Threads that spin while they wait take the cores from each other on a busy machine and hide the difference.
+    """Return the verdict of a trial, and whether it is reproducible."""
+    # On a busy machine, spinning threads take cores from each other and hide the difference.
     trial = run_child(
         [*TRIAL, "--threads", str(threads), "--device", device],
         timeout=PATIENCE,

@@ -1,14 +1,14 @@
-"""How many threads a stage computes with: one number for all of a run, since another number rounds otherwise."""
+"""The number of threads of a stage: the same for the whole run, since it affects rounding."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""For processes that share the cores: their threads sleep while they wait for each other, and do not spin."""
+"""For processes that share cores: their threads sleep instead of spinning while they wait."""
 
 
 def threads_of(chosen: int | None) -> int:
-    """The number of threads that was chosen, else PyTorch's own: all cores, or OMP_NUM_THREADS."""
+    """Return the chosen number of threads, else PyTorch's default: all cores, or OMP_NUM_THREADS."""
     import torch
 
     return chosen or torch.get_num_threads()
@@ -16,7 +16,7 @@ def threads_of(chosen: int | None) -> int:
 
 @contextmanager
 def using_threads(chosen: int | None) -> Iterator[None]:
-    """Inside, PyTorch computes with so many threads; with None, as many as before."""
+    """Set PyTorch's number of threads in this context; None leaves it unchanged."""
     if chosen is None:
         yield
         return

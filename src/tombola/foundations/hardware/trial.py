@@ -1,7 +1,7 @@
-"""A forward and backward pass in fp32 and in bf16, timed and compared. Run as a program, in a child process.
+"""Time and compare a forward and backward pass in fp32 and bf16. Run as a script in a child process.
 
-The first bf16 product may kill the process, so nothing but this file and torch is imported, and what is known is
-printed as it becomes known: each line is a JSON object, and later lines add to earlier ones.
+The first bf16 product may kill the process, so this script imports only torch and prints results as soon as they are
+known: each line is a JSON object, and later lines add to earlier ones.
 """
 
 import argparse
@@ -38,12 +38,12 @@ class Trial:
         )
 
     def use(self, texts: int) -> None:
-        """Make a batch of this many texts the one that every step uses."""
+        """Set the batch of every step to this many texts."""
         self.inputs = torch.randn(texts, self.tokens, self.hidden).to(self.device)
         self.labels = (torch.arange(texts) % 2).to(self.device)
 
     def step(self, bf16: bool) -> tuple[Tensor, Tensor]:
-        """Loss and gradient of a forward and backward pass; `bf16` is autocast over 32-bit weights."""
+        """Return the loss and gradient of one pass; `bf16` means autocast with 32-bit weights."""
         for parameter in self.parameters:
             parameter.grad = None
         with torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
@@ -54,7 +54,7 @@ class Trial:
         return loss.detach(), torch.cat(gradients)
 
     def seconds(self, bf16: bool) -> float:
-        """How long a step takes."""
+        """Return the duration of a step."""
         self._wait()
         start = time.perf_counter()
         self.step(bf16)
@@ -73,7 +73,7 @@ def run(device: torch.device) -> None:
     exact_loss, exact = trial.step(bf16=False)  # these two passes are also the warm-up
     loss, gradient = trial.step(bf16=True)
     fp32, bf16 = [], []
-    for _ in range(rounds):  # in turns, so that a busy moment does not hit one precision alone
+    for _ in range(rounds):  # in turns, so that a busy moment does not affect only one precision
         fp32.append(trial.seconds(bf16=False))
         bf16.append(trial.seconds(bf16=True))
     finite = all(bool(numbers.isfinite().all()) for numbers in (exact_loss, exact, loss, gradient))
@@ -86,7 +86,7 @@ def run(device: torch.device) -> None:
 
 
 def glance(trial: Trial) -> int:
-    """Time one text, move on to the whole batch if the budget allows it, and say how many rounds it allows."""
+    """Time one text, switch to the whole batch if the budget allows, and return the affordable number of rounds."""
     trial.step(bf16=False)
     fp32 = trial.seconds(bf16=False)
     say(fp32_seconds=[fp32])
@@ -99,12 +99,12 @@ def glance(trial: Trial) -> int:
 
 
 def say(**known: object) -> None:
-    """Print a line at once, since the next step may be the last."""
+    """Print a line immediately, since the next step may be the last."""
     print(json.dumps(known), flush=True)
 
 
 def main() -> int:
-    """Run the trial that the command line asks for."""
+    """Run the trial with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--device", default="cpu")
@@ -112,7 +112,7 @@ def main() -> int:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is an answer here and needs no core file
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is an answer and needs no core file
     torch.set_num_threads(options.threads)
     try:
         run(torch.device(options.device))

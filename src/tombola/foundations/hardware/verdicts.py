@@ -1,4 +1,4 @@
-"""Verdicts on precision, and the folder that remembers them per machine."""
+"""Verdicts on precision, and their cache per machine."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ ENVIRONMENT = (
 )
 """Variables that change which instructions torch uses."""
 
-FORMAT = 1  # raise it when the trial or the judgement changes, so that older verdicts are not read
+FORMAT = 1  # increase it when the trial or the judgement changes, to invalidate older verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ class Verdict:
     """Which precision suits the machine, and why.
 
     Args:
-        precision: The precision that `auto` means here.
-        reason: Why, in a few plain words.
+        precision: The precision that `auto` selects.
+        reason: The reason, in a few words.
         crashed: The signal that killed the trial, such as `SIGILL`.
         fp32_seconds: Time of a training step in fp32, if one finished.
         bf16_seconds: Time of a training step in bf16, if one finished.
@@ -56,13 +56,13 @@ class Verdict:
 
 
 def identity(threads: int, device: str) -> dict[str, Any]:
-    """Everything that a verdict depends on."""
+    """Return everything that a verdict depends on."""
     chip = processor()
     return {
         "format": FORMAT,
         "processor": chip.model,
         "flags": list(chip.flags),
-        "kernel": platform.release(),  # it decides whether a process may use the registers of AMX
+        "kernel": platform.release(),  # it determines whether a process may use AMX registers
         "torch": version("torch"),
         "threads": threads,
         "device": device_name(device),
@@ -71,7 +71,7 @@ def identity(threads: int, device: str) -> dict[str, Any]:
 
 
 class VerdictFile:
-    """The file that remembers the verdict for one identity."""
+    """The file that stores the verdict for one identity."""
 
     def __init__(self, identity: dict[str, Any]) -> None:
         self.identity = identity
@@ -79,7 +79,7 @@ class VerdictFile:
         self.path = cache_folder() / "hardware" / f"precision-{key}.json"
 
     def read(self) -> Verdict | None:
-        """The verdict, or None if there is no file or its content is not what was written."""
+        """Read the verdict; None if the file is missing or damaged."""
         try:
             text = self.path.read_bytes()
             content = json.loads(text)
@@ -90,7 +90,7 @@ class VerdictFile:
             return None
 
     def write(self, verdict: Verdict) -> None:
-        """Put the whole file in place at once. A folder that cannot be written costs a trial in each process."""
+        """Write the file atomically. If the folder is not writable, every process runs its own trial."""
         try:
             write_whole(self.path, sealed({"identity": self.identity, "verdict": asdict(verdict)}))
         except OSError as error:
@@ -99,7 +99,7 @@ class VerdictFile:
 
     @contextmanager
     def lock(self, timeout: float) -> Iterator[None]:
-        """Keep other processes from probing meanwhile, where the folder allows locks."""
+        """Keep other processes from probing meanwhile, if the folder supports locks."""
         lock = FileLock(self.path.with_suffix(".lock"), timeout=timeout)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Kinds of task. A kind is one file: how its data is read, encoded and collated, and which model it needs.
+"""Kinds of task. Each is one file: how to read, encode and collate its data, and which model it needs.
 
-How predictions are made and scored is the evaluator that the kind names; evaluators are registered in
-`tombola.evaluation`, where a new kind that predicts as an existing one does needs nothing of its own.
+The evaluator that the kind names makes and scores predictions. Evaluators are registered in `tombola.evaluation`; a
+new kind may reuse an existing one.
 """
 
 from abc import ABC, abstractmethod
@@ -27,51 +27,51 @@ Example = tuple[tuple[str, ...], Any]
 """The texts of an example and its target: a class, a number, answers, tags …"""
 Reader = Callable[[list[Any]], Example]
 Row = str | Sequence[str] | Mapping[str, Any]
-"""An example without a label, as users give it: a text, two texts, or texts by column."""
+"""An unlabelled example from a user: a text, two texts, or texts by column."""
 
 
 class KindSettings(Settings):
-    """What may be set for a task of a kind, in the task file or in a recipe; here nothing.
+    """The settings of a kind of task, in the task file or a recipe; none by default.
 
-    Settings that decide on scores alone, not on what is trained, belong into `unhashed`.
+    Settings that affect only scores, not training, belong in `unhashed`.
     """
 
 
 class TaskKind(ABC):
-    """What tasks of one kind have in common. Subclass it and register the subclass with `@task_kinds(name)`."""
+    """A kind of task. Subclass it and register the subclass with `@task_kinds(name)`."""
 
     about: ClassVar[str] = ""
-    """One line for lists."""
+    """A one-line description for lists."""
     text_columns: ClassVar[tuple[int, ...]] = (1, 2)
-    """How many columns of text a task may have."""
+    """The allowed numbers of text columns."""
     fewest_labels: ClassVar[int] = 0
-    """How many labels a task lists at least; 0 for a kind without labels."""
+    """The minimum number of labels; 0 for a kind without labels."""
     single_label: ClassVar[bool] = False
-    """Whether every example has exactly one of the labels: what attacks, debiasing and mixing need."""
+    """Whether every example has exactly one label, as attacks, debiasing and mixing require."""
     packs: ClassVar[bool] = False
-    """Whether encoded examples are blocks of text, of which there are not as many as examples in the data."""
+    """Whether encoded examples are blocks of text, whose number differs from that of the examples."""
     label_logits: ClassVar[bool] = True
-    """Whether a model's logits are of the labels, where there are labels: what attacks and debiasing look at."""
+    """Whether a model's logits are those of the labels, if any, as attacks and debiasing require."""
     settings: ClassVar[type[KindSettings]] = KindSettings
     model: ClassVar[str] = "AutoModelForSequenceClassification"
     """The Auto class of transformers that builds the model."""
     pretrained_head: ClassVar[str] = ""
-    """Whose head it is ("a masked language model"), where pre-trained models bring it along."""
+    """The model that the head belongs to ("a masked language model"), if pre-trained models have it."""
     evaluator: ClassVar[str] = "classes"
-    """Who predicts and scores: an entry of `tombola.evaluation.evaluators`."""
+    """The evaluator: an entry of `tombola.evaluation.evaluators`."""
 
     @classmethod
     def of(cls, task: "Task") -> "TaskKind":
-        """The kind of a task; another where its settings change what is predicted."""
+        """Return the kind of a task; a different one if its settings change what is predicted."""
         return cls()
 
     @property
     def reads_whole_texts(self) -> bool:
-        """Whether an example's texts may be changed freely: they are tokenised whole, and no label points into them."""
+        """Whether texts may be changed freely: they are tokenised whole, and no label points into them."""
         return type(self).encode is TaskKind.encode
 
     def check(self, task: "Task") -> None:
-        """Raise a ValueError that names the field if a task file does not make sense."""
+        """Raise a ValueError that names the field if a task file is invalid."""
         allowed, classes = self.text_columns, task.labels or []
         if len(task.text) not in allowed:
             raise ValueError(f"text: takes {' or '.join(map(str, allowed))} columns of a {task.kind} task")
@@ -85,24 +85,24 @@ class TaskKind(ABC):
             raise ValueError("source.skip_labels: is for tasks with one label per text")
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
-        """The rows of a data file."""
+        """Return the rows of a data file."""
         return open_table(file, layout)
 
     def rows(self, task: "Task", table: Table) -> Table:
-        """The rows that are examples, where a table has others too, or examples of several rows."""
+        """Return the rows that are examples, if a table has other rows or examples that span several rows."""
         return table
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """What finds an example's texts in a row."""
+        """Return a function that extracts an example's texts from a row."""
         read = [columns.text(name) for name in task.text]
         return lambda values: tuple(one(values).strip() for one in read)
 
     @abstractmethod
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Any]:
-        """What finds an example's target in a row, given its texts."""
+        """Return a function that extracts an example's target from a row, given its texts."""
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
-        """The texts of an unlabelled example as users give it in memory."""
+        """Return the texts of an unlabelled example given in memory."""
         if isinstance(row, Mapping):
             lacking = [name for name in task.text if name not in row]
             if lacking:
@@ -117,10 +117,10 @@ class TaskKind(ABC):
 
     @abstractmethod
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> Any:
-        """A stand-in for the target of an example that has none."""
+        """Return a placeholder for a missing target."""
 
     def reader(self, task: "Task", columns: Columns, labelled: bool = True) -> Reader:
-        """What makes an example of a row; BadRow gives all that is wrong with it."""
+        """Return a function that turns a row into an example; BadRow lists all its problems."""
         texts = self.texts(task, columns)
         if not labelled:
             return lambda values: (found := texts(values), self.unknown(task, found))
@@ -136,7 +136,7 @@ class TaskKind(ABC):
         return read
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """The split as token ids."""
+        """Return the split as token ids."""
         from tombola.tasks.encoding import encode_texts
 
         return encode_texts(split, tokenizer, max_length)
@@ -144,17 +144,17 @@ class TaskKind(ABC):
     def encode_scored(
         self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
     ) -> "Encoded":
-        """The split as token ids for its evaluation, where that is not what is trained on."""
+        """Return the split as token ids for evaluation, if they differ from those for training."""
         return self.encode(split, tokenizer, max_length)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """What makes batches of encoded examples. `seed` is for collators that draw something."""
+        """Return the collator of encoded examples. `seed` is for collators with randomness."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """What the model's config says about its head: names of the outputs, or their number."""
+        """Return the config entries of the head: names of the outputs, or their number."""
         names = dict(enumerate(task.labels or ()))
         return {"id2label": names, "label2id": {name: number for number, name in names.items()}}
 
@@ -175,26 +175,26 @@ task_kinds: Registry[type[TaskKind]] = Registry(
         )
     ],
 )
-"""Every kind of task, by the name that task files give as `kind`."""
+"""The kinds of task, by the name used as `kind` in task files."""
 
 
 def kind_of(task: "Task") -> TaskKind:
-    """The kind of a task."""
+    """Return the kind of a task."""
     return task_kinds[task.kind].of(task)
 
 
 def encode(split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-    """Tokenise a split as its kind of task does: texts are cut at `max_length`, contexts go in windows …"""
+    """Tokenise a split in the way of its kind: texts are truncated at `max_length`, contexts split into windows …"""
     return kind_of(split.task).encode(split, tokenizer, max_length)
 
 
 def collate_of(task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int = 0) -> "Collate":
-    """The collator of a task's encoded data. `seed` matters to masked language modelling alone."""
+    """Return the collator of a task's encoded data. `seed` matters only for masked language modelling."""
     return kind_of(task).collate(task, tokenizer, seed)
 
 
 def _reason(read: Callable[[], Any]) -> list[str]:
-    """Why a value cannot be read, if it cannot."""
+    """Return why a value cannot be read, if so."""
     try:
         read()
     except BadRow as bad:

@@ -1,4 +1,4 @@
-"""Causal language modelling: find every token of a text from those before it."""
+"""Causal language modelling: predict every token of a text from those before it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CausalSettings(KindSettings):
-    """What a document is, and how documents are packed."""
+    """What counts as a document, and how documents are packed."""
 
     documents: Division = Field(
         "auto",
@@ -39,7 +39,7 @@ class CausalSettings(KindSettings):
 
 @task_kinds("causal-lm")
 class CausalLM(TaskKind):
-    """Text alone: a text file or a folder of them, or a table with a document in each row."""
+    """Plain text: a text file or a folder of them, or a table with one document per row."""
 
     about = "the next word of any text, for decoders"
     text_columns = (1,)
@@ -50,46 +50,46 @@ class CausalLM(TaskKind):
     packs = True
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
-        """Tables by their ending; anything else is plain text, and a folder all the .txt files in it."""
+        """Read tables by their suffix, and anything else as plain text; a folder means all its .txt files."""
         if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl", ".parquet"):
             return open_table(file, layout)
         column = layout.map.get(task.text[0], task.text)[0]
         return document_table(file, column, _settings(task).documents, layout.encoding)
 
     def rows(self, task: "Task", table: Table) -> Table:
-        """Documents, which may be several rows; those of white space alone are none."""
+        """Return documents, which may span several rows, without blank ones."""
         name = task.text[0]
         if name in table.columns:
             table = joined_rows(table, table.columns.index(name), _settings(task).documents)
         return without_blanks(table)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """The document as it is: its white space is part of what is to be found."""
+        """Return the document unchanged: its white space is predicted too."""
         read = columns.text(task.text[0])
         return lambda values: (read(values),)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
-        """Nothing: the text itself is what is to be found."""
+        """Return no target: the text itself is predicted."""
         return lambda values, texts: None
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> None:
-        """Nothing."""
+        """Return None."""
         return None
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Packed blocks."""
+        """Encode the split as packed blocks."""
         from tombola.tasks.packing import pack_documents
 
         return pack_documents(split, tokenizer, max_length, _settings(split.task).block_size)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches whose labels are padded with −100. Padding is on the right, where no token looks at it."""
+        """Return a collator that pads labels with −100, on the right, where no token attends to the padding."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, padding_side="right", token_labels=True)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """The model's own: a logit for each word of its vocabulary."""
+        """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClassificationSettings(KindSettings):
-    """What gives the label: a classifier's head, or a decoder's likelihood of an answer to a prompt."""
+    """How the label is predicted: by a classifier's head, or by a decoder's likelihood of an answer to a prompt."""
 
     by: Literal["head", "likelihood"] = Field(
         "head", description="likelihood: the label whose answer a decoder finds likeliest after the prompt"
@@ -47,18 +47,18 @@ class Classification(TaskKind):
 
     @classmethod
     def of(cls, task: "Task") -> TaskKind:
-        """That of a decoder without a head of its own, where the task says so."""
+        """Return the kind for a decoder without a classification head, if the task asks for it."""
         return ByLikelihood() if task.settings.get("by") == "likelihood" else cls()
 
     def check(self, task: "Task") -> None:
-        """Prompts and answers are for likelihoods."""
+        """Reject prompts and answers without `by: likelihood`."""
         super().check(task)
         given = [name for name in ("prompt", "answers", "delimiter") if name in task.settings]
         if given and self.label_logits:
             raise ValueError(f"settings.{given[0]}: is for `by: likelihood`; add that, or leave it out")
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
-        """The number of the label in the column `label`."""
+        """Return a function that reads the label's index from the column `label`."""
         value, layout = columns.value("label"), columns.layout
         numbers = label_numbers(task, layout.values)
         expected = ", ".join(layout.values or task.labels or ())
@@ -90,12 +90,12 @@ class Classification(TaskKind):
         return read
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> int:
-        """The first label."""
+        """Return the first label."""
         return 0
 
 
 class ByLikelihood(Classification):
-    """Classification by a decoder: every label has an answer, and the likeliest after the prompt is predicted."""
+    """Classification by a decoder: every label has an answer, and the most likely after the prompt wins."""
 
     label_logits = False
     model = "AutoModelForCausalLM"
@@ -103,7 +103,7 @@ class ByLikelihood(Classification):
     evaluator = "label likelihoods"
 
     def check(self, task: "Task") -> None:
-        """The prompt names columns of text, and there is an answer for each label."""
+        """Check that the prompt names text columns and that each label has an answer."""
         super().check(task)
         check_prompt(str(task.settings.get("prompt", "")), task.text)
         answers = task.settings.get("answers")
@@ -113,23 +113,23 @@ class ByLikelihood(Classification):
             )
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Prompts with the answers of their labels, which is what is learned."""
+        """Encode prompts with the answers of their labels, for training."""
         return _continued(split, tokenizer, max_length, right_alone=True)
 
     def encode_scored(
         self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
     ) -> "Encoded":
-        """Prompts with the answers of all labels."""
+        """Encode prompts with the answers of all labels."""
         return _continued(split, tokenizer, max_length, right_alone=False)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches whose labels are padded with −100, on the right."""
+        """Return a collator that pads labels with −100, on the right."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, padding_side="right", token_labels=True)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """The model's own: a logit for each word of its vocabulary."""
+        """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}
 
 
@@ -157,7 +157,7 @@ def _continued(
 
 
 def label_numbers(task: "Task", values: dict[str, str]) -> dict[str, int]:
-    """What may stand for each label: `values` where the layout has them, else the label's name or its number."""
+    """Return the spellings of each label: the layout's `values`, else the label's name or index."""
     index = {name: number for number, name in enumerate(task.labels or ())}
     known = {raw: index[name] for raw, name in values.items()}
     return known | (index if values else {str(number): number for number in index.values()} | index)

@@ -1,4 +1,4 @@
-"""Masked language modelling: find the hidden tokens of any text."""
+"""Masked language modelling: predict the masked tokens of any text."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ class MaskedSettings(KindSettings):
 
 @task_kinds("masked-lm")
 class MaskedLM(TaskKind):
-    """Text alone: a passage a line, a table with a column of text, or a folder of text files."""
+    """Plain text: one passage per line, a table with a text column, or a folder of text files."""
 
     about = "the hidden words of any text"
     text_columns = (1,)
@@ -43,25 +43,25 @@ class MaskedLM(TaskKind):
     packs = True
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
-        """Tables by their ending; anything else is plain text, and a folder all the .txt files in it."""
+        """Read tables by their suffix, and anything else as plain text; a folder means all its .txt files."""
         if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl"):
             return open_table(file, layout)
         return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
 
     def rows(self, task: "Task", table: Table) -> Table:
-        """Blank lines only separate passages."""
+        """Drop blank lines, which only separate passages."""
         return without_blanks(table)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
-        """Nothing: the text itself is what is to be found."""
+        """Return no target: the text itself is predicted."""
         return lambda values, texts: None
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> None:
-        """Nothing."""
+        """Return None."""
         return None
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Blocks of text."""
+        """Encode the split as blocks of text."""
         from tombola.tasks.blocks import encode_passages
 
         settings = split.task.kind_settings
@@ -69,7 +69,7 @@ class MaskedLM(TaskKind):
         return encode_passages(split, tokenizer, max_length, settings.block_size)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches with some tokens hidden."""
+        """Return a collator that masks some tokens."""
         from tombola.tasks.blocks import MaskTokens
 
         settings = task.kind_settings
@@ -77,5 +77,5 @@ class MaskedLM(TaskKind):
         return MaskTokens(tokenizer, seed, settings.mlm_probability)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """The model's own: a logit for each word of its vocabulary."""
+        """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}

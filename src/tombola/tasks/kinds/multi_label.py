@@ -1,4 +1,4 @@
-"""Multi-label classification: every text has any number of the task's labels, also none."""
+"""Multi-label classification: every text has any number of the task's labels, including none."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,7 +39,7 @@ class MultiLabel(TaskKind):
     evaluator = "label sets"
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], list[int]]:
-        """A 0 or 1 for each label: from a column `labels` with a list, or from a column for each label."""
+        """Return a function that reads a 0 or 1 per label, from a list in the column `labels` or a column per label."""
         names = task.labels or []
         if columns.has("labels"):
             return self._listed(task, columns)
@@ -74,17 +74,17 @@ class MultiLabel(TaskKind):
         return read
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> list[int]:
-        """No label."""
+        """Return no labels."""
         return [0] * len(task.labels or ())
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches whose labels are rows of 0 and 1, as binary cross-entropy reads them."""
+        """Return a collator with rows of 0 and 1 as labels, for binary cross-entropy."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, regression=True)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """An output for each label, each with a probability of its own."""
+        """Return an output per label, each with an independent probability."""
         return {**super().head(task), "problem_type": "multi_label_classification"}
 
 

@@ -1,4 +1,4 @@
-"""Multiple choice: which of several answers a decoder finds most likely after a prompt."""
+"""Multiple choice: choose the answer that a decoder finds most likely after a prompt."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class ChoiceSettings(KindSettings):
-    """What a decoder reads before an answer, and where the answers are."""
+    """The prompt before an answer, and the source of the answers."""
 
     prompt: str = Field(
         "",
@@ -38,7 +38,7 @@ class ChoiceSettings(KindSettings):
 
 @task_kinds("multiple-choice")
 class MultipleChoice(TaskKind):
-    """A prompt and several answers, one of which is right."""
+    """A prompt and several answers, one of which is correct."""
 
     about = "the likeliest of several answers, for decoders"
     text_columns = (1, 2, 3, 4)
@@ -48,13 +48,13 @@ class MultipleChoice(TaskKind):
     evaluator = "choices"
 
     def check(self, task: "Task") -> None:
-        """The prompt names columns of text."""
+        """Check that the prompt names text columns."""
         super().check(task)
         if prompt := task.settings.get("prompt"):
             check_prompt(str(prompt), task.text)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """The filled-in prompt, and the answers after it."""
+        """Return a function that reads the filled-in prompt and the answers."""
         settings, read = _settings(task), {name: columns.text(name) for name in task.text}
         choices = _reader(settings, columns)
 
@@ -65,7 +65,7 @@ class MultipleChoice(TaskKind):
         return texts
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
-        """The place of the right answer: the column `label` has its number from 0, its letter, its name or its text."""
+        """Return a function that reads the correct answer's index; `label` has its index, letter, name or text."""
         value, choices = columns.value("label"), _reader(_settings(task), columns)
 
         def read(values: list[Any], _: tuple[str, ...]) -> int:
@@ -75,7 +75,7 @@ class MultipleChoice(TaskKind):
         return read
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
-        """A mapping of the text columns and of the answers."""
+        """Return the texts of a mapping with the text columns and the answers."""
         settings = _settings(task)
         wanted = [*task.text, *settings.choices]
         if not isinstance(row, Mapping) or not set(wanted) <= set(row):
@@ -90,27 +90,27 @@ class MultipleChoice(TaskKind):
         return (_prompt(settings, {name: str(row[name]) for name in task.text}), *answers)
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> int:
-        """The first answer."""
+        """Return the first answer."""
         return 0
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Prompts with their right answers, which is what is learned."""
+        """Encode prompts with their correct answers, for training."""
         return _encoded(split, tokenizer, max_length, right_alone=True)
 
     def encode_scored(
         self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
     ) -> "Encoded":
-        """Prompts with each of their answers."""
+        """Encode prompts with each of their answers."""
         return _encoded(split, tokenizer, max_length, right_alone=False)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches whose labels are padded with −100, on the right."""
+        """Return a collator that pads labels with −100, on the right."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, padding_side="right", token_labels=True)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """The model's own: a logit for each word of its vocabulary."""
+        """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}
 
 
@@ -125,13 +125,13 @@ def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
 
 
 def _reader(settings: ChoiceSettings, columns: Columns) -> Callable[[list[Any]], Any]:
-    """What reads the answers from a row: a list, or what several columns hold."""
+    """Return a function that reads the answers from a row: a list, or several columns."""
     read = [columns.value(name) for name in settings.choices]
     return read[0] if len(read) == 1 else lambda values: [one(values) for one in read]
 
 
 def _listed(raw: Any) -> tuple[list[str], list[str]]:
-    """The answers, and their names where they have some, as in ARC's {text: […], label: [A, …]}."""
+    """Return the answers and their names, if any, as in ARC's {text: […], label: [A, …]}."""
     names: list[str] = []
     if isinstance(raw, Mapping):
         names = [str(name) for name in raw.get("label", ())]

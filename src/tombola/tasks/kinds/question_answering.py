@@ -1,4 +1,4 @@
-"""Extractive question answering: which characters of a context answer a question. (SQuAD)"""
+"""Extractive question answering: find the span of a context that answers a question. (SQuAD)"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class QuestionSettings(KindSettings):
-    """How long contexts are cut into windows. The defaults are BERT's for SQuAD."""
+    """How long contexts are split into windows. The defaults are BERT's for SQuAD."""
 
     doc_stride: int = Field(
         128, gt=0, description="tokens from the start of a window to that of the next; at most half a window"
@@ -43,25 +43,25 @@ class QuestionAnswering(TaskKind):
     evaluator = "spans"
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
-        """SQuAD's nested .json files, or a table."""
+        """Read SQuAD's nested .json files, or a table."""
         return question_table(file) if ending_of(file) == ".json" else open_table(file, layout)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """Question and context, unchanged: answers are counted in characters of the whole text."""
+        """Return a function that reads question and context unchanged, since answers are character spans."""
         question, context = (columns.text(name) for name in task.text)
         return lambda values: (question(values), context(values))
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Answers]:
-        """The answers in the column `answers`."""
+        """Return a function that reads the column `answers`."""
         value = columns.value("answers")
         return lambda values, texts: read_answers(value(values), texts[1], task.unanswerable)
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> Answers:
-        """No answer."""
+        """Return no answer."""
         return Answers((), None)
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Each question with the windows of its context."""
+        """Encode each question with the windows of its context."""
         from tombola.tasks.windows import encode_questions
 
         settings = split.task.kind_settings
@@ -71,11 +71,11 @@ class QuestionAnswering(TaskKind):
         )
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches padded on the right: labels are positions, which nothing may shift."""
+        """Return a collator that pads on the right, since labels are positions."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, padding_side="right")
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """The logits of an answer's start and end."""
+        """Return two outputs: the logits of an answer's start and end."""
         return {"num_labels": 2}

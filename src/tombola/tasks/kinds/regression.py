@@ -23,7 +23,7 @@ class Regression(TaskKind):
     evaluator = "numbers"
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], float]:
-        """The number in the column `label`."""
+        """Return a function that reads the number in the column `label`."""
         value, skipping = columns.value("label"), columns.layout.skip_empty
 
         def read(values: list[Any], _: tuple[str, ...]) -> float:
@@ -35,17 +35,17 @@ class Regression(TaskKind):
         return read
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> float:
-        """Zero."""
+        """Return zero."""
         return 0.0
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches with real numbers as labels."""
+        """Return a collator with floats as labels."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, regression=True)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """A single output."""
+        """Return a single output."""
         return {"num_labels": 1, "problem_type": "regression"}
 
 

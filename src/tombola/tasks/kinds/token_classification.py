@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @task_kinds("token-classification")
 class TokenClassification(TaskKind):
-    """A tag per word. The text of an example is its words joined by spaces, its target their tags' numbers.
+    """A tag per word. The text of an example is its words joined by spaces, its target their tag indices.
 
-    Tags with `B-` and `I-` are entities in the scheme IOB2; any others, such as parts of speech, stand alone.
+    Tags with `B-` and `I-` are entities in the IOB2 scheme; others, such as parts of speech, are independent.
     """
 
     about = "a tag for every word, such as named entities"
@@ -34,7 +34,7 @@ class TokenClassification(TaskKind):
     evaluator = "tags"
 
     def check(self, task: "Task") -> None:
-        """Entities need `O`, and a `B-` for each `I-`."""
+        """Check that entity tags include `O`, and a `B-` for each `I-`."""
         super().check(task)
         tags = set(task.labels or ())
         types = entity_types(tags)
@@ -50,17 +50,17 @@ class TokenClassification(TaskKind):
             )
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
-        """Tables with lists of words and tags by their ending; anything else is CoNLL's word a line."""
+        """Read tables with lists of words and tags by their suffix, and anything else as CoNLL."""
         return open_table(file, layout) if is_table(file, task, layout) else conll_table(file, task, layout)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """The words joined by spaces."""
+        """Return a function that reads the words joined by spaces."""
         (name,) = task.text
         value = columns.value(name)
         return lambda values: (" ".join(_words(name, value(values))),)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], list[int]]:
-        """The numbers of the words' tags, from the column `tags`."""
+        """Return a function that reads the tag indices from the column `tags`."""
         value, scheme = columns.value("tags"), columns.layout.tag_scheme
         names = task.labels or []
         numbers, entities = {name: number for number, name in enumerate(names)}, bool(entity_types(names))
@@ -81,7 +81,7 @@ class TokenClassification(TaskKind):
         return read
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
-        """A sentence as a text with spaces between its words, or as a list of words."""
+        """Return a sentence given as text with spaces between its words, or as a list of words."""
         words = row[task.text[0]] if isinstance(row, Mapping) and task.text[0] in row else row
         try:
             return (" ".join(_words(task.text[0], words)),)
@@ -89,24 +89,24 @@ class TokenClassification(TaskKind):
             raise DataError(f"Row {number}: {bad}.") from None
 
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> list[int]:
-        """The first tag for each word."""
+        """Return the first tag for each word."""
         return [0] * len(texts[0].split(" "))
 
     def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Sub-words, with the tag on the first of each word."""
+        """Encode sub-words, with the tag on the first of each word."""
         from tombola.tasks.tagged import encode_tagged
 
         return encode_tagged(split, tokenizer, max_length)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Batches whose labels are padded with −100."""
+        """Return a collator that pads labels with −100."""
         from tombola.tasks.encoding import Collate
 
         return Collate(tokenizer, token_labels=True)
 
 
 def _words(name: str, raw: Any) -> list[str]:
-    """A list of words, or a text with spaces between them."""
+    """Return the words of a list, or of a text with spaces between them."""
     if isinstance(raw, str):
         words = raw.split()
     elif isinstance(raw, list | tuple):
