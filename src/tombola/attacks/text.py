@@ -23,9 +23,7 @@ class Text:
 
     words: tuple[str, ...]
     gaps: tuple[str, ...]  # the strings around the words: one more than the words in each column
-    starts: tuple[
-        int, ...
-    ]  # index of the first word of each column, and the total number of words at the end
+    starts: tuple[int, ...]  # index of the first word of each column, then the total number of words
     origin: "Text"
     last: int | None  # the last edited word
 

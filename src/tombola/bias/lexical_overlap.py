@@ -62,7 +62,7 @@ class LexicalOverlap(FittedBias):
 
     @property
     def class_weight(self) -> str | None:
-        """ "balanced", as published, unless the settings turn it off."""
+        """The class weight for scikit-learn: balanced, as published, unless the settings turn it off."""
         return "balanced" if self.balanced else None
 
     def features(self, split: Split, model: Path | None) -> np.ndarray:

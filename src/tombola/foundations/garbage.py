@@ -21,9 +21,7 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if collecting:
             young, *_ = gc.get_count()
-            if (
-                young > MANY and not gc.get_freeze_count()
-            ):  # else the caller's frozen objects would be unfrozen
+            if young > MANY and not gc.get_freeze_count():  # else the caller's own frozen objects would thaw
                 gc.freeze()  # takes all objects out of the young generations; unfreeze puts them into the oldest
                 gc.unfreeze()
             gc.enable()

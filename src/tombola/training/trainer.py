@@ -119,9 +119,7 @@ class ObjectiveTrainer(Trainer):
             self.accelerator.unscale_gradients()
             grad_norm = clip(self.trained.parameters(), float("inf"))
         scaler = self.accelerator.scaler
-        if (
-            scaler is None or scaler.get_scale() < 1
-        ):  # a scaler skips steps that overflow, and reduces its scale
+        if scaler is None or scaler.get_scale() < 1:  # a scaler skips steps that overflow, and scales less
             self._require_finite(grad_norm, "gradient")
         return grad_norm
 

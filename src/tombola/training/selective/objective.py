@@ -39,9 +39,7 @@ class DropoutRisk:
         """
         if not self.wanted:
             return
-        if (
-            self.candidates.weights[0].grad is None
-        ):  # a new step begins, whether the last one was taken or skipped
+        if self.candidates.weights[0].grad is None:  # a new step begins, after a taken or skipped one
             self.clear()
         first, second = logits.chunk(2)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
