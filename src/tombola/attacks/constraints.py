@@ -81,7 +81,7 @@ class SentenceSimilarity:
     """The sentence encoder finds the changed text similar enough to the original, or to the previous step.
 
     `window`: compare only this many words around the change. `spare_short`: texts shorter than the window pass.
-        `metric`: the cosine itself, or 1 − angle / π.
+    `metric`: the cosine itself, or 1 − angle / π.
     """
 
     at_least: float

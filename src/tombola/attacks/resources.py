@@ -36,10 +36,9 @@ class Resources:
     """The sources of an attack's resources. By default all are bundled, except the masked LM, which must be given.
 
     `vectors`: a file of word vectors (TextFooler was published with counter-fitted ones). `encoder`: a mean-pooled
-        sentence encoder; with None, similarity is neither required nor measured, for attacks that can do without.
-        `mlm`: a masked language model, for BERT-Attack. Both are named like any model: bundled, a folder, or a hub
-        id. `words`: the user's lexicon (`read_lexicon`). The bundled resources are English and are not used for any
-        other `language`.
+    sentence encoder; with None, similarity is neither required nor measured, for attacks that can do without. `mlm`:
+    a masked language model, for BERT-Attack. Both are named like any model: bundled, a folder, or a hub id. `words`:
+    the user's lexicon (`read_lexicon`). The bundled resources are English and are not used for any other `language`.
     """
 
     vectors: str | Path | None = None

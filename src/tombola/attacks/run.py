@@ -48,12 +48,11 @@ def attack(
     """Attack any transformers classifier on a class-balanced random sample of `n` examples (all by default).
 
     `examples`: a task's split, or pairs of (text or two texts, label index). `recipe`: the name of an attack, for the
-        published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, instead of
-        the task's. `lanes`: examples attacked at once. `resume`: a JSON-lines file for finished examples; the same
-        call continues after them. `progress` is called with the number of finished examples, the total, and the
-        accuracy under attack so far. If the tokenizer has a defense, the attack edits raw texts and the defense
-        corrects every query, so that the attack finds what gets past it. `long` counts and reports the truncated
-        texts of the sample first.
+    published settings, or an `Attack` with your own. `attackable`: the columns that may be changed, instead of the
+    task's. `lanes`: examples attacked at once. `resume`: a JSON-lines file for finished examples; the same call
+    continues after them. `progress` is called with the number of finished examples, the total, and the accuracy under
+    attack so far. If the tokenizer has a defense, the attack edits raw texts and the defense corrects every query, so
+    that the attack finds what gets past it. `long` counts and reports the truncated texts of the sample first.
     """
     chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
     resources = resources or Resources()

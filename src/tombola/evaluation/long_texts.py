@@ -80,7 +80,7 @@ class LongTexts:
         tokenizer: "PreTrainedTokenizerBase",
         limit: int,
     ) -> None:
-        """Count the texts that are too long, without encoding them as data.
+        """Count the texts that are too long.
 
         Args:
             name: The data set.

@@ -102,7 +102,7 @@ def plugins_of(*objects: object) -> dict[str, str]:
 
 
 def _outside(thing: object) -> Iterator[tuple[str, str]]:
-    """The (fingerprint, name) of everything outside the package that an object depends on."""
+    """Yield the (fingerprint, name) of everything outside the package that an object depends on."""
     if isinstance(thing, Mapping):
         for value in thing.values():
             yield from _outside(value)
@@ -121,7 +121,7 @@ def _outside(thing: object) -> Iterator[tuple[str, str]]:
 
 
 def _modules(thing: object) -> Iterator[str]:
-    """The modules that define and register an object, or its class."""
+    """Yield the modules that define and register an object, or its class."""
     if isinstance(thing, partial):
         thing = thing.func
     if (home := Registry.home_of(thing)) is not None:

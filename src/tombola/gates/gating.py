@@ -44,7 +44,7 @@ class Gating(nn.Module):
         importance: Scores | None = None,
         pattern: str | None = None,
     ) -> None:
-        """Initialize the scores as the gate defines, from the weights' magnitudes or in the order of `importance`."""
+        """Initialise the scores as the gate defines, from the weights' magnitudes or in the order of `importance`."""
         super().__init__()
         self.units, self.gate, self.budget = units, gate, budget
         self.seed, self.sparsity, self.scope, self.pattern = seed, sparsity, scope, pattern

@@ -235,7 +235,7 @@ def _total(own: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.nd
 
 
 def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
-    """Return the option of each layer that maximizes total importance within a mean cost; None if nothing fits."""
+    """Return the option of each layer that maximises total importance within a mean cost; None if nothing fits."""
     if room <= 0:
         return None
     values = np.full(STEPS + 1, -np.inf)

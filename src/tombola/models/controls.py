@@ -46,9 +46,9 @@ def apply_control(control: Control, model: PreTrainedModel, seed: int) -> None:
 
 @controls.register
 class Reinitialise(Control):
-    """θ0': is it the mask alone, or the pre-trained weights under it? All that was pre-trained is drawn anew.
+    """θ0': is it the mask alone, or the pre-trained weights under it? Everything pre-trained is reinitialised.
 
-    That is the encoder, and the head of a language model; the head of another task stays as it was given.
+    That is the encoder, and the head of a language model; the head of another task is unchanged.
     """
 
     kind: Literal["reinitialise"] = "reinitialise"
@@ -71,7 +71,7 @@ class Reinitialise(Control):
 
 @controls.register
 class Shuffle(Control):
-    """θ0'': is it where the weights stand, or only how they are distributed?"""
+    """θ0'': is it the position of the weights, or only their distribution?"""
 
     kind: Literal["shuffle"] = "shuffle"
     across: Literal["matrices", "layers", "whole_layers"] = Field(

@@ -79,7 +79,7 @@ class LayerWalk:
         self.hidden: list[Tensor] = []
         """The input of the next layer, by batch."""
         self.real: list[Tensor | None] = []
-        """Which tokens are not padding, by batch; None if none is."""
+        """Which tokens are not padding, by batch; None without padding."""
         self.current = 0
         """The index of the current batch."""
         self._calls: list[list[_Call]] = []

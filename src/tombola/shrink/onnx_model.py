@@ -65,7 +65,7 @@ def open_onnx(file: Path) -> OnnxModel:
     """Open an ONNX classifier, after a trial in a child process.
 
     Args:
-        file: The `.onnx` file; its config lies beside it.
+        file: The `.onnx` file; its config is beside it.
     """
     if find_spec("onnxruntime") is None:
         raise TombolaError(f"{file} needs onnxruntime: pip install 'tombola[onnx]'.")

@@ -63,7 +63,7 @@ class RandomTokens:
 
     @property
     def about(self) -> str:
-        """What these texts are."""
+        """A description of these texts."""
         about = f"random tokens, {self.length} a text"
         return f"{about} ({self.reason})" if self.reason else about
 
@@ -114,7 +114,7 @@ class TaskTexts:
 
     @property
     def about(self) -> str:
-        """What these texts are."""
+        """A description of these texts."""
         source = f"{self.split.task.name}/{self.split.name}"
         about = f"{len(self.encoded)} texts of {source}, {self.length} tokens on average"
         return f"{about}, corrected in the time" if self.defense is not None else about
