@@ -14,6 +14,7 @@ from tombola.errors import TombolaError
 from tombola.objectives.building import objective_of
 from tombola.objectives.cross_entropy import CrossEntropy, CrossEntropyLoss
 from tombola.objectives.distillation import (
+    ADVERSARIAL,
     LOGITS,
     STATES,
     Distill,
@@ -127,6 +128,21 @@ def test_what_the_teacher_says_is_its_own_plain_output() -> None:
     assert torch.equal(said[STATES], torch.stack([plain.hidden_states[0], plain.hidden_states[2]], dim=1))
     other = WithTeacher(CrossEntropy(), tiny("distilbert", num_labels=2))  # reads no token types
     assert other.taught(batch)[LOGITS].shape == (4, 2)
+
+
+def test_an_adversarial_text_is_taught_the_answer_to_its_original() -> None:
+    student, teacher = tiny("bert", num_labels=2), tiny("bert", num_labels=2, seed=5)
+    batch = {**batch_of(), ADVERSARIAL: torch.tensor([0, 1, 0, 0])}
+    plain = WithTeacher(CrossEntropy(), teacher, layers=(1, 2)).taught(batch_of())
+    taught = WithTeacher(CrossEntropy(), teacher, layers=(1, 2)).taught(batch)
+    assert torch.equal(taught[LOGITS], plain[LOGITS][[0, 0, 2, 3]])
+    assert not torch.equal(plain[LOGITS][0], plain[LOGITS][1])
+    hidden = HiddenStates(CrossEntropy(), weight=3.0, student_layers=(1, 2))
+    others = {name: values[[0, 2, 3]] for name, values in plain.items()}
+    apart = hidden.loss(student, taught) - CrossEntropy().loss(student, taught)
+    assert torch.allclose(
+        apart, hidden.loss(student, others) - CrossEntropy().loss(student, others), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("r_drop", [None, 1.0])

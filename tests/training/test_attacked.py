@@ -16,7 +16,7 @@ from tombola.defenses.tokenizing import defended
 from tombola.errors import RecipeError, TombolaError
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.objectives.consistency import COPY
-from tombola.objectives.distillation import Distill
+from tombola.objectives.distillation import ADVERSARIAL, Distill
 from tombola.recipe.grid import expand
 from tombola.tasks import Task, collate_of, encode
 from tombola.training import TrainSettings, train
@@ -81,13 +81,16 @@ def test_successful_texts_stand_behind_their_examples_with_their_labels(world: W
     plain = data.__getitems__(range(4))
     data.add({2: ("lovely plot",)})
     rows = data.__getitems__(range(4))
+    assert [row.pop(ADVERSARIAL) for row in rows] == [0, 0, 0, 1, 0]
     assert rows[:3] == plain[:3]
     assert rows[4:] == plain[3:]
     assert rows[3]["input_ids"] == data.tokenizer("lovely plot")["input_ids"]
     assert rows[3]["labels"] == plain[2]["labels"]
     _, paired = setting(world, augment=AugmentSettings(of=("typos",), share=1.0, consistency=1.0))
     paired.add({0: ("lovely plot",)})
-    assert [row[COPY] for row in paired.__getitems__([0])] == [0, 1, 0]
+    rows = paired.__getitems__([0])
+    assert [row[COPY] for row in rows] == [0, 1, 0]
+    assert [row[ADVERSARIAL] for row in rows] == [0, 0, 2]
 
 
 def test_each_attack_meets_the_model_of_its_epoch(learned: World, tmp_path: Path) -> None:

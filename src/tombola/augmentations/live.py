@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tombola.augmentations.augmenter import Augmenter
 from tombola.errors import DataError
 from tombola.objectives.consistency import COPY
+from tombola.objectives.distillation import ADVERSARIAL
 from tombola.tasks.encoding import Encoded, tokenize_texts
 from tombola.tasks.kinds import kind_of
 
@@ -36,7 +37,7 @@ class LiveTexts(Encoded):
 
     With `consistency`, a batch holds every original example, with a changed copy right after it; the column `copy_of`
     gives the distance in rows up to the original, 0 for rows that are not copies. Texts added for the epoch also
-    follow their example, with its label.
+    follow their example, with its label; the column `adversarial_of` gives their distance to it.
     """
 
     split: "Split | None" = None
@@ -86,18 +87,19 @@ class LiveTexts(Encoded):
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         """Return the rows of a batch; PyTorch's loader calls this instead of fetching single examples."""
         changed, added = dict(self._changed(indices)), dict(self._added(indices))
-        plain = {COPY: 0} if self.paired else {}
+        plain = {**({COPY: 0} if self.paired else {}), **({ADVERSARIAL: 0} if self.now.added else {})}
         rows: list[dict[str, Any]] = []
         for place, index in enumerate(indices):
             example = super().__getitem__(index)
             inputs = changed.get(place, {})
+            first = len(rows)
             if self.paired:
                 rows.append({**example, **plain})
-                rows += [{**example, **inputs, COPY: 1}] if inputs else []
+                rows += [{**example, **inputs, **plain, COPY: 1}] if inputs else []
             else:
-                rows.append({**example, **inputs})
+                rows.append({**example, **inputs, **plain})
             if place in added:
-                rows.append({**example, **added[place], **plain})
+                rows.append({**example, **added[place], **plain, ADVERSARIAL: len(rows) - first})
         return rows
 
     @property
