@@ -99,8 +99,8 @@ class HiddenStates(Objective):
     """A single-pass objective plus the mean squared error between the pass's hidden states and the teacher's.
 
     The mean is over layers, features and an example's real tokens, and then over examples. If a batch holds every
-    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts are left
-    out: their tokens are not those of the original, and a teacher that is fooled by them has nothing to teach.
+    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts are
+    left out: their tokens are not those of the original, and a teacher that they fool has nothing to teach.
     """
 
     inner: Objective
@@ -137,8 +137,9 @@ class WithTeacher(Objective):
 
     The teacher runs on the texts of the same batch, including augmented ones; its answer to an adversarial text is its
     answer to the original (Goldblum et al. 2020), because what fools the student often fools the teacher. Inner
-    adversaries perturb only the student, and their further passes do not run the teacher again. A teacher of the student's size adds one forward
-    pass without a graph: a quarter to a third of a plain step. It is never changed or saved.
+    adversaries perturb only the student, and their further passes do not run the teacher again. A teacher of the
+    student's size adds one forward pass without a graph: a quarter to a third of a plain step. It is never changed or
+    saved.
     """
 
     inner: Objective
