@@ -22,18 +22,18 @@ from tombola.tasks.metrics import metrics_for
 DOCS = Path(__file__).parent.parent / "docs" / "reference"
 INTRODUCTION = """# Recipe
 
-Every key of a recipe, with its default. Set only what differs. A list where one value is expected makes a grid.
-`variants` name alternatives that share the rest; `per_task` holds what differs for single tasks of a grid. `retrain`,
-and a search that trains, take what they do not set from `train`. Changes on the command line win over all of these.
-`plugins` add methods, losses, attacks and the like of your own to the lists below ([how](../howto/method.md)).
+Every key of a recipe, with its default. Set only what differs. A list in place of a single value makes a grid.
+`variants` names alternatives that share the rest; `per_task` holds settings that differ for single tasks of a grid.
+`retrain`, and searches that train, inherit unset keys from `train`. Overrides on the command line take precedence.
+`plugins` adds your own methods, losses, attacks and more to the lists below ([how](../howto/method.md)).
 
-Editors complete and check recipes with [the JSON schema](recipe.schema.json), which `tombola validate --schema` prints
-too: put `# yaml-language-server: $schema=recipe.schema.json` into a recipe's first line.
+Editors complete and check recipes with [the JSON schema](recipe.schema.json), which `tombola validate --schema` also
+prints: make `# yaml-language-server: $schema=recipe.schema.json` the first line of the recipe.
 """
 TASK_INTRODUCTION = """# Task
 
 Every key of a task file, with its default. `tombola task init DATA` writes one for a CSV, TSV, JSONL, JSON or Parquet
-file; [Your own data](../howto/data.md) shows the rest by example. A task file lies beside its data, or in a folder
+file; [Your own data](../howto/data.md) shows the rest by example. Put a task file beside its data, or in a folder
 above it. `tombola validate FILE --data` checks it and describes the data.
 
 ```yaml
@@ -53,8 +53,8 @@ reported: test
 """
 KINDS_INTRODUCTION = """## Kinds { #kinds }
 
-`kind` says what a model has to find, and so which `metrics` there are. The settings of a kind go under `settings`, or
-into a recipe under `data.task_settings`.
+`kind` is what a model predicts, and determines the available `metrics`. The settings of a kind go under `settings`, or
+in a recipe under `data.task_settings`.
 """
 
 
@@ -150,7 +150,7 @@ def _title(name: str, kind: Schema) -> str:
 
 
 def _table(fields: dict[str, Schema], definitions: dict[str, Schema]) -> str:
-    rows = ["| key | takes | default | what it is |", "| --- | --- | --- | --- |"]
+    rows = ["| key | type | default | description |", "| --- | --- | --- | --- |"]
     for name, field in fields.items():
         takes = _takes(field, definitions)
         default = _default(field)

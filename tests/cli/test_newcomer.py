@@ -93,7 +93,7 @@ MISTAKES = [
     ("run {}/bracket.yaml", "line 2: not valid YAML"),
     ("run {}/tab.yaml", "line 2: not valid YAML"),
     ("run {}/empty.yaml", "is empty; a recipe says at least model and task"),
-    ("run {}/nomodel.yaml", "model: is required (an embedded model, a local folder or a hub id)"),
+    ("run {}/nomodel.yaml", "model: is required (name from `tombola list models`, local folder or hub id)"),
     ("run bert_ticket/quick", "Did you mean 'bert_tickets/quick'"),
     ("run quickstart model=/nowhere", "there is no such folder"),
     ("run quickstart attack=3", "attack: takes a mapping of settings, not 3"),

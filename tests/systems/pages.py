@@ -30,7 +30,7 @@ def rows(page: str, section: str) -> list[Row]:
     part = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     found = []
     for line in part.splitlines():
-        if line.startswith("| ") and not line.startswith(("| what |", "| released |", "| --- ")):
+        if line.startswith("| ") and not line.startswith(("| feature |", "| published code |", "| --- ")):
             what, shown = line.strip("|").strip().rsplit(" | ", 1)
             commands = [shlex.split(one) for one in re.findall(r"`(tombola [^`]*)`", shown)]
             found.append(Row(page, what.strip(), tuple(tuple(one[1:]) for one in commands)))

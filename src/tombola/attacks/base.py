@@ -70,7 +70,7 @@ class Attack(Choice):
     called: str | None = Field(
         None,
         min_length=1,
-        description="what to call it in results; else its name and what differs from published",
+        description="name in results; by default the attack's name and its changed settings",
     )
 
     @abstractmethod

@@ -24,9 +24,11 @@ class BertAttack(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "encoder")
 
     name: Literal["bert_attack"] = "bert_attack"
-    candidates: int = Field(48, gt=0, description="words that the masked language model proposes for each")
-    max_changed: float = Field(0.4, gt=0, le=1, description="largest share of the words that may change")
-    min_similarity: float = Field(0.2, ge=-1, le=1, description="least cosine of the two sentences")
+    candidates: int = Field(48, gt=0, description="proposals of the masked language model for each word")
+    max_changed: float = Field(0.4, gt=0, le=1, description="maximum share of words to change")
+    min_similarity: float = Field(
+        0.2, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
+    )
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by masking them, then try the masked LM's proposals for each in turn."""

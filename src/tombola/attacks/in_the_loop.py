@@ -37,10 +37,10 @@ class AttackAdversary(Adversary):
         json_schema_extra={"default": "deepwordbug"},
     )
     share: float = Field(
-        0.25, gt=0, le=1, description="of the training examples that are attacked, drawn anew each time"
+        0.25, gt=0, le=1, description="share of the training examples to attack, drawn anew each time"
     )
-    every: int = Field(1, gt=0, description="attack at the start of every so-many-th epoch")
-    query_budget: int | None = Field(None, gt=0, description="most queries for one example")
+    every: int = Field(1, gt=0, description="attack at the start of every n-th epoch")
+    query_budget: int | None = Field(None, gt=0, description="maximum queries per example")
 
     @field_validator("recipe")
     @classmethod

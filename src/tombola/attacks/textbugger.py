@@ -27,8 +27,10 @@ class TextBugger(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["textbugger"] = "textbugger"
-    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours tried for a word")
-    min_similarity: float = Field(0.8, ge=-1, le=1, description="least cosine of the two sentences")
+    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word")
+    min_similarity: float = Field(
+        0.8, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
+    )
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank the sentences and their words, and apply the most harmful of five bugs to each word in turn."""

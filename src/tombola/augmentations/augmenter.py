@@ -15,17 +15,17 @@ class AugmentSettings(Settings):
     """The label-preserving changes of training texts, and the fraction of texts to change."""
 
     of: tuple[Augmentation, ...] = Field(min_length=1, description="augmentations, by name or with settings")
-    share: float = Field(0.5, ge=0, le=1, description="of the examples that are changed in each pass")
+    share: float = Field(0.5, ge=0, le=1, description="share of the examples to change in each epoch")
     combine: Literal["one", "all"] = Field(
-        "one", description="one augmentation drawn for each text, or all of them in order"
+        "one", description="apply one randomly chosen augmentation to each text, or all of them in order"
     )
     consistency: float = Field(
         0.0,
         ge=0,
-        description="weight of the symmetric KL between the outputs for a text and for its changed copy; both are "
-        "then trained on, so that a step takes 1 + share times as long. 0 trains on the changed texts alone",
+        description="weight of the symmetric KL between the outputs for a text and its changed copy; trains on both, "
+        "so a step takes 1 + share times as long; 0: train on the changed texts alone",
     )
-    seed: int = Field(0, description="of the changes; the training's seed counts as well")
+    seed: int = Field(0, description="seed of the changes, in addition to the training's seed")
 
 
 class Augmenter:

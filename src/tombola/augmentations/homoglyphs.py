@@ -28,10 +28,10 @@ class Homoglyphs(Augmentation):
     by_words: ClassVar[bool] = True
     kind: Literal["homoglyphs"] = "homoglyphs"
     looks: tuple[Literal["cyrillic", "greek", "signs", "zero_width"], ...] = Field(
-        ("cyrillic", "greek", "signs", "zero_width"), min_length=1, description="where look-alikes come from"
+        ("cyrillic", "greek", "signs", "zero_width"), min_length=1, description="kinds of look-alikes to use"
     )
-    share: float = Field(0.2, ge=0, le=1, description="of the words that are changed")
-    max_edits: int = Field(1, ge=1, description="letters of one word that are changed at most")
+    share: float = Field(0.2, ge=0, le=1, description="share of the words to change")
+    max_edits: int = Field(1, ge=1, description="maximum letters to change per word")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace letters of some words with look-alikes."""

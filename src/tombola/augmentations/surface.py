@@ -32,9 +32,9 @@ class Casing(Augmentation):
     by_words: ClassVar[bool] = True
     kind: Literal["casing"] = "casing"
     forms: tuple[Literal["lower", "upper", "title"], ...] = Field(
-        ("lower", "upper", "title"), min_length=1, description="the ways to choose from"
+        ("lower", "upper", "title"), min_length=1, description="forms to choose from"
     )
-    share: float = Field(1.0, ge=0, le=1, description="of the words that are written so")
+    share: float = Field(1.0, ge=0, le=1, description="share of the words to change")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Write some of the words, or all of them, in another case."""
@@ -52,8 +52,10 @@ class Punctuation(Augmentation):
     """Missing and additional punctuation marks between words. (the latter: Karimi et al. 2021, AEDA)"""
 
     kind: Literal["punctuation"] = "punctuation"
-    drop: float = Field(0.3, ge=0, le=1, description="share of the marks that are dropped")
-    insert: float = Field(0.1, ge=0, le=1, description="share of the gaps between words that get a mark")
+    drop: float = Field(0.3, ge=0, le=1, description="share of the marks to drop")
+    insert: float = Field(
+        0.1, ge=0, le=1, description="share of the gaps between words to insert a mark into"
+    )
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Drop some marks and insert some; those inside words and numbers stay."""
@@ -76,7 +78,7 @@ class Whitespace(Augmentation):
         min_length=1,
         description="tighten: `good .` becomes `good.`; split: `good` becomes `go od`",
     )
-    share: float = Field(0.15, ge=0, le=1, description="of the places where the edit is possible that get it")
+    share: float = Field(0.15, ge=0, le=1, description="share of the possible places to edit")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Draw one of the edits, and apply it in some places."""

@@ -30,8 +30,8 @@ class SynonymSwaps(Augmentation):
     """
 
     kind: Literal["synonyms"] = "synonyms"
-    share: float = Field(0.2, ge=0, le=1, description="of the words that have a synonym")
-    nearest: int = Field(3, ge=1, description="synonyms of a word to choose from, the commonest first")
+    share: float = Field(0.2, ge=0, le=1, description="share to replace of the words that have a synonym")
+    nearest: int = Field(3, ge=1, description="number of synonyms to choose from, the most common first")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace some of the words that have a synonym."""

@@ -40,8 +40,8 @@ class Typos(Augmentation):
 
     by_words: ClassVar[bool] = True
     kind: Literal["typos"] = "typos"
-    share: float = Field(0.3, ge=0, le=1, description="of the words that are mistyped")
-    max_edits: int = Field(2, ge=1, description="errors in one word at most; second ones are rare")
+    share: float = Field(0.3, ge=0, le=1, description="share of the words to mistype")
+    max_edits: int = Field(2, ge=1, description="maximum errors per word; second ones are rare")
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Mistype some of the words; numbers, addresses and special tokens are not words."""

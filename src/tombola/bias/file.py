@@ -37,16 +37,16 @@ class BiasFile(BiasModel):
 
     method: Literal["file"] = "file"
     path: str = Field(
-        description="an .npy of shape (examples, labels), or a .json or plain .pkl of an id's list of numbers"
+        description="a .npy of shape (examples, labels), or a .json or plain .pkl with a list of numbers per example id"
     )
     labels: tuple[str, ...] | None = Field(
         None,
-        description="the labels of the file's columns, in their order; else the task's, in the task's order",
+        description="labels of the file's columns, in order; by default the task's labels in their order",
     )
     missing: Literal["error", "drop", "uniform"] = Field(
         "error",
-        description="examples that the file does not have: stop; leave them out of all training; or take all labels "
-        "to be equally likely",
+        description="examples missing from the file: stop, leave them out of all training, or treat all labels as "
+        "equally likely",
     )
 
     @property

@@ -26,21 +26,19 @@ class LexicalOverlap(FittedBias):
 
     method: Literal["lexical_overlap"] = "lexical_overlap"
     label: str | None = Field(
-        None, description="the label that overlap speaks for; else entailment, else the first"
+        None, description="label that overlap suggests; by default entailment, or else the first"
     )
     feature_set: Literal["ours", "published"] = Field(
         "ours",
-        description="both: all words inside, contiguous, share of words, mean and least similarity; ours: log length "
-        "ratio; published: second-least similarity, log length difference, and a strength of 100 unless it is set",
+        description="both: all words contained, contiguous, share of words, mean and minimum similarity; ours: log "
+        "length ratio; published: second-lowest similarity, log length difference, and a default strength of 100",
     )
     balanced: bool = Field(
         True,
-        description="as if the label and the rest were equally frequent, as published; false keeps the frequencies "
-        "of the training data, which a weak model needs: it would learn to deny the label as often",
+        description="weight the label and the rest equally, as published; false: keep their frequencies in the "
+        "training data; otherwise a weak main model may never predict the label",
     )
-    vectors: str = Field(
-        "minilm", description="the model whose input embeddings tell how alike two words are"
-    )
+    vectors: str = Field("minilm", description="model whose input embeddings give the similarity of words")
 
     @model_validator(mode="before")
     @classmethod

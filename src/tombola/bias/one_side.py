@@ -20,8 +20,8 @@ class OneSide(FittedBias):
     """A linear model over the words of only one text of a pair: the claim, the hypothesis. (Schuster et al. 2019)"""
 
     method: Literal["one_side"] = "one_side"
-    column: str | None = Field(None, description="the text that is read; else the last of the task's")
-    ngrams: int = Field(2, ge=1, le=4, description="longest run of words that is a feature")
+    column: str | None = Field(None, description="column of the text to read; by default the task's last")
+    ngrams: int = Field(2, ge=1, le=4, description="maximum length of the word n-grams used as features")
 
     def features(self, split: Split, model: Path | None) -> list[list[str]]:
         """Return the n-grams of the text."""

@@ -81,9 +81,9 @@ class FittedBias(BiasModel):
 
     predictions: Literal["out_of_fold", "in_sample"] = Field(
         "out_of_fold",
-        description="out_of_fold: by a model that has not seen the example; in_sample: as published",
+        description="out_of_fold: from a model that has not seen the example; in_sample: as published",
     )
-    folds: int = Field(5, ge=2, description="parts of the training data that are predicted in turn")
+    folds: int = Field(5, ge=2, description="number of folds that are predicted in turn")
     strength: float = Field(1.0, gt=0, description="inverse of the L2 penalty on the linear model's weights")
 
     @abstractmethod

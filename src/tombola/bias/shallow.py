@@ -21,8 +21,10 @@ class Shallow(FittedBias):
     """A linear model over the words of all texts, fitted to few examples, for any task. (Utama et al. 2020)"""
 
     method: Literal["shallow"] = "shallow"
-    examples: int | None = Field(2000, gt=0, description="random training examples that it sees; null: all")
-    ngrams: int = Field(1, ge=1, le=4, description="longest run of words that is a feature")
+    examples: int | None = Field(
+        2000, gt=0, description="number of random training examples to fit; null: all"
+    )
+    ngrams: int = Field(1, ge=1, le=4, description="maximum length of the word n-grams used as features")
 
     def features(self, split: Split, model: Path | None) -> list[list[str]]:
         """Return the n-grams of all texts, each marked with its text."""

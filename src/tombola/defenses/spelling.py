@@ -22,19 +22,17 @@ class Spelling(Defense):
 
     kind: Literal["spelling"] = "spelling"
     dictionary: Literal["english"] | None = Field(
-        "english", description="words that are known besides those of the training texts; null: none"
+        "english", description="known words besides those of the training texts; null: none"
     )
     min_count: int = Field(
         2,
         ge=1,
-        description="words that occur so often in the training texts are never corrected; rarer ones hardly",
+        description="occurrences in the training texts that exempt a word from correction; rarer words seldom change",
     )
-    context: bool = Field(True, description="weigh candidates by the words beside them as well")
-    keep: tuple[str, ...] = Field(
-        (), description="words that are never changed, besides those of the training texts"
-    )
+    context: bool = Field(True, description="also weigh candidates by the adjacent words")
+    keep: tuple[str, ...] = Field((), description="more words that are never corrected")
     max_pairs: int = Field(
-        200_000, ge=0, description="pairs of neighbouring words to remember, the most frequent"
+        200_000, ge=0, description="number of adjacent word pairs to store, the most frequent ones"
     )
 
     @property

@@ -30,13 +30,13 @@ class Unicode(Defense):
 
     kind: Literal["unicode"] = "unicode"
     homoglyphs: bool = Field(
-        True, description="fold letters of other scripts inside words with Latin letters"
+        True, description="replace look-alikes from other scripts in words with Latin letters"
     )
     invisible: bool = Field(
         True, description="remove zero-width characters and soft hyphens between Latin letters"
     )
     compatibility: bool = Field(
-        True, description="write full-width, mathematical and circled letters plainly"
+        True, description="replace full-width, mathematical and circled letters with plain ones"
     )
 
     def fit(self, texts: Iterable[str]) -> "FittedUnicode":

@@ -30,7 +30,7 @@ class Bernoulli(Gate):
     published: ClassVar[dict[str, Any]] = HardConcrete.published
 
     kind: Literal["bernoulli"] = "bernoulli"
-    initial: float = Field(0.9, gt=0, lt=1, description="probability of every gate to be open at the start")
+    initial: float = Field(0.9, gt=0, lt=1, description="initial probability that a gate is open")
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """Return the score of the initial probability for every unit, whatever its weights."""

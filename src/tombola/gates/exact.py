@@ -19,11 +19,12 @@ class Exact(Budget):
 
     kind: Literal["exact"] = "exact"
     schedule: Literal["fixed", "cubic", "stepwise"] = Field(
-        "fixed", description="fixed at the sparsity asked for, or gradual from `initial` to it"
+        "fixed",
+        description="fixed: the requested sparsity throughout; cubic, stepwise: a gradual rise from `initial`",
     )
-    initial: float = Field(0.0, ge=0, lt=1, description="sparsity that a gradual schedule starts at")
-    stairs: int = Field(5, gt=0, description="equal steps up of the stepwise schedule")
-    reset_every: int = Field(500, gt=0, description="optimizer steps between two resets of the cut")
+    initial: float = Field(0.0, ge=0, lt=1, description="initial sparsity of a gradual schedule")
+    stairs: int = Field(5, gt=0, description="number of equal steps of the stepwise schedule")
+    reset_every: int = Field(500, gt=0, description="optimizer steps between resets of the cut")
 
     def count_at(self, share: float, target: float) -> float:
         """Return the target; or s_f + (s_0 − s_f)(1 − t/T)³; or `stairs` equal steps at equal intervals."""

@@ -32,9 +32,13 @@ class HardConcrete(Gate):
     }
 
     kind: Literal["hard_concrete"] = "hard_concrete"
-    initial: float = Field(0.9, gt=0, lt=1, description="every gate at the start, without noise")
-    temperature: float = Field(2 / 3, gt=0, description="of the sigmoid; lower is closer to 0 or 1")
-    stretch: tuple[float, float] = Field((-0.1, 1.1), description="the range that is clipped to 0 and 1")
+    initial: float = Field(0.9, gt=0, lt=1, description="initial value of every gate, without noise")
+    temperature: float = Field(
+        2 / 3, gt=0, description="temperature of the sigmoid; lower values push gates towards 0 or 1"
+    )
+    stretch: tuple[float, float] = Field(
+        (-0.1, 1.1), description="range of the stretched sigmoid, before it is clipped to [0, 1]"
+    )
 
     @model_validator(mode="after")
     def _beyond_both_ends(self) -> Self:

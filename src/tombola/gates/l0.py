@@ -32,15 +32,19 @@ class L0(Budget):
     relative: float = Field(
         1.0,
         ge=0,
-        description="λ once it is fully there, for each unit, as a share of the root mean square of the loss's "
-        "derivatives by the scores",
+        description="final λ per unit, relative to the root mean square of the loss gradients of the scores",
     )
     weight: float | None = Field(
-        None, ge=0, description="λ itself, as papers give it, in place of `relative`; published: 0.5 and 0.1"
+        None, ge=0, description="λ itself, as given in papers, instead of `relative`; published: 0.5 and 0.1"
     )
-    begin: float = Field(0.1, ge=0, le=1, description="share of the steps before which λ is 0")
+    begin: float = Field(
+        0.1, ge=0, le=1, description="share of the steps after which λ starts to rise from 0"
+    )
     full: float = Field(
-        0.4, ge=0, le=1, description="share of the steps from which λ is whole; linear between"
+        0.4,
+        ge=0,
+        le=1,
+        description="share of the steps after which λ is constant; it rises linearly in between",
     )
 
     @model_validator(mode="after")

@@ -25,7 +25,9 @@ class Lagrangian(Budget):
 
     kind: Literal["lagrangian"] = "lagrangian"
     rate: float = Field(1.0, gt=0, description="step size of the multipliers' ascent")
-    warmup: float = Field(0.6, ge=0, le=1, description="share of the steps in which the target rises from 0")
+    warmup: float = Field(
+        0.6, ge=0, le=1, description="share of the steps over which the target rises from 0"
+    )
 
     def target_at(self, share: float, target: float) -> float:
         """Return the target sparsity at this point of the search."""

@@ -31,7 +31,12 @@ class Sign(Gate):
     published: ClassVar[dict[str, Any]] = Threshold.published
 
     kind: Literal["sign"] = "sign"
-    initial: float = Field(0.01, gt=0, le=1, description="distance of the first scores from 0, by magnitude")
+    initial: float = Field(
+        0.01,
+        gt=0,
+        le=1,
+        description="distance of the initial scores from 0; their signs depend on the magnitudes",
+    )
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
         """Return negative scores for units that start shut, positive ones for the rest."""

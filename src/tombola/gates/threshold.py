@@ -37,7 +37,7 @@ class Threshold(Gate):
     kind: Literal["threshold"] = "threshold"
     initial: Literal["hard", "soft", "random"] = Field(
         "hard",
-        description="hard: two values, by magnitude; soft: the magnitudes themselves; random: two values, by chance",
+        description="initial scores: two values by magnitude (hard) or at random (random), or the magnitudes (soft)",
     )
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:

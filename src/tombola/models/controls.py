@@ -76,8 +76,8 @@ class Shuffle(Control):
     kind: Literal["shuffle"] = "shuffle"
     across: Literal["matrices", "layers", "whole_layers"] = Field(
         "matrices",
-        description="matrices: permute the entries inside each; layers: permute the prunable matrices of layers (as "
-        "released); whole_layers: with their biases and norms",
+        description="matrices: permute the entries of each matrix; layers: permute the prunable matrices of layers (as "
+        "released); whole_layers: permute layers with their biases and norms",
     )
 
     def apply(self, model: PreTrainedModel, seed: int) -> None:
@@ -98,10 +98,12 @@ class Noise(Control):
     """How exactly must the weights be those of pre-training?"""
 
     kind: Literal["noise"] = "noise"
-    sigma: float = Field(0.1, ge=0, description="in standard deviations of the weights")
+    sigma: float = Field(
+        0.1, ge=0, description="standard deviation of the noise, relative to that of the weights"
+    )
     spread: Literal["matrix", "all"] = Field(
         "matrix",
-        description="matrix: of each matrix by itself; all: of all prunable weights together (as released)",
+        description="standard deviation of each matrix, or of all prunable weights together (as released)",
     )
 
     def apply(self, model: PreTrainedModel, seed: int) -> None:

@@ -27,8 +27,8 @@ class DebiasingLoss(LossSettings):
 
     anneal: tuple[float, float] = Field(
         (1.0, 1.0),
-        description="exponent of the bias model's probabilities at the start and at the end of the training, "
-        "linear in between; 1 leaves them, 0 makes them uniform",
+        description="exponent of the bias model's probabilities at the start and at the end of training, linear in "
+        "between; 1: unchanged, 0: uniform",
     )
 
     @field_validator("anneal", mode="before")

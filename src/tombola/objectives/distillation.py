@@ -36,23 +36,25 @@ class Distill(Settings):
     """Distillation from a teacher: weight · KL of the outputs + (1 − weight) · the loss on the labels."""
 
     temperature: float = Field(
-        2.0, gt=0, description="what both models' logits are divided by; the KL is multiplied by its square"
+        2.0, gt=0, description="divides the logits of both models; the KL is multiplied by its square"
     )
-    weight: float = Field(0.9, ge=0, le=1, description="share of the KL in the loss; the labels get the rest")
+    weight: float = Field(
+        0.9, ge=0, le=1, description="share of the KL in the loss; the rest is the loss on the labels"
+    )
     hidden: float = Field(
         0.0,
         ge=0,
-        description="weight of the mean squared error between hidden states, added to the rest; where the teacher "
-        "has another width, a projection is learned and thrown away",
+        description="weight of an added mean squared error between hidden states; if the teacher's width differs, a "
+        "projection is learned, and discarded afterwards",
     )
     layers: Literal["even", "last"] | tuple[int, ...] = Field(
         "even",
-        description="hidden: each layer learns from the teacher's at the same relative depth, the last from the last "
-        "alone, or each from the teacher's layer given here (0: the embeddings)",
+        description="hidden: match each layer with the teacher's at the same relative depth (even), only the last "
+        "layers (last), or each layer with a listed one of the teacher (0: the embeddings)",
     )
     teacher: str | None = Field(
         None,
-        description="a model fine-tuned on the task, as a folder or hub id; else the recipe's own plain fine-tuning",
+        description="folder or hub id of a model fine-tuned on the task; by default the recipe's own plain fine-tuning",
     )
 
 

@@ -72,19 +72,17 @@ class Ascent(Adversary):
     """Whether the ascent in the linf norm uses the signs of the gradient."""
 
     kind: str
-    steps: int = Field(5, gt=0, description="steps of the ascent, with a forward pass each")
-    step_size: float = Field(0.03, gt=0, description="length of one step of ascent in the norm")
+    steps: int = Field(5, gt=0, description="steps of gradient ascent, with a forward pass each")
+    step_size: float = Field(0.03, gt=0, description="length of a step in the norm")
     norm: Literal["l2", "linf"] = Field(
-        "l2", description="over all tokens of an example, or over each number"
+        "l2", description="norm of an example's perturbation, over all of its tokens"
     )
-    radius: float | None = Field(
-        None, gt=0, description="of the ball that the perturbation stays in; null: it may go anywhere"
-    )
+    radius: float | None = Field(None, gt=0, description="maximum norm of the perturbation; null: no limit")
     initial: float = Field(
         0.05,
         ge=0,
-        description="size of the random perturbation that the ascent starts at: of each number in linf; in l2 this "
-        "divided by the root of their count",
+        description="size of the random perturbation at the start: that of each entry in linf; in l2 divided by the "
+        "square root of the number of entries",
     )
 
 

@@ -40,41 +40,39 @@ class DrawSettings(Settings):
     """How many units to remove, and how to rank them."""
 
     sparsity: float = Field(
-        0.5, ge=0, lt=1, description="share of the units removed, exactly", json_schema_extra=_or_null
+        0.5, ge=0, lt=1, description="exact share of the units to remove", json_schema_extra=_or_null
     )
     scope: Scope | None = Field(
         None,
-        description="what is ranked together: all units (global), those of a matrix or layer (local), or the weights "
-        "of an output row (row); by default global, for wanda and ria row, for sparsegpt local",
+        description="units to rank together: all (global), those of a matrix or layer (local), or the weights of an "
+        "output row (row); by default global, row for wanda and ria, local for sparsegpt",
     )
     pattern: PatternName | None = Field(
         None,
-        description="single weights: 2:4 keeps 2 of every 4 along a matrix's inputs, and any N:M likewise, instead of "
+        description="for single weights: 2:4 (or any N:M) keeps 2 of every 4 along a matrix's inputs, instead of "
         "sparsity; 16x16 removes whole blocks of outputs by inputs",
     )
     heads: int | None = Field(None, ge=0, description="number of heads to remove, instead of sparsity")
     ffns: int | None = Field(None, ge=0, description="number of FFNs to remove, instead of sparsity")
     perturb: float = Field(
-        0.0, ge=0, le=1, description="control: share of the kept units swapped with removed ones"
+        0.0, ge=0, le=1, description="control: share of the kept units to swap with removed ones"
     )
 
     speedup: float | None = Field(
-        None, gt=1, description="instead of sparsity: speed-up over the dense model, measured"
+        None, gt=1, description="instead of sparsity: measured speed-up over the dense model"
     )
     latency: float | None = Field(
-        None, gt=0, description="instead of sparsity: latency of a forward pass in milliseconds, measured"
+        None, gt=0, description="instead of sparsity: measured latency of a forward pass, in milliseconds"
     )
     parameters: float | None = Field(
         None, gt=0, lt=1, description="instead of sparsity: share of all parameters to keep"
     )
     layout: Layout = Field(
         "free",
-        description="free: each layer as many units as it deserves; uniform: equal layers, and whole layers removed, "
-        "so that a plain config describes the small model (sparsity is then of the layers' weights)",
+        description="free: layers may keep different numbers of units; uniform: equal layers, some removed as a whole, "
+        "so that a plain config describes the small model (sparsity is then that of the layers' weights)",
     )
-    multiple: int = Field(
-        8, gt=0, description="with a layout or a target: neurons are kept in multiples of this"
-    )
+    multiple: int = Field(8, gt=0, description="with a layout or a target: keep neurons in multiples of this")
     batch_size: Annotated[
         tuple[PositiveInt, ...],
         BeforeValidator(_several, json_schema_input_type=PositiveInt | tuple[PositiveInt, ...]),
@@ -84,19 +82,19 @@ class DrawSettings(Settings):
         description="speedup, latency: texts per forward pass, one number or a list; every size must meet the target",
     )
     length: int | None = Field(
-        None, gt=0, description="speedup, latency: tokens of a text; by default the task's own texts"
+        None, gt=0, description="speedup, latency: tokens per text; by default the task's own texts"
     )
     threads: int | None = Field(
-        None, gt=0, description="speedup, latency: threads of a forward pass; by default PyTorch's setting"
+        None, gt=0, description="speedup, latency: threads per forward pass; by default PyTorch's setting"
     )
     device: str = Field(
         "cpu",
-        description="speedup, latency: where a forward pass is timed, cpu or an accelerator such as cuda",
+        description="speedup, latency: device to time on, cpu or an accelerator such as cuda",
     )
     rounds: int = Field(
         1,
         gt=0,
-        description="remove in this many steps, training the small model in between; needs retrain.shrink",
+        description="number of pruning rounds, with training of the small model in between; needs retrain.shrink",
     )
 
     @property

@@ -44,39 +44,39 @@ class Recipe(Settings):
         "labels": "Labels belong to the task: write them in its task file.",
     }
 
-    name: str = Field("run", description="what to call it in tables and folders")
-    about: str = Field("", description="a sentence for the reader")
+    name: str = Field("run", description="name in tables and folders")
+    about: str = Field("", description="one-sentence description")
     plugins: tuple[str, ...] = Field(
-        (), description="Python files or modules whose methods, attacks, tasks … the recipe names"
+        (), description="Python files or modules that define methods, attacks, tasks … used in the recipe"
     )
-    model: str = Field(description="an embedded model, a local folder or a hub id")
+    model: str = Field(description="name from `tombola list models`, local folder or hub id")
     pooler: Literal["own", "new"] = Field(
         "own",
-        description="new: initialised like the head, for sentence encoders, whose own pooler was never trained",
+        description="new: initialise the pooler like the head, for sentence encoders, whose own was never trained",
     )
-    task: str = Field(description="a task's name, or the path of a task file")
+    task: str = Field(description="name of a task, or path of a task file")
     seed: int = Field(1, ge=0)
     precision: WantedPrecision = "auto"
     data: DataSettings = DataSettings()
-    bias: BiasModel | None = Field(None, description="a model of the data's bias, for losses that counter it")
+    bias: BiasModel | None = Field(None, description="model of the data's bias, for debiasing losses")
     defend: DefenseList = Field(
         (),
-        description="what corrects every text before the tokenizer, in training, evaluation, attacks and the finished "
-        "ticket alike: defenses by name or with settings, in order, e.g. [unicode, spelling]",
+        description="defenses that correct every text before the tokenizer, in training, evaluation, attacks and the "
+        "finished ticket: by name or with settings, in order, e.g. [unicode, spelling]",
     )
     train: TrainSettings = TrainSettings()
     search: SearchSettings | None = Field(
-        None, description="how the ticket is found; without it the model stays dense"
+        None, description="how to find the ticket; without a search the model stays dense"
     )
     draw: DrawSettings = DrawSettings()
     retrain: RetrainSettings | None = RetrainSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     attack: AttackSettings | None = None
-    measure: MeasureSettings | None = Field(None, description="how large and how fast the result is")
+    measure: MeasureSettings | None = Field(None, description="measurement of the result's size and speed")
     runtime: Runtime = Field(
         "transformers",
-        description="what runs the finished model when it is evaluated, attacked and timed: transformers, or "
-        "onnxruntime in 32 bits or with 8-bit weights",
+        description="runtime of the finished model for evaluation, attacks and timing: transformers, or onnxruntime in "
+        "32 bits or with 8-bit weights",
     )
 
     @property

@@ -29,13 +29,13 @@ def recipe_schema() -> Schema:
             **fields,
             "variants": {
                 "type": "object",
-                "description": "alternatives that share the rest: a name, and what differs",
+                "description": "named alternatives, each with the settings that differ",
                 "default": {},
                 "additionalProperties": {"anyOf": [{"$ref": f"{REF}Part"}, {"type": "null"}]},
             },
             "per_task": {
                 "type": "object",
-                "description": "what differs for single tasks of a grid over tasks",
+                "description": "settings that differ for single tasks, in a grid over tasks",
                 "default": {},
                 "additionalProperties": {"$ref": f"{REF}Part"},
             },

@@ -37,16 +37,19 @@ class DataSettings(Settings):
     )
     train: int | None = Field(None, gt=0, description="size of a random subset of the training data")
     holdout: float | None = Field(
-        None, gt=0, lt=1, description="share of the training data kept for evaluation, as the split `holdout`"
+        None,
+        gt=0,
+        lt=1,
+        description="share of the training data to hold out for evaluation, as the split `holdout`",
     )
     evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
     seed: int = Field(0, description="seed of the random subsets")
     synthetic_bias: SyntheticBias | None = Field(
-        None, description="a word that gives the label away in training and misleads at test"
+        None, description="a prefix that gives the label away in training and misleads in testing"
     )
     mix: tuple[Mixed, ...] = Field((), description="other data added to all training, e.g. {on: hans/train}")
     task_settings: dict[str, bool | int | float | str | None] = Field(
-        {}, description="settings of the kind of task, which override the task file's, e.g. {doc_stride: 64}"
+        {}, description="settings of the kind of task, overriding the task file's, e.g. {doc_stride: 64}"
     )
 
     def __hash__(self) -> int:
@@ -59,15 +62,17 @@ class RetrainSettings(TrainSettings):
 
     start: Literal["rewind", "pretrained", "finetuned", "last_round", "searched"] = Field(
         "rewind",
-        description="the weights under the mask: where the search rewinds to (the pre-trained ones, unless it says "
-        "otherwise), the pre-trained or the fine-tuned ones, those that the mask was found on, or those that the "
-        "search trained (search.weights: true)",
+        description="weights under the mask: those that the search rewinds to (usually the pre-trained ones), the "
+        "pre-trained or fine-tuned ones, those that the mask was found on, or those that the search trained "
+        "(search.weights: true)",
     )
-    control: Control | None = Field(None, description="destroy something first, to see whether it mattered")
+    control: Control | None = Field(
+        None, description="ablation: destroy something first, to see whether it matters"
+    )
     shrink: bool = Field(
         False,
-        description="cut the ticket out of its starting weights first, and train the small model; by default all "
-        "weights stay, and the removed ones are held at zero",
+        description="cut the ticket out of its starting weights first, and train the small model; false: keep all "
+        "weights, and hold the removed ones at zero",
     )
 
 
@@ -78,7 +83,7 @@ class EvaluateSettings(Settings):
     every: Literal["epoch"] | Annotated[int, Field(gt=0)] | None = Field(
         None,
         description="also score the model during its last training: after each epoch, or at this interval of steps; "
-        "the curves are in the results and the report",
+        "results and report contain the curves",
     )
     best: str | None = Field(
         None,
@@ -96,22 +101,24 @@ class AttackSettings(Settings):
         description="attacks by name, or with settings: {name: textfooler, min_similarity: 0.7}",
         json_schema_extra={"default": ["textfooler"]},
     )
-    on: str = Field("validation", description="the data set to sample from, as in evaluate.on")
+    on: str = Field("validation", description="data set to sample from, as in evaluate.on")
     n: int = Field(200, gt=0, description="examples in the class-balanced random sample")
     seed: int = Field(0, ge=0, description="seed of the sample")
-    query_budget: int | None = Field(None, gt=0, description="most queries per example")
+    query_budget: int | None = Field(None, gt=0, description="maximum queries per example")
     vectors: str | None = Field(
-        None, description="a file of word vectors for synonyms; by default the built-in ones"
+        None, description="file of word vectors, for synonyms; by default the built-in ones"
     )
     mlm: str | None = Field(None, description="masked language model, for bert_attack")
     encoder: str | None = Field(
-        None, description="a sentence encoder; by default the built-in one, for English texts only"
+        None, description="sentence encoder; by default the built-in one, for English texts only"
     )
     lexicon: str | None = Field(
         None,
-        description="a file of words, their tags and synonyms; by default the built-in one, for English texts only",
+        description="file of words, tags and synonyms; by default the built-in one, for English texts only",
     )
-    every_epoch: bool = Field(False, description="attack the model of every epoch: robustness as a curve")
+    every_epoch: bool = Field(
+        False, description="attack the model after every epoch, for a curve of its robustness"
+    )
 
     def chosen(self) -> dict[str, Attack]:
         """Return the attacks by their names in results."""
@@ -132,6 +139,6 @@ class MeasureSettings(Settings):
 
     batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts per forward pass")
     length: int | None = Field(
-        None, gt=0, description="tokens per text; by default the task's own texts, at their own lengths"
+        None, gt=0, description="tokens per text; by default the task's texts at their own lengths"
     )
-    device: str = Field("cpu", description="where models are timed: cpu, or an accelerator such as cuda")
+    device: str = Field("cpu", description="device to time models on: cpu, or an accelerator such as cuda")

@@ -25,21 +25,23 @@ KINDS = ("classification", "regression")
 class OneTask(Settings):
     """Settings of one task, which override those of all tasks."""
 
-    sparsity: float | None = Field(None, ge=0, lt=1, description="of its ticket; 0 shares everything")
+    sparsity: float | None = Field(
+        None, ge=0, lt=1, description="sparsity of the task's ticket; 0 shares everything"
+    )
     heads: int | None = Field(None, ge=0, description="number of heads to remove, instead of a sparsity")
     ffns: int | None = Field(None, ge=0, description="number of FFNs to remove, instead of a sparsity")
     data: DataSettings = DataSettings()
     single: TrainSettings = TrainSettings()
     search: dict[str, Any] = Field(
         {},
-        description="how to find its ticket, if that differs; {method: given, masks: [FOLDER]} takes one of yours",
+        description="search for the task's ticket, if it differs; {method: given, masks: [FOLDER]} uses your own",
     )
     evaluate: EvaluateSettings | None = Field(
         None,
-        description="what to score it on, if that differs; the mean over these data sets enters the average",
+        description="data sets to score the task on, if they differ; their mean enters the average",
     )
     metrics: tuple[str, ...] = Field(
-        (), description="the metrics to show in tables and to average; by default the task's first"
+        (), description="metrics to show in tables and to average; by default the task's first"
     )
 
     @property
@@ -58,27 +60,27 @@ class OneTask(Settings):
 class ShareRecipe(Settings):
     """Several tasks, each with a ticket drawn from its own fine-tuning, trained together."""
 
-    name: str = Field("share", description="what to call it in tables and folders")
-    about: str = Field("", description="a sentence for the reader")
+    name: str = Field("share", description="name in tables and folders")
+    about: str = Field("", description="one-sentence description")
     plugins: tuple[str, ...] = Field(
-        (), description="Python files or modules whose methods, losses, tasks … the recipe names"
+        (), description="Python files or modules that define methods, losses, tasks … used in the recipe"
     )
-    model: str = Field(description="an embedded model, a local folder or a hub id")
+    model: str = Field(description="name from `tombola list models`, local folder or hub id")
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
     seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
         Field([1], min_length=1, description="one seed, or a list to repeat everything for each")
     )
     precision: WantedPrecision = "auto"
     data: DataSettings = DataSettings()
-    train: TrainSettings = Field(TrainSettings(), description="the training of all tasks at once")
+    train: TrainSettings = Field(TrainSettings(), description="training of all tasks together")
     single: TrainSettings = Field(
         TrainSettings(),
-        description="the fine-tuning that a task's ticket is drawn from; by default as `train`",
+        description="fine-tuning from which a task's ticket is drawn; unset keys are inherited from `train`",
     )
     search: dict[str, Any] = Field(
-        {"method": "importance"}, description="how each ticket is found, as in a recipe of `tombola run`"
+        {"method": "importance"}, description="search for each ticket, as in a recipe of `tombola run`"
     )
-    sparsity: float = Field(0.1, ge=0, lt=1, description="of every task's ticket")
+    sparsity: float = Field(0.1, ge=0, lt=1, description="sparsity of every task's ticket")
     per_task: dict[str, OneTask] = Field({}, description="settings that differ for a task, by its name")
     sampling: Sampling = PROPORTIONAL
     evaluate: EvaluateSettings = EvaluateSettings()

@@ -25,17 +25,17 @@ OWN = ("grid", "engine")
 class StudyRecipe(Settings):
     """A study file. A plain recipe is a study with a single recipe."""
 
-    name: str = Field("study", description="what to call it in tables and folders")
-    about: str = Field("", description="a sentence for the reader")
+    name: str = Field("study", description="name in tables and folders")
+    about: str = Field("", description="one-sentence description")
     plugins: tuple[str, ...] = Field(
-        (), description="Python files or modules whose methods, attacks, tasks … the recipes name"
+        (), description="Python files or modules that define methods, attacks, tasks … used in the recipes"
     )
     recipes: list[str | Raw] | dict[str, str | Raw] = Field(
-        min_length=1, description="recipes by path or name, or written out; a mapping gives them names"
+        min_length=1, description="recipes by path or name, or written out; a mapping names them"
     )
     over: Raw = Field({}, description="changes to every recipe; a list makes a grid, as in a recipe")
     grid: dict[str, list[Any] | dict[str, Any]] = Field(
-        {}, description="fields by path, with the values to try; a mapping gives the values names"
+        {}, description="fields by path, with the values to try; a mapping names the values"
     )
 
 

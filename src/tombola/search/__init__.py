@@ -80,18 +80,19 @@ class SearchSettings(Choice):
     """The scope of the ranking if the recipe's draw sets none."""
 
     method: str
-    units: UnitsName = Field("weight", description="what is removed; two kinds together as head+ffn")
+    units: UnitsName = Field("weight", description="kind of unit to remove; two kinds together as head+ffn")
     pooler: bool = Field(
-        True, description="whether the pooler may lose weights; one that was never trained loses all of them"
+        True,
+        description="whether the pooler may be pruned; one that was never trained loses all of its weights",
     )
     classifier: bool = Field(
-        False, description="whether the task head's matrices may lose weights too; for units: weight"
+        False, description="whether the task head's matrices may be pruned too; for units: weight"
     )
-    biases: bool = Field(False, description="whether biases may lose entries too; for units: weight")
+    biases: bool = Field(False, description="whether biases may be pruned too; for units: weight")
     layers: tuple[int, ...] | None = Field(
-        None, min_length=1, description="the layers that may lose units, from 0; else all"
+        None, min_length=1, description="layers that may be pruned, from 0; by default all"
     )
-    task: str | None = Field(None, description="transfer: search on this task, in place of the recipe's")
+    task: str | None = Field(None, description="transfer: search on this task instead of the recipe's")
 
     def units_of(self, model: PreTrainedModel, base: Base | None = None) -> Units:
         """Return the prunable units of a model."""
@@ -136,15 +137,15 @@ class ScorerSettings(SearchSettings):
     """Settings common to all scorers: also the model whose units they score."""
 
     start: Literal["pretrained", "finetuned", "random"] = Field(
-        "pretrained", description="the weights that are scored; random: the model initialised anew"
+        "pretrained", description="weights to score; random: a newly initialised model"
     )
     start_step: int | None = Field(
         None,
         gt=0,
-        description="with start: finetuned, the fine-tuning as it is after this step (early pruning)",
+        description="start: finetuned: use the checkpoint after this step of the fine-tuning (early pruning)",
     )
     start_share: float | None = Field(
-        None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps"
+        None, gt=0, lt=1, description="the same, as a share of the fine-tuning's steps"
     )
 
     @model_validator(mode="after")

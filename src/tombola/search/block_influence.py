@@ -34,7 +34,7 @@ class BlockInfluence(ScorerSettings):
     calibration: Calibration = Calibration()
     train: TrainSettings | None = Field(
         None,
-        description="draw.rounds: how the small model is trained between two rounds; what is not set is as in `train`",
+        description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
 
     def scored(self) -> Self:

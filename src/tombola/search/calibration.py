@@ -39,8 +39,8 @@ StatisticName = Literal["squares", "hessian"]
 class Calibration(Settings):
     """The training examples used for calibration."""
 
-    examples: int = Field(128, gt=0, description="training examples that pass through the model")
-    batch_size: int = Field(8, gt=0, description="how many of them at a time")
+    examples: int = Field(128, gt=0, description="number of training examples")
+    batch_size: int = Field(8, gt=0, description="examples per forward pass")
 
 
 @dataclass(frozen=True)

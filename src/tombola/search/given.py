@@ -12,10 +12,10 @@ class Given(SearchSettings):
 
     method: Literal["given"] = "given"
     masks: tuple[str, ...] = Field(min_length=1, description="ticket folders or mask files")
-    combine: Literal["union", "intersection"] = Field("union", description="how several become one")
+    combine: Literal["union", "intersection"] = Field("union", description="how to combine several masks")
     base: Literal["same", "any"] = Field(
         "same",
-        description="the weights that a mask may have been drawn from: the recipe's model's, or any of its geometry",
+        description="weights that a mask may come from: those of the recipe's model, or any of the same geometry",
     )
 
     @model_validator(mode="after")

@@ -53,33 +53,41 @@ class Importance(ScorerSettings):
     )
     criterion: Literal["super_tickets", "taylor", "fisher", "mask_fisher"] = Field(
         "super_tickets",
-        description="the published score, over the norm of its layer; taylor: |Σ w·g| of the unit's weights; fisher: "
-        "½ Σ (w·g)² with the gradients g of batches; these two are comparable between layers; mask_fisher: ½ (Σ w·g)², "
-        "comparable between layers and between heads and neurons too",
+        description="super_tickets: the published score, divided by the norm of its layer; taylor: |Σ w·g| over the "
+        "unit's weights; fisher: ½ Σ (w·g)² with the gradients g of batches; taylor and fisher are comparable between "
+        "layers; mask_fisher: ½ (Σ w·g)², comparable between layers and between heads and neurons",
     )
     inputs: Literal["clean", "augmented", "both"] = Field(
         "clean", description="score on the training texts, on augmented copies of them, or on both, averaged"
     )
     augment: AugmentSettings | None = Field(
-        None, description="inputs: how texts are changed, each of them; else as in train.augment"
+        None, description="inputs: augmentations, applied to every text; by default those of train.augment"
     )
     start: Literal["pretrained", "finetuned"] = "finetuned"
     order: Literal["winning", "losing", "random"] = Field(
-        "winning", description="what goes first: the least important, the most important, or anything"
+        "winning",
+        description="units to remove first: the least important, the most important, or random ones",
     )
-    min_heads: int = Field(1, ge=0, description="heads that every layer keeps: those that would go last")
+    min_heads: int = Field(
+        1, ge=0, description="minimum heads per layer; those that would be removed last stay"
+    )
     ffn_ratio: float = Field(
-        5 / 6, gt=0, le=1, description="with heads: share of FFNs or neurons that go, per share of heads"
+        5 / 6,
+        gt=0,
+        le=1,
+        description="with heads: share of FFNs or neurons to remove, relative to the share of heads",
     )
-    batches: int | None = Field(None, gt=0, description="training batches; else the whole training set once")
-    mask_number: int = Field(0, ge=0, description="order: random: which of the run's random masks")
+    batches: int | None = Field(
+        None, gt=0, description="training batches to score on; by default the whole training set once"
+    )
+    mask_number: int = Field(0, ge=0, description="order: random: index of the random mask within the run")
     preserve_layer_ratio: bool = Field(
         False,
-        description="order: random: remove as many heads or neurons of each layer as the winning ticket does",
+        description="order: random: remove as many heads or neurons from each layer as the winning ticket",
     )
     train: TrainSettings | None = Field(
         None,
-        description="draw.rounds: how the small model is trained between two rounds; what is not set is as in `train`",
+        description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
 
     @model_validator(mode="after")

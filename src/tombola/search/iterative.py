@@ -22,32 +22,33 @@ class Iterative(SearchSettings):
     trains_weights: ClassVar[bool] = True
 
     method: Literal["iterative"] = "iterative"
-    step: float = Field(0.1, gt=0, lt=1, description="share removed in each round")
+    step: float = Field(0.1, gt=0, lt=1, description="share to remove in each round")
     schedule: Schedule = Field(
-        "linear", description="linear: a share of the original count; geometric: of what remains"
+        "linear",
+        description="linear: a share of the original units; geometric: a share of the remaining ones",
     )
     rewind: bool = Field(
-        True, description="go back to the rewind point after each round; false: gradual pruning"
+        True, description="return to the rewind point after each round; false: gradual pruning"
     )
-    rewind_step: int = Field(0, ge=0, description="late rewinding: the training step that rounds go back to")
+    rewind_step: int = Field(0, ge=0, description="late rewinding: training step to return to")
     head: Literal["rewound", "fresh", "carried"] = Field(
         "rewound",
-        description="the task head at the start of a round: as it was there, another new one each time, or as last "
-        "trained",
+        description="task head at the start of a round: that of the rewind point, a new one each time, or the last "
+        "round's",
     )
     start: Literal["pretrained", "finetuned"] = Field(
         "pretrained",
-        description="where the first round starts, and the others too if they rewind; finetuned: at the model that "
-        "`train` gives, which is pruned first",
+        description="where the first round starts, and with rewinding all others; finetuned: at the model fine-tuned "
+        "by `train`, which is pruned before it is trained again",
     )
     train: TrainSettings | None = Field(
         None,
-        description="how rounds are trained, where that differs from `train`; what is not set is as there",
+        description="training of the rounds; unset keys are inherited from `train`",
     )
     epochs: Literal["per_round", "in_all"] = Field(
         "per_round",
-        description="whether the epochs or steps of the training are those of each round, or of all rounds together "
-        "up to a sparsity of 1, as SRNets counts them",
+        description="whether the training's epochs or steps count per round, or for all rounds together up to a "
+        "sparsity of 1, as in SRNets",
     )
 
     @model_validator(mode="after")

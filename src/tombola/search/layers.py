@@ -35,14 +35,16 @@ class Layers(ScorerSettings):
     start: Literal["pretrained", "finetuned"] = "finetuned"
     keep: Literal["first", "even", "importance"] = Field(
         "first",
-        description="the layers that stay: the first, some at equal distances, or those that the loss hangs on most",
+        description="layers to keep: the first, evenly spaced ones, or those with the most effect on the loss",
     )
     batches: int | None = Field(
-        None, gt=0, description="keep: importance: training batches; else the whole training set once"
+        None,
+        gt=0,
+        description="keep: importance: training batches to score on; by default the whole training set once",
     )
     train: TrainSettings | None = Field(
         None,
-        description="draw.rounds: how the small model is trained between two rounds; what is not set is as in `train`",
+        description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
 
 

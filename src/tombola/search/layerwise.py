@@ -40,7 +40,7 @@ class LayerwiseSettings(ScorerSettings):
 
     units: UnitsName = Field("weight", pattern="^weight$", description="single weights")
     start: Literal["pretrained", "finetuned", "random"] = Field(
-        "finetuned", description="the weights that are pruned; random: the model initialised anew"
+        "finetuned", description="weights to prune; random: a newly initialised model"
     )
     calibration: Calibration = Calibration()
 
@@ -68,8 +68,8 @@ class ScoredSettings(LayerwiseSettings):
 
     sequential: bool = Field(
         True,
-        description="prune layer by layer, each calibrated on what the pruned ones before it give, as published; "
-        "false: score all layers of the dense model, in one pass that serves every sparsity",
+        description="prune layer by layer, each calibrated on the outputs of the pruned layers before it, as "
+        "published; false: score all layers of the dense model in one pass, which serves every sparsity",
     )
 
     @property

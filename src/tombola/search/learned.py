@@ -18,50 +18,52 @@ class Learned(SearchSettings):
     """Settings of a learned mask: any gate, any budget, any units, any loss, from any weights."""
 
     method: Literal["learned"] = "learned"
-    gate: Gate = Field(HardConcrete(), description="how a score becomes a factor of its weights")
+    gate: Gate = Field(HardConcrete(), description="how a score turns into a factor on the unit's weights")
     budget: Budget | None = Field(
-        None, description="what shuts gates; else an exact count for threshold gates, an L0 term for others"
+        None, description="how sparsity is enforced; by default exact for threshold gates, l0 for others"
     )
     start: Literal["pretrained", "finetuned"] = Field(
         "finetuned",
-        description="the weights under the gates; the search changes them only with `weights: true`",
+        description="weights under the gates, which the search changes only with `weights: true`",
     )
-    start_step: int | None = Field(None, gt=0, description="of the fine-tuning, the step that is taken")
+    start_step: int | None = Field(
+        None, gt=0, description="start: finetuned: use the checkpoint after this step of the fine-tuning"
+    )
     start_share: float | None = Field(
-        None, gt=0, lt=1, description="the same as a share of the fine-tuning's steps (timing studies)"
+        None, gt=0, lt=1, description="the same, as a share of the fine-tuning's steps (timing studies)"
     )
     init: Literal["importance"] | None = Field(
         None,
-        description="importance: the first scores are in the order of the units' Taylor importance per weight, over "
-        f"{IMPORTANCE_BATCHES} batches, and as many gates are open as without it; else as the gate's `initial` says",
+        description="importance: order the initial scores by the units' Taylor importance per weight, over "
+        f"{IMPORTANCE_BATCHES} batches, with as many gates open as without it; by default set by the gate's `initial`",
     )
     weights: bool = Field(
         False,
-        description="train the weights together with the gates, in one optimizer (L0, CoFi); what they become is the "
-        "ticket's where nothing is retrained, and what `retrain.start: searched` starts from",
+        description="train the weights and the gates together, in one optimizer (L0, CoFi); the trained weights are "
+        "the ticket's with `retrain: null`, and the start of retraining with `retrain.start: searched`",
     )
     weights_learning_rate: float | None = Field(
         None,
         gt=0,
-        description="weights: their highest learning rate, on the schedule of `train`, whose learning_rate is that of "
-        "the scores; else as in the recipe's train.learning_rate",
+        description="weights: peak learning rate of the weights, on the schedule of `train`, whose learning_rate is "
+        "that of the scores; by default the recipe's train.learning_rate",
     )
     mix: tuple[Mixed, ...] = Field(
-        (), description="other data that the search alone sees, e.g. {on: hans/train}"
+        (), description="other data added to the search alone, e.g. {on: hans/train}"
     )
     sample: Literal["pass", "step"] = Field(
         "pass",
-        description="draw noisy gates for every forward and backward pass, as Robust Tickets released: the passes of "
-        "an adversary average the noise; or once for an optimizer step",
+        description="sample noisy gates for every forward and backward pass, as in Robust Tickets' code, so that an "
+        "adversary's passes average the noise; or once per optimizer step",
     )
     draw_epoch: int | None = Field(
         None,
         gt=0,
-        description="draw from the scores as they are after this epoch of the search; else after the last",
+        description="draw from the scores after this epoch of the search; by default the last",
     )
     train: TrainSettings = Field(
         TrainSettings(),
-        description="how the scores, or scores and weights, are trained; what is not set is as published for the gate",
+        description="training of the scores, or of scores and weights; unset keys are as published for the gate",
     )
 
     @model_validator(mode="before")

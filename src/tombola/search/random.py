@@ -19,7 +19,7 @@ class Random(ScorerSettings):
     """Settings of the uniform random mask."""
 
     method: Literal["random"] = "random"
-    mask_number: int = Field(0, ge=0, description="which of the run's random masks")
+    mask_number: int = Field(0, ge=0, description="index of the random mask within the run")
 
 
 @scorer(Random)

@@ -20,7 +20,7 @@ class Ria(ScoredSettings):
     """Settings of RIA."""
 
     method: Literal["ria"] = "ria"
-    exponent: float = Field(0.5, ge=0, description="a: the power of the input's norm; 0 leaves it out")
+    exponent: float = Field(0.5, ge=0, description="a: exponent of the input's norm; 0 ignores it")
 
     def score(self, weight: Tensor, squares: Tensor) -> Tensor:
         """(|w| / Σ of its column + |w| / Σ of its row) · ‖x‖₂ᵃ; a row or column of zeros scores 0."""

@@ -35,10 +35,12 @@ class SparseGPT(LayerwiseSettings):
 
     method: Literal["sparsegpt"] = "sparsegpt"
     damping: float = Field(
-        0.01, gt=0, description="what is added to the Hessian's diagonal, as a share of its mean"
+        0.01, gt=0, description="addition to the Hessian's diagonal, as a share of its mean"
     )
     block: int = Field(
-        128, gt=0, description="columns whose mask is chosen at once, before their errors reach later columns"
+        128,
+        gt=0,
+        description="columns whose mask is chosen together, before later columns compensate for their errors",
     )
 
     @property

@@ -49,58 +49,48 @@ class Layout(Definition):
 
     files: dict[str, Annotated[list[RelativePath], BeforeValidator(_listed), Field(min_length=1)]] = Field(
         {},
-        description="the file of each split, or several names that it is known by; relative to the task file",
+        description="file of each split, or several names to look for; relative to the task file",
     )
-    header: list[str] | None = Field(
-        None, description="the columns of files that do not name them in their first row"
-    )
+    header: list[str] | None = Field(None, description="column names, for files without a header row")
     map: dict[str, Names] = Field(
-        {}, description="a column of the task: the file's column, or several to be joined by a space"
+        {}, description="maps columns of the task to columns of the file, or to several joined by a space"
     )
-    records: str | None = Field(
-        None, description="the key that holds the rows, in a .json file with several data sets"
+    records: str | None = Field(None, description="key of the rows in a .json file with several data sets")
+    numbered: bool = Field(False, description="identify examples by their position, not by the column `id`")
+    values: dict[str, str] = Field({}, description="maps labels as written in the file to `labels`")
+    quoted: bool | None = Field(
+        None, description="whether quotes enclose fields; by default in .csv files only"
     )
-    numbered: bool = Field(False, description="examples are called by their place, not by the column id")
-    values: dict[str, str] = Field(
-        {}, description="a label as the file writes it: the one of `labels` that it stands for"
-    )
-    quoted: bool | None = Field(None, description="quotes enclose fields; by default in .csv files only")
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
-        None, description="what separates columns; by default recognised"
+        None, description="column separator; by default detected"
     )
     encoding: Annotated[str, AfterValidator(_known_encoding)] | None = Field(
-        None, description="such as cp1252; by default UTF-8, or what a byte-order mark says"
+        None, description="character encoding, such as cp1252; by default UTF-8, or that of a byte-order mark"
     )
     separator: Annotated[str, Field(min_length=1)] = Field(
-        ",", description="what separates several labels of a text in one field"
+        ",", description="separator of several labels in one field"
     )
-    tag_scheme: Literal["iob2", "iob1", "bioes"] = Field(
-        "iob2", description="how the tags of entities are written"
-    )
+    tag_scheme: Literal["iob2", "iob1", "bioes"] = Field("iob2", description="scheme of the entity tags")
     skip_labels: list[str] = Field(
-        [], description="labels whose rows are left out, such as SNLI's `-` where annotators disagree"
+        [], description="labels whose rows to skip, such as SNLI's `-` where annotators disagree"
     )
-    skip_empty: bool = Field(False, description="leave out rows with an empty text or label")
-    drop_malformed: bool = Field(
-        False, description="leave out rows that cannot be read, count them, and warn"
-    )
+    skip_empty: bool = Field(False, description="skip rows with an empty text or label")
+    drop_malformed: bool = Field(False, description="skip rows that cannot be read, count them, and warn")
 
 
 class Source(Layout):
     """The source of a task's data: the package, a local folder or the hub."""
 
-    bundled: RelativePath | None = Field(
-        None, description="a folder of the package; for tasks that come with it"
-    )
+    bundled: RelativePath | None = Field(None, description="folder inside the package, for bundled tasks")
     folder: RelativePath | None = Field(
-        None, description="the folder of a published release, below data.folder or TOMBOLA_DATA"
+        None, description="folder of a published release, below data.folder or TOMBOLA_DATA"
     )
-    hub: str | None = Field(None, description="the data set's id on the hub, where no local folder has it")
-    config: str | None = Field(None, description="the data set's configuration on the hub")
+    hub: str | None = Field(None, description="id of the data set on the hub, used if no local folder has it")
+    config: str | None = Field(None, description="configuration of the data set on the hub")
     hub_map: dict[str, Names] = Field(
-        {}, description="a column of the task: the hub's column, where they differ"
+        {}, description="maps columns of the task to the hub's, where they differ"
     )
-    alternatives: list[Layout] = Field([], description="other layouts in which the same folder is published")
+    alternatives: list[Layout] = Field([], description="other published layouts of the same folder")
 
     @property
     def layouts(self) -> list[Layout]:
@@ -115,15 +105,16 @@ class Holdout(Definition):
     all examples together.
     """
 
-    of: str = Field(description="the split that it is cut out of")
-    share: float = Field(gt=0, lt=1, description="how much of that split")
-    stratified: bool = Field(False, description="take this share of every class")
+    of: str = Field(description="split to take it from")
+    share: float = Field(gt=0, lt=1, description="share of that split to take")
+    stratified: bool = Field(False, description="take this share of each class")
 
 
 class Companions(Definition):
     """Tasks with the same labels, for testing the robustness of a model of this task."""
 
-    ood: list[str] = Field([], description="tasks on other data; recipes name all of them as `ood`")
+    ood: list[str] = Field([], description="tasks on other data; `ood` in recipes stands for all of them")
     adversarial: list[str] = Field(
-        [], description="tasks whose texts were changed to mislead models; `adversarial` in recipes"
+        [],
+        description="tasks whose texts were changed to mislead models; `adversarial` in recipes stands for all of them",
     )

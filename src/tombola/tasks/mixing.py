@@ -13,9 +13,9 @@ from tombola.tasks.split import Split
 class Mixed(Settings):
     """The data to mix in, and the number of copies of each example."""
 
-    on: str = Field(description="a task or task/split whose labels the own task has, e.g. hans/train")
+    on: str = Field(description="task or task/split whose labels the recipe's task has too, e.g. hans/train")
     times: int = Field(1, gt=0, description="copies of each example")
-    limit: int | None = Field(None, gt=0, description="size of a random subset of it")
+    limit: int | None = Field(None, gt=0, description="size of a random subset; by default all examples")
 
 
 def mix_in(split: Split, other: Split, times: int = 1) -> Split:

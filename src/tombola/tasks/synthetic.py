@@ -24,10 +24,12 @@ class SyntheticBias(Settings):
     `validation+plain` has none. In a pair the prefix precedes the second text.
     """
 
-    share: float = Field(0.9, gt=0, le=1, description="of the examples that get a prefix")
-    right: float = Field(0.9, ge=0, le=1, description="probability that the prefix is that of the label")
-    words: list[str] | None = Field(None, description="a prefix for each label; else alpha, beta, gamma …")
-    seed: int = Field(0, ge=0, description="which examples get which prefix")
+    share: float = Field(0.9, gt=0, le=1, description="share of the examples to prefix")
+    right: float = Field(0.9, ge=0, le=1, description="probability that the prefix matches the label")
+    words: list[str] | None = Field(
+        None, description="prefix for each label; by default alpha, beta, gamma …"
+    )
+    seed: int = Field(0, ge=0, description="seed that decides which examples get which prefix")
 
 
 def biased(split: Split, bias: SyntheticBias, form: str = "") -> Split:

@@ -27,49 +27,46 @@ HOLDOUT = "holdout"
 class Task(Definition):
     """A task to train and evaluate on. `text` names one column or a pair; the first metric is the headline."""
 
-    name: str = Field(description="what the task is called in tables and folders")
-    version: int = Field(description="a number to raise when the task changes")
-    about: str = Field("", description="one line for lists")
+    name: str = Field(description="name in tables and folders")
+    version: int = Field(description="version number; raise it when the task changes")
+    about: str = Field("", description="one line for `tombola list tasks`")
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = Field(
         "en",
-        description="the language of the texts, such as `de` or `zh-Hant`: word lists that come with the package are "
-        "English",
+        description="language of the texts, such as `de` or `zh-Hant`; the package's own word lists are English",
     )
-    kind: str = Field("classification", description="what a model has to find")
-    text: Names = Field(description="the column of the text, or two columns of a pair")
+    kind: str = Field("classification", description="kind of task: what a model predicts")
+    text: Names = Field(description="column of the text, or the two columns of a pair")
     labels: list[str] | None = Field(
-        None, description="the names of the labels; a file may have their names, or their places from 0"
+        None, description="label names; files contain the names, or their indices from 0"
     )
     unanswerable: bool = Field(
-        False, description="some questions have no answer in their context, as in SQuAD 2.0"
+        False, description="whether some questions have no answer in their context, as in SQuAD 2.0"
     )
-    metrics: list[str] = Field(description="how predictions are scored; the first is the headline")
-    settings: dict[str, Any] = Field({}, description="settings of the kind; a recipe may change them")
+    metrics: list[str] = Field(description="metrics to score predictions with; the first is the headline")
+    settings: dict[str, Any] = Field({}, description="settings of the kind; recipes may override them")
     attackable: list[str] = Field([], description="columns that attacks may change; by default all of `text`")
-    keep: list[str] = Field([], description="further columns to carry along, for plugins")
+    keep: list[str] = Field([], description="more columns to load, for plugins")
     groups: list[str] = Field(
         [],
-        description="columns whose values scores are broken down by, where the file has them; `a+b` for two at once, "
-        "`label` for the true label",
+        description="columns to break scores down by, if the file has them; `a+b` for two at once, `label` for the "
+        "true label",
     )
-    merge: dict[str, str] = Field(
-        {}, description="a label of models that tell more apart: the one of `labels` that it is part of"
-    )
-    source: Source = Field(description="where the data is, and how its files are laid out")
+    merge: dict[str, str] = Field({}, description="maps the finer labels of other models to `labels`")
+    source: Source = Field(description="location of the data and layout of its files")
     splits: dict[str, str] = Field(
-        {}, description="a split of the task: the hub's name for it, where they differ"
+        {}, description="maps splits of the task to the hub's names, where they differ"
     )
     reported: str = Field(
         "",
-        description="the split of published scores, which the task's name alone stands for; by default validation",
+        description="split of published scores, which the task's name alone refers to; by default validation",
     )
     holdout: dict[str, Holdout] = Field(
-        {}, description="splits without a file, which are cut out of another one; always the same texts"
+        {}, description="splits to take from another one, if they have no file; always the same texts"
     )
     companions: Companions = Field(
-        Companions(), description="tasks with the same labels to try a model's robustness on"
+        Companions(), description="tasks with the same labels, for testing a model's robustness"
     )
-    citation: str = Field("", description="the publication of the data")
+    citation: str = Field("", description="publication of the data")
 
     _directory: Path = PrivateAttr(default=DEFINITIONS)
 

@@ -40,50 +40,58 @@ class TrainSettings(Settings):
     }
 
     epochs: float = Field(
-        3.0, ge=0, description="passes over the training data; may be a fraction, or 0: no training"
+        3.0, ge=0, description="passes over the training data, may be fractional; 0: no training"
     )
-    steps: int | None = Field(None, gt=0, description="number of optimizer steps, in place of epochs")
-    learning_rate: float = Field(2e-5, gt=0, description="the highest learning rate of the schedule")
-    batch_size: int = Field(32, gt=0, description="examples in one forward pass on one device")
-    accumulate: int = Field(1, gt=0, description="batches whose gradients make one optimizer step")
-    weight_decay: float = Field(0.0, ge=0, description="decoupled; never on biases and norms")
-    warmup: float = Field(0.0, ge=0, description="below 1 a share of all steps, else a number of steps")
-    schedule: Literal["linear", "constant", "cosine"] = Field("linear", description="after the warm-up")
+    steps: int | None = Field(None, gt=0, description="number of optimizer steps, instead of epochs")
+    learning_rate: float = Field(2e-5, gt=0, description="peak learning rate of the schedule")
+    batch_size: int = Field(32, gt=0, description="examples per forward pass and device")
+    accumulate: int = Field(1, gt=0, description="batches per optimizer step (gradient accumulation)")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay; biases and norms have none")
+    warmup: float = Field(
+        0.0, ge=0, description="warm-up steps: below 1 a share of all steps, else their number"
+    )
+    schedule: Literal["linear", "constant", "cosine"] = Field(
+        "linear", description="learning-rate schedule after the warm-up"
+    )
     optimizer: Literal["adamw", "adamax"] = "adamw"
-    betas: tuple[float, float] = Field((0.9, 0.999), description="decay of the optimizer's two moments")
+    betas: tuple[float, float] = Field((0.9, 0.999), description="decay rates of the optimizer's two moments")
     epsilon: float = Field(1e-8, gt=0)
     bias_correction: bool = Field(
         True,
-        description="adamax: divide out the first moment's start at zero; false as Super Tickets released",
+        description="adamax: correct the first moment's bias towards zero; false as in Super Tickets' code",
     )
-    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0 does not clip")
+    clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0: no clipping")
     clip_per: Literal["all", "tensor"] = Field(
-        "all", description="the norm of all gradients together, or of each tensor by itself"
+        "all", description="clip the norm of all gradients together, or that of each tensor"
     )
-    dropout: float | None = Field(None, ge=0, lt=1, description="in every dropout; else the model's own")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="probability of every dropout; by default the model's own"
+    )
     head_dropout: float | None = Field(
-        None, ge=0, lt=1, description="in the task head alone; else as everywhere"
+        None, ge=0, lt=1, description="dropout of the task head alone; by default as everywhere"
     )
-    loss: LossSettings = Field(CrossEntropyLoss(), description="what is minimised on each example")
+    loss: LossSettings = Field(CrossEntropyLoss(), description="loss of each example")
     adversary: Adversary | None = Field(
-        None, description="raise the loss: perturb the word embeddings, or attack texts"
+        None, description="adversarial training: perturb the word embeddings, or attack the texts"
     )
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )
     augment: AugmentSettings | None = Field(
-        None, description="change the training texts anew in every epoch, as their labels allow"
+        None, description="augmentations of the training texts, drawn anew in every epoch"
     )
-    distill: Distill | None = Field(None, description="learn from a teacher's outputs besides the labels")
+    distill: Distill | None = Field(
+        None, description="distillation: learn from a teacher's outputs as well as from the labels"
+    )
     select: Selection | None = Field(None, description="update only robust weights (ROSE)")
-    max_length: int = Field(128, gt=2, description="tokens of an example; the rest is cut off")
+    max_length: int = Field(128, gt=2, description="maximum tokens per example; longer ones are truncated")
     group_by_length: bool = Field(
         True,
-        description="examples of like length share a batch, which pads less; false draws batches uniformly, as the "
-        "published systems do",
+        description="batch examples of similar length, which saves padding; false: uniformly random batches, as the "
+        "published systems draw them",
     )
-    checkpoint_minutes: float = Field(10.0, ge=0, description="time between two checkpoints")
-    report_to: tuple[str, ...] = Field((), description="trackers known to transformers, e.g. tensorboard")
+    checkpoint_minutes: float = Field(10.0, ge=0, description="minutes between checkpoints")
+    report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, e.g. tensorboard")
 
     def training_part(self) -> "TrainSettings":
         """Return these settings without the fields of subclasses."""

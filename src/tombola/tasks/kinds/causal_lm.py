@@ -27,13 +27,13 @@ class CausalSettings(KindSettings):
 
     documents: Division = Field(
         "auto",
-        description="what a document of a text file is: what a heading ` = Title = ` begins (headings), a file, what "
-        "lies between blank lines, or a line; auto: headings where the text begins with one, else files",
+        description="how text files are divided into documents: at headings ` = Title = `, by file, at blank lines or "
+        "by line; auto: at headings if the text begins with one, else by file",
     )
     block_size: int | None = Field(
         None,
         gt=1,
-        description="tokens of a block, which is packed with documents; else the training's max_length",
+        description="tokens per block, which is packed with documents; by default the training's max_length",
     )
 
 

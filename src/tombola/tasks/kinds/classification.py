@@ -23,17 +23,17 @@ class ClassificationSettings(KindSettings):
     """How the label is predicted: by a classifier's head, or by a decoder's likelihood of an answer to a prompt."""
 
     by: Literal["head", "likelihood"] = Field(
-        "head", description="likelihood: the label whose answer a decoder finds likeliest after the prompt"
+        "head",
+        description="likelihood: predict the label whose answer a decoder finds most likely after the prompt",
     )
     prompt: str = Field(
         "",
-        description="by likelihood: what stands before an answer, with columns of `text` in braces, e.g. "
-        "`Review: {text}`",
+        description="by likelihood: text before the answer, with columns of `text` in braces, e.g. `Review: {text}`",
     )
     answers: tuple[str, ...] = Field(
-        (), description="by likelihood: the answer that stands for each label; by default its name"
+        (), description="by likelihood: answer for each label; by default the label's name"
     )
-    delimiter: str = Field(" ", description="by likelihood: what stands between the prompt and an answer")
+    delimiter: str = Field(" ", description="by likelihood: text between the prompt and the answer")
 
 
 @task_kinds("classification")

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 class MaskedSettings(KindSettings):
     """How text is packed and masked. The defaults are BERT's. (Devlin et al. 2019, §3.1)"""
 
-    mlm_probability: float = Field(0.15, gt=0, lt=1, description="share of the tokens to be predicted")
+    mlm_probability: float = Field(0.15, gt=0, lt=1, description="share of the tokens to predict")
     block_size: int | None = Field(
-        None, gt=0, description="tokens of a block, special tokens included; else the training's max_length"
+        None,
+        gt=0,
+        description="tokens per block, including special tokens; by default the training's max_length",
     )
 
 

@@ -24,9 +24,7 @@ class MultiLabelSettings(KindSettings):
 
     unhashed: ClassVar[frozenset[str]] = frozenset({"threshold"})
 
-    threshold: float = Field(
-        0.5, gt=0, lt=1, description="a label is predicted where its probability exceeds this"
-    )
+    threshold: float = Field(0.5, gt=0, lt=1, description="probability above which a label is predicted")
 
 
 @task_kinds("multi-label")

@@ -27,13 +27,13 @@ class ChoiceSettings(KindSettings):
 
     prompt: str = Field(
         "",
-        description="what stands before an answer, with columns of `text` in braces, e.g. `Question: {question}`; by "
-        "default the texts, a line each",
+        description="text before the answer, with columns of `text` in braces, e.g. `Question: {question}`; by default "
+        "the texts, one per line",
     )
     choices: Names = Field(
-        ["choices"], description="the column with the list of answers, or a column for each of them"
+        ["choices"], description="column with the list of answers, or one column per answer"
     )
-    delimiter: str = Field(" ", description="what stands between the prompt and an answer")
+    delimiter: str = Field(" ", description="text between the prompt and the answer")
 
 
 @task_kinds("multiple-choice")

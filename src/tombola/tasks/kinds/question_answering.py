@@ -25,10 +25,12 @@ class QuestionSettings(KindSettings):
     """How long contexts are split into windows. The defaults are BERT's for SQuAD."""
 
     doc_stride: int = Field(
-        128, gt=0, description="tokens from the start of a window to that of the next; at most half a window"
+        128, gt=0, description="tokens between the starts of adjacent windows; at most half a window"
     )
     max_query_length: int = Field(
-        64, gt=0, description="tokens of a question; at most half of the input, the rest is cut off"
+        64,
+        gt=0,
+        description="maximum tokens of a question, at most half of the input; longer ones are truncated",
     )
 
 

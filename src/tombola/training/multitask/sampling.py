@@ -11,9 +11,9 @@ class Sampling(Settings):
     """How often each task is sampled."""
 
     kind: Literal["proportional", "annealed", "uniform"] = Field(
-        "proportional", description="by size, by a power of it, or all alike"
+        "proportional", description="in proportion to a task's size, to a power of it, or all tasks equally"
     )
-    alpha: float = Field(0.5, ge=0, le=1, description="annealed: the power of its size that a task is given")
+    alpha: float = Field(0.5, ge=0, le=1, description="annealed: the exponent of the size")
 
 
 PROPORTIONAL = Sampling()

@@ -16,14 +16,14 @@ class Selection(Settings):
     momentum, and `ensemble` mixes both. `random` freezes as many at random, as a control.
     """
 
-    kind: SelectionKind = Field(description="the risk by which weights are chosen")
-    upper: float = Field(100.0, ge=0, le=100, description="percentile of the risk above which none updates")
-    lower: float = Field(0.0, ge=0, le=100, description="percentile of the risk below which none updates")
-    gamma: float = Field(0.5, ge=0, le=1, description="share of `first` in `ensemble`")
+    kind: SelectionKind = Field(description="risk by which weights are selected")
+    upper: float = Field(100.0, ge=0, le=100, description="risk percentile above which weights stay frozen")
+    lower: float = Field(0.0, ge=0, le=100, description="risk percentile below which weights stay frozen")
+    gamma: float = Field(0.5, ge=0, le=1, description="ensemble: share of `first`")
     elementwise: bool = Field(
-        False, description="choose single weights within each tensor, not whole tensors"
+        False, description="select single weights within each tensor, not whole tensors"
     )
-    every: int = Field(1, gt=0, description="steps between two choices of `first` or `random`")
+    every: int = Field(1, gt=0, description="first, random: steps between selections")
 
     @property
     def two_passes(self) -> bool:
