@@ -55,23 +55,29 @@ class Recipe(Settings):
         description="new: initialise the pooler like the head, for sentence encoders, whose own was never trained",
     )
     task: str = Field(description="name of a task, or path of a task file")
-    seed: int = Field(1, ge=0)
-    precision: WantedPrecision = "auto"
-    data: DataSettings = DataSettings()
+    seed: int = Field(
+        1, ge=0, description="seed of the head, the order of the data, dropout and random tickets"
+    )
+    precision: WantedPrecision = Field(
+        "auto", description="auto: bf16 where a trial on this machine ran faster than fp32, else fp32"
+    )
+    data: DataSettings = Field(DataSettings(), description="where the data is, and how much of it to use")
     bias: BiasModel | None = Field(None, description="model of the data's bias, for debiasing losses")
     defend: DefenseList = Field(
         (),
         description="defenses that correct every text before the tokenizer, in training, evaluation, attacks and the "
         "finished ticket: by name or with settings, in order, e.g. [unicode, spelling]",
     )
-    train: TrainSettings = TrainSettings()
+    train: TrainSettings = Field(TrainSettings(), description="fine-tuning of the dense model")
     search: SearchSettings | None = Field(
         None, description="how to find the ticket; without a search the model stays dense"
     )
-    draw: DrawSettings = DrawSettings()
-    retrain: RetrainSettings | None = RetrainSettings()
-    evaluate: EvaluateSettings = EvaluateSettings()
-    attack: AttackSettings | None = None
+    draw: DrawSettings = Field(DrawSettings(), description="how much to remove, and in which pattern")
+    retrain: RetrainSettings | None = Field(
+        RetrainSettings(), description="training of the ticket; null: evaluate it as it is drawn"
+    )
+    evaluate: EvaluateSettings = Field(EvaluateSettings(), description="data sets to score the result on")
+    attack: AttackSettings | None = Field(None, description="adversarial attacks on the result")
     measure: MeasureSettings | None = Field(None, description="measurement of the result's size and speed")
     runtime: Runtime = Field(
         "transformers",

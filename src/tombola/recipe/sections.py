@@ -79,7 +79,9 @@ class RetrainSettings(TrainSettings):
 class EvaluateSettings(Settings):
     """The data to score the result on: splits of the task, or other tasks as `task` or `task/split`."""
 
-    on: tuple[str, ...] = ("validation",)
+    on: tuple[str, ...] = Field(
+        ("validation",), description="splits, other tasks or changed texts: test, hans/test, validation+typos"
+    )
     every: Literal["epoch"] | Annotated[int, Field(gt=0)] | None = Field(
         None,
         description="also score the model during its last training: after each epoch, or at this interval of steps; "

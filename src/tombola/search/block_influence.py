@@ -30,8 +30,8 @@ class BlockInfluence(ScorerSettings):
 
     method: Literal["block_influence"] = "block_influence"
     units: UnitsName = Field("layer", pattern="^layer$", description="whole layers")
-    start: Literal["pretrained", "finetuned"] = "finetuned"
-    calibration: Calibration = Calibration()
+    start: Literal["pretrained", "finetuned"] = Field("finetuned", description="model whose units are scored")
+    calibration: Calibration = Field(Calibration(), description="training examples to look at")
     train: TrainSettings | None = Field(
         None,
         description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",

@@ -63,7 +63,7 @@ class Importance(ScorerSettings):
     augment: AugmentSettings | None = Field(
         None, description="inputs: augmentations, applied to every text; by default those of train.augment"
     )
-    start: Literal["pretrained", "finetuned"] = "finetuned"
+    start: Literal["pretrained", "finetuned"] = Field("finetuned", description="model whose units are scored")
     order: Literal["winning", "losing", "random"] = Field(
         "winning",
         description="units to remove first: the least important, the most important, or random ones",

@@ -32,7 +32,7 @@ class Layers(ScorerSettings):
 
     method: Literal["layers"] = "layers"
     units: UnitsName = Field("layer", pattern="^layer$", description="whole layers")
-    start: Literal["pretrained", "finetuned"] = "finetuned"
+    start: Literal["pretrained", "finetuned"] = Field("finetuned", description="model whose units are scored")
     keep: Literal["first", "even", "importance"] = Field(
         "first",
         description="layers to keep: the first, evenly spaced ones, or those with the most effect on the loss",

@@ -42,7 +42,7 @@ class LayerwiseSettings(ScorerSettings):
     start: Literal["pretrained", "finetuned", "random"] = Field(
         "finetuned", description="weights to prune; random: a newly initialised model"
     )
-    calibration: Calibration = Calibration()
+    calibration: Calibration = Field(Calibration(), description="training examples to look at")
 
     @model_validator(mode="after")
     def _of_matrices(self) -> Self:

@@ -53,9 +53,11 @@ class TrainSettings(Settings):
     schedule: Literal["linear", "constant", "cosine"] = Field(
         "linear", description="learning-rate schedule after the warm-up"
     )
-    optimizer: Literal["adamw", "adamax"] = "adamw"
+    optimizer: Literal["adamw", "adamax"] = Field("adamw", description="update rule")
     betas: tuple[float, float] = Field((0.9, 0.999), description="decay rates of the optimizer's two moments")
-    epsilon: float = Field(1e-8, gt=0)
+    epsilon: float = Field(
+        1e-8, gt=0, description="term in the optimizer's denominator, against division by zero"
+    )
     bias_correction: bool = Field(
         True,
         description="adamax: correct the first moment's bias towards zero; false as in Super Tickets' code",
