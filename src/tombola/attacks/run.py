@@ -1,5 +1,6 @@
 """Attack a classifier: sample examples, search in lock-step, keep a journal, report."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import blake2b
@@ -24,6 +25,10 @@ from tombola.tasks import Split, position_limit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+    from tombola.evaluation.labels import LabelOrder
+
+logger = logging.getLogger(__name__)
 
 
 def attack(
@@ -61,7 +66,8 @@ def attack(
     indices = material.sample(n, seed)
     if query_budget is not None and query_budget < 1:
         raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
-    scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision)
+    order = _label_order(model.config, examples)
+    scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision, order=order)
     if long is not None:
         name = (
             f"{examples.task.name}/{examples.name}" if isinstance(examples, Split) else "examples/unlabelled"
@@ -88,6 +94,8 @@ def attack(
     }
     if (defense := defense_of(tokenizer)) is not None:
         settings["defense"] = defense.fingerprint
+    if order is not None:
+        settings["outputs"] = order.outputs
     start = perf_counter()
     with _evaluating(model), _journal(resume, settings, model) as journal:
         records = journal.records if journal else []
@@ -131,6 +139,18 @@ def attack(
         similarity_rows=sum(example.similarity_rows for example in found),
         resumed=resumed,
     )
+
+
+def _label_order(config: "PreTrainedConfig", examples: "Split | Sequence[Labelled]") -> "LabelOrder | None":
+    """Which outputs mean a task's labels; None where each means the label of its place."""
+    from tombola.evaluation.labels import label_order
+
+    if not isinstance(examples, Split):
+        return None
+    order = label_order(config, examples.task)
+    for note in order.notes:
+        logger.warning("%s", note)
+    return None if order.outputs == [[label] for label in range(config.num_labels)] else order
 
 
 def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
