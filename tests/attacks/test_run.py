@@ -142,6 +142,17 @@ def test_the_model_keeps_its_mode_and_any_family_will_do():
         assert model.training
 
 
+def test_a_decoder_needs_no_padding_token_of_its_own():
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)], segments=False)
+    model = tiny("gpt2", vocab_size=len(tokenizer), num_labels=2)
+    model.config.pad_token_id = tokenizer.pad_token_id
+    expected = attack(model, tokenizer, EXAMPLES[:8], "deepwordbug", resources=resources(TABLE))
+    model.config.pad_token_id = None
+    found = attack(model, tokenizer, EXAMPLES[:8], "deepwordbug", resources=resources(TABLE))
+    assert untimed(found) == untimed(expected)
+    assert model.config.pad_token_id is None
+
+
 def test_importing_the_package_leaves_torch_alone():
     code = "import sys, tombola.attacks; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

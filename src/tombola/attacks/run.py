@@ -1,8 +1,8 @@
 """Attack a classifier: sample examples, search in lock-step, keep a journal, report."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -19,6 +19,7 @@ from tombola.attacks.trial import attack_examples, oracles_of
 from tombola.defenses.tokenizing import defense_of
 from tombola.errors import TombolaError
 from tombola.evaluation.long_texts import LongTexts
+from tombola.evaluation.predict import evaluating
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
 from tombola.tasks import Split, position_limit
@@ -97,7 +98,7 @@ def attack(
     if order is not None:
         settings["outputs"] = order.outputs
     start = perf_counter()
-    with _evaluating(model), _journal(resume, settings, model) as journal:
+    with evaluating(model, scorer.collate.pad_id), _journal(resume, settings, model) as journal:
         records = journal.records if journal else []
         kept = {int(record["index"]): Example.from_json(record) for record in records}
         found = [kept[i] for i in indices if i in kept]
@@ -158,16 +159,6 @@ def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
     limit = position_limit(config)
     more = f"; --max-length {limit} reads more" if limit is not None and limit > max_length else ""
     return f"what an attack changes behind that is not read{more}"
-
-
-@contextmanager
-def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def _journal(
