@@ -123,3 +123,10 @@ def test_leakage_is_counted_whatever_case_and_punctuation() -> None:
     )
     assert leakage_note(train, train) is None
     assert leakage_note(test, Split(task, "other", [("x", "y")], [0], ["0"], "")) is None
+
+
+def test_signs_emoji_and_punctuation_alone_tell_texts_apart() -> None:
+    texts = ["की", "कि", "😀", "😡", "so 😀", "so 😡", ":)", ":(", "!"]
+    numbers = list(map(str, range(len(texts))))
+    split = Split(Task.named("sst2"), "train", [(text,) for text in texts], [0] * len(texts), numbers, "")
+    assert len(set(split.text_keys)) == len(texts)
