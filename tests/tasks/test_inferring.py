@@ -244,3 +244,10 @@ def test_a_file_without_a_whole_row_is_refused(tmp_path: Path) -> None:
     data = csv_of(tmp_path / "empty.csv", [("", str(n % 2)) for n in range(60)], "text,label")
     with pytest.raises(DataError, match="no row has both text and label"):
         infer_task(data)
+
+
+def test_ids_that_repeat_are_no_ids(tmp_path: Path) -> None:
+    rows = [(str(n // 2), sentence(n), "ab"[n % 2]) for n in range(60)]
+    found = infer_task(csv_of(tmp_path / "visits.csv", rows, "id,text,label"))
+    assert "id: repeats, so examples are called by their places" in found.notes
+    assert sum(len(found.task.load(name)) for name in ("train", "validation", "test")) == 60

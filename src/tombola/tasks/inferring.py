@@ -180,6 +180,9 @@ def _written(
     if not complete:
         raise DataError(f"{data}: no row has both {' and '.join(texts)} and {label}.")
     source = {**source, "skip_empty": True}
+    if len(set(map(str, columns.get("id", ())))) < len(columns.get("id", ())):
+        source["numbered"] = True
+        unusual = [*unusual, "id: repeats, so examples are called by their places"]
     if renamed:
         source["map"] = renamed
     parts = {"validation": VALIDATION, "test": TEST}
