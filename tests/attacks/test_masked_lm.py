@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
@@ -60,6 +62,17 @@ def test_k_bounds_the_proposals_and_words_without_tokens_get_none(lm):
     ((few,),) = lm([("good film", ((0, 4),), 3)])
     assert len(few) <= 3
     assert lm([("good film", ((4, 4),), 9)]) == [[[]]]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_text_is_read_as_far_as_the_model_has_positions(tokenizer, family):
+    endless = copy.deepcopy(tokenizer)
+    endless.model_max_length = int(1e30)
+    endless.model_input_names = ["input_ids", "attention_mask"]
+    lm = MaskedLM(tiny(family, "masked-lm", vocab_size=len(VOCABULARY)), endless)
+    ((first, last),) = lm([("good film " * 100, ((0, 4), (990, 994)), 9)])
+    assert first
+    assert not last
 
 
 def test_a_checkpoint_without_its_head_is_refused(tmp_path, tokenizer):

@@ -16,7 +16,9 @@ from tests.children import start_python
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.attacks import DeepWordBug, Resources, attack
-from tombola.errors import TombolaError, UnknownName
+from tombola.errors import ModelError, TombolaError, UnknownName
+from tombola.evaluation.evaluate import evaluate_split
+from tombola.tasks import Task
 
 pytestmark = pytest.mark.portable
 
@@ -140,6 +142,54 @@ def test_the_model_keeps_its_mode_and_any_family_will_do():
         assert model.training
 
 
+def test_a_decoder_needs_no_padding_token_of_its_own():
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)], segments=False)
+    model = tiny("gpt2", vocab_size=len(tokenizer), num_labels=2)
+    model.config.pad_token_id = tokenizer.pad_token_id
+    expected = attack(model, tokenizer, EXAMPLES[:8], "deepwordbug", resources=resources(TABLE))
+    model.config.pad_token_id = None
+    found = attack(model, tokenizer, EXAMPLES[:8], "deepwordbug", resources=resources(TABLE))
+    assert untimed(found) == untimed(expected)
+    assert model.config.pad_token_id is None
+
+
 def test_importing_the_package_leaves_torch_alone():
     code = "import sys, tombola.attacks; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def task_split(folder: Path, labels: list[str], merge: str = "{}"):
+    """The examples as a task's split; their labels are the first and the second of `labels`."""
+    rows = ({"text": text, "label": labels[label]} for (text,), label in EXAMPLES)
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "t.yaml").write_text(
+        f"{{name: t, version: 1, text: text, labels: {labels}, merge: {merge}, metrics: [accuracy], "
+        "source: {files: {dev: d.jsonl}}}"
+    )
+    return Task.from_file(folder / "t.yaml").load("dev")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "merge"),
+    [(["no", "yes"], "{}"), (["yes", "no"], "{}"), (["maybe", "yes", "never"], "{maybe: 'no', never: 'no'}")],
+)
+def test_outputs_are_taken_for_the_labels_that_the_model_names(tmp_path, outputs, merge):
+    split = task_split(tmp_path, ["no", "yes"], merge)
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)])
+    names = dict(enumerate(outputs))
+    model = tiny("bert", vocab_size=len(tokenizer), num_labels=len(outputs), seed=1)
+    model.config.id2label, model.config.label2id = names, {name: place for place, name in names.items()}
+    report = attack(model, tokenizer, split, "deepwordbug", resources=resources(TABLE))
+    result = evaluate_split(model, tokenizer, split)
+    assert report.summary()["clean_accuracy"] == result.scores["accuracy"].value
+    assert [one.original_output for one in report.examples] == result.predictions.argmax(axis=1).tolist()
+    assert report.labels == ["no", "yes"]
+
+
+def test_a_model_of_other_labels_is_refused(tmp_path):
+    split = task_split(tmp_path, ["no", "yes"])
+    tokenizer = word_tokenizer([" ".join(CONTENT + PLAIN)])
+    model = tiny("bert", vocab_size=len(tokenizer), num_labels=2)
+    model.config.id2label, model.config.label2id = {0: "ham", 1: "spam"}, {"ham": 0, "spam": 1}
+    with pytest.raises(ModelError, match="ham"):
+        attack(model, tokenizer, split, "deepwordbug", resources=resources(TABLE))

@@ -1,5 +1,6 @@
 """Augmentations that do not know a script leave its texts as they are, which is said before the work."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tombola.api.running import plan_run
 from tombola.augmentations import Casing, Homoglyphs, Punctuation, Typos, Whitespace
 from tombola.augmentations.copies import changed_split
 from tombola.augmentations.reach import unchanged_by
+from tombola.errors import RecipeError
 from tombola.tasks import Split, Task
 
 KNOWN = {
@@ -51,6 +53,14 @@ def test_what_is_said_is_what_happens(text):
     )
     assert changed == (known or "iPhone" in text)
     assert unchanged_by([Punctuation(), Whitespace()], split) == []
+
+
+def test_english_synonyms_are_not_put_into_other_languages():
+    german = Task.named("sst2").model_copy(update={"language": "de"})
+    split = replace(split_of("an die Wand", "bald ist die Art gut"), task=german)
+    with pytest.raises(RecipeError, match=r"evaluate\.on: train\+synonyms: the synonyms .* are English"):
+        changed_split(split, "synonyms")
+    assert changed_split(split, "typos").name == "train+typos"
 
 
 def test_half_of_the_letters_decide():

@@ -9,6 +9,7 @@ from scipy.special import softmax
 
 from tests.evaluation.test_predict import SEGMENTS, named, split_of
 from tombola.errors import ModelError
+from tombola.evaluation.classes import group_scores
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.labels import label_order, order_doubts
 from tombola.evaluation.leakage import leakage_note, leaked
@@ -90,6 +91,21 @@ def test_scores_are_broken_down_by_heuristic_and_label() -> None:
     assert result.predictions.shape == (60, 2)
 
 
+def test_equal_values_of_two_columns_are_two_groups() -> None:
+    task = HANS.model_copy(update={"groups": ["sarcasm", "slang", "label"]})
+    columns = {"sarcasm": ["yes", "no", "no", "no"], "slang": ["yes", "yes", "yes", "maybe"]}
+    split = Split(task, "validation", [("a", "b")] * 4, [0, 1, 0, 1], list("0123"), "", columns)
+    found = group_scores(split, np.eye(2)[[0, 0, 0, 0]])
+    assert {name: (score.value, score.n) for name, score in found.items()} == {
+        "accuracy/sarcasm=yes": (1.0, 1),
+        "accuracy/no": (1 / 3, 3),
+        "accuracy/slang=yes": (2 / 3, 3),
+        "accuracy/maybe": (0.0, 1),
+        "accuracy/entailment": (1.0, 2),
+        "accuracy/non-entailment": (0.0, 2),
+    }
+
+
 def test_leakage_is_counted_whatever_case_and_punctuation() -> None:
     task = Task.named("rte")
     train = Split(task, "train", [("The dog .", "A cat !"), ("one", "two")], [0, 1], ["0", "1"], "")
@@ -107,3 +123,10 @@ def test_leakage_is_counted_whatever_case_and_punctuation() -> None:
     )
     assert leakage_note(train, train) is None
     assert leakage_note(test, Split(task, "other", [("x", "y")], [0], ["0"], "")) is None
+
+
+def test_signs_emoji_and_punctuation_alone_tell_texts_apart() -> None:
+    texts = ["की", "कि", "😀", "😡", "so 😀", "so 😡", ":)", ":(", "!"]
+    numbers = list(map(str, range(len(texts))))
+    split = Split(Task.named("sst2"), "train", [(text,) for text in texts], [0] * len(texts), numbers, "")
+    assert len(set(split.text_keys)) == len(texts)

@@ -229,3 +229,25 @@ def test_a_label_of_one_value_or_too_many_is_refused(tmp_path: Path) -> None:
 def infer_task_of(folder: Path) -> None:
     (folder / "d.xlsx").write_bytes(b"")
     infer_task(folder / "d.xlsx")
+
+
+@pytest.mark.parametrize("stranger", ["nan", "inf"])
+def test_what_is_no_number_among_numbers_is_named(tmp_path: Path, stranger: str) -> None:
+    rows = [(sentence(n), str(n % 30)) for n in range(60)] + [(sentence(60), stranger)]
+    data = csv_of(tmp_path / "scores.csv", rows, "text,score")
+    with pytest.raises(DataError, match=f"score holds numbers and '{stranger}'"):
+        infer_task(data)
+    assert not task_file_of(data).exists()
+
+
+def test_a_file_without_a_whole_row_is_refused(tmp_path: Path) -> None:
+    data = csv_of(tmp_path / "empty.csv", [("", str(n % 2)) for n in range(60)], "text,label")
+    with pytest.raises(DataError, match="no row has both text and label"):
+        infer_task(data)
+
+
+def test_ids_that_repeat_are_no_ids(tmp_path: Path) -> None:
+    rows = [(str(n // 2), sentence(n), "ab"[n % 2]) for n in range(60)]
+    found = infer_task(csv_of(tmp_path / "visits.csv", rows, "id,text,label"))
+    assert "id: repeats, so examples are called by their places" in found.notes
+    assert sum(len(found.task.load(name)) for name in ("train", "validation", "test")) == 60

@@ -205,3 +205,29 @@ def test_several_files_for_one_split(tmp_path: Path) -> None:
     assert "several files for imdb/test: imdb_test_a.jsonl, imdb_test_b.jsonl" in refused(
         "imdb", tmp_path, "test"
     )
+
+
+def test_columns_that_are_joined_may_be_null(tmp_path: Path) -> None:
+    rows = [("A title", "its body"), (None, "a body"), ("a title", None)]
+    lines = [json.dumps({"title": title, "body": body, "label": "0"}) for title, body in rows]
+    (tmp_path / "d.jsonl").write_text("\n".join(lines) + "\n")
+    content = (
+        "{name: t, version: 1, text: text, labels: ['0', '1'], metrics: [accuracy], "
+        "source: {files: {train: d.jsonl}, map: {text: [title, body]}, skip_empty: true}}"
+    )
+    (tmp_path / "t.yaml").write_text(content)
+    task = Task.from_file(tmp_path / "t.yaml")
+    assert task.load("train").texts == [("A title its body",), ("a body",), ("a title",)]
+    (tmp_path / "d.jsonl").write_text("\n".join([*lines, '{"title": null, "body": null, "label": "1"}']))
+    assert len(task.load("train")) == 3
+
+
+def test_labels_that_are_called_by_numbers_are_never_read_as_positions(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(
+        "{name: t, version: 1, text: text, labels: [1, 2, 3], metrics: [accuracy], source: {files: {train: d.csv}}}"
+    )
+    (tmp_path / "d.csv").write_text("text,label\na,1\nb,3\nc,2\n")
+    assert Task.from_file(tmp_path / "t.yaml").load("train").labels == [0, 2, 1]
+    (tmp_path / "d.csv").write_text("text,label\na,1\nb,0\nc,2\n")
+    with pytest.raises(DataError, match=r"d\.csv:3: unknown label '0'; expected one of 1, 2, 3"):
+        Task.from_file(tmp_path / "t.yaml").load("train")

@@ -166,6 +166,31 @@ def test_another_label_order_on_the_hub_is_refused(monkeypatch: pytest.MonkeyPat
         Task.named("mnli").load("validation")
 
 
+def hub_task(folder: Path, labels: list[str], **source: Any) -> Task:
+    """A user's task on the hub."""
+    source = {"hub": "me/data", "files": {"train": "train.csv"}, **source}
+    return Task.from_file(task_file(folder, labels=labels, text="text", source=source))
+
+
+def test_the_hubs_label_numbers_are_places_also_of_labels_called_by_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub(monkeypatch, ["1", "2", "3"], {"text": ["A", "B", "C"], "label": [0, 1, 2]})
+    assert hub_task(tmp_path, ["1", "2", "3"]).load("train").labels == [0, 1, 2]
+
+
+def test_the_label_order_of_the_hub_is_checked_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"text": ["A", "B"], "label": [0, 1]}
+    data = datasets.Dataset.from_dict(rows).cast_column("label", datasets.ClassLabel(names=["bad", "good"]))
+    data = data.rename_column("label", "mood")
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
+    assert hub_task(tmp_path, ["bad", "good"], hub_map={"label": "mood"}).load("train").labels == [0, 1]
+    with pytest.raises(DataError, match=r"\['bad', 'good'\].*\['good', 'bad'\]"):
+        hub_task(tmp_path, ["good", "bad"], hub_map={"label": "mood"}).load("train")
+
+
 def test_unlabelled_hub_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     hub(monkeypatch, ["entailment", "neutral", "contradiction"], {**PAIRS, "label": [-1, -1]})
     with pytest.raises(DataError, match="unlabelled"):

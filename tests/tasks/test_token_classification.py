@@ -85,6 +85,27 @@ def test_a_table_of_joined_words(tmp_path: Path, name: str, between: str) -> Non
     assert (split.ids, split.texts, split.labels) == (["7"], [(" ".join(WORDS),)], [NUMBERS])
 
 
+def test_parquet_files_of_sentences_and_of_passages(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    parquet.write_table(
+        pyarrow.table({"words": [["EU", "left"]], "tags": [["B-ORG", "O"]]}), tmp_path / "d.parquet"
+    )
+    (tmp_path / "t.yaml").write_text(
+        "{name: t, version: 1, kind: token-classification, text: words, labels: [O, B-ORG, I-ORG], "
+        "metrics: [entity_f1], source: {files: {train: d.parquet}}}"
+    )
+    split = Task.from_file(tmp_path / "t.yaml").load("train")
+    assert (split.texts, split.labels) == ([("EU left",)], [[1, 0]])
+    parquet.write_table(pyarrow.table({"text": ["a b", " ", "c"]}), tmp_path / "d.parquet")
+    (tmp_path / "t.yaml").write_text(
+        "{name: t, version: 1, kind: masked-lm, text: text, metrics: [masked_accuracy], "
+        "source: {files: {train: d.parquet}}}"
+    )
+    assert Task.from_file(tmp_path / "t.yaml").load("train").texts == [("a b",), ("c",)]
+
+
 def test_the_hub_gives_numbers_of_tags_by_its_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC"]
     shuffled = [*names[1:], "O"]

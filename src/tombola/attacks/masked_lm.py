@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from tombola.errors import ModelError
+from tombola.tasks.encoding import fitting_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -17,6 +18,7 @@ Question = tuple[str, tuple[Span, ...], int]
 
 WHOLE_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 PER_SUBWORD = 12  # predictions of each sub-word that go into combinations
+LONGEST_TEXT = 512  # tokens that are read; words behind them get no proposals
 LONGEST = 4  # sub-words of a word beyond which it gets no proposals
 COMBINATIONS = 144  # most probable combinations whose perplexity is computed
 
@@ -63,7 +65,7 @@ class MaskedLM:
 
     @torch.inference_mode()
     def _propose(self, text: str, spans: tuple[Span, ...], k: int) -> list[list[str]]:
-        limit = min(512, self.tokenizer.model_max_length)
+        limit = min(fitting_length(LONGEST_TEXT, self.model.config), self.tokenizer.model_max_length)
         inputs = self.tokenizer(
             text, truncation=True, max_length=limit, return_offsets_mapping=True, return_tensors="pt"
         )

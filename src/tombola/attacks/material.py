@@ -33,17 +33,21 @@ class Material(NamedTuple):
         labels: Sequence[str] | None = None,
         attackable: Sequence[str] | None = None,
     ) -> "Material":
-        """Collect the examples, and check that the model is a classifier with enough labels."""
+        """Collect the examples, and check that the model is a classifier with enough labels.
+
+        The labels of a split are the task's; `label_order` says which outputs of the model mean them.
+        """
         if config.num_labels < 2:
             raise DataError("An attack changes a label, and this model gives none: it has a single output.")
+        num_labels = config.num_labels
         if isinstance(examples, Split):
-            material = cls._of_split(examples)
+            material, num_labels = cls._of_split(examples), examples.task.num_labels
         else:
             material = cls._of_list(examples, [str(config.id2label[i]) for i in range(config.num_labels)])
         material = material._replace(
             labels=list(labels or material.labels), attackable=list(attackable or material.attackable)
         )
-        material._check(config.num_labels)
+        material._check(num_labels)
         return material
 
     @classmethod

@@ -1,7 +1,8 @@
 """Attack a classifier: sample examples, search in lock-step, keep a journal, report."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -18,12 +19,17 @@ from tombola.attacks.trial import attack_examples, oracles_of
 from tombola.defenses.tokenizing import defense_of
 from tombola.errors import TombolaError
 from tombola.evaluation.long_texts import LongTexts
+from tombola.evaluation.predict import evaluating
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
 from tombola.tasks import Split, position_limit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+    from tombola.evaluation.labels import LabelOrder
+
+logger = logging.getLogger(__name__)
 
 
 def attack(
@@ -61,7 +67,8 @@ def attack(
     indices = material.sample(n, seed)
     if query_budget is not None and query_budget < 1:
         raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
-    scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision)
+    order = _label_order(model.config, examples)
+    scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision, order=order)
     if long is not None:
         name = (
             f"{examples.task.name}/{examples.name}" if isinstance(examples, Split) else "examples/unlabelled"
@@ -88,8 +95,10 @@ def attack(
     }
     if (defense := defense_of(tokenizer)) is not None:
         settings["defense"] = defense.fingerprint
+    if order is not None:
+        settings["outputs"] = order.outputs
     start = perf_counter()
-    with _evaluating(model), _journal(resume, settings, model) as journal:
+    with evaluating(model, scorer.collate.pad_id), _journal(resume, settings, model) as journal:
         records = journal.records if journal else []
         kept = {int(record["index"]): Example.from_json(record) for record in records}
         found = [kept[i] for i in indices if i in kept]
@@ -133,21 +142,23 @@ def attack(
     )
 
 
+def _label_order(config: "PreTrainedConfig", examples: "Split | Sequence[Labelled]") -> "LabelOrder | None":
+    """Which outputs mean a task's labels; None where each means the label of its place."""
+    from tombola.evaluation.labels import label_order
+
+    if not isinstance(examples, Split):
+        return None
+    order = label_order(config, examples.task)
+    for note in order.notes:
+        logger.warning("%s", note)
+    return None if order.outputs == [[label] for label in range(config.num_labels)] else order
+
+
 def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
     """Explain what truncated texts mean for an attack, and what to do."""
     limit = position_limit(config)
     more = f"; --max-length {limit} reads more" if limit is not None and limit > max_length else ""
     return f"what an attack changes behind that is not read{more}"
-
-
-@contextmanager
-def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 def _journal(

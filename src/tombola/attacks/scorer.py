@@ -21,6 +21,8 @@ from tombola.tasks.encoding import Collate, fitting_length
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from tombola.evaluation.labels import LabelOrder
+
 Columns = tuple[str, ...]
 Rows = list[dict[str, list[int]]]
 
@@ -29,7 +31,10 @@ SLACK = 2e-5  # above the noise of 32-bit floats, which reached 5e-6 at 6 and 12
 
 
 class Scorer:
-    """Computes a sequence classifier's probabilities for texts of one or two columns; counts the rows it has scored."""
+    """Computes a sequence classifier's probabilities for texts of one or two columns; counts the rows it has scored.
+
+    `order` says which outputs of the model mean which label; by default each means the label of its place.
+    """
 
     def __init__(
         self,
@@ -39,8 +44,10 @@ class Scorer:
         max_length: int = 128,
         precision: Precision = "fp32",
         batch_tokens: int = 2048,
+        order: "LabelOrder | None" = None,
     ) -> None:
         self.model, self.tokenizer, self.collate = model, tokenizer, Collate(tokenizer)
+        self.order = order
         self.max_length = fitting_length(max_length, model.config)
         self.precision, self.batch_tokens = precision, batch_tokens
         self.rows = 0
@@ -60,12 +67,13 @@ class Scorer:
 
     def _logits(self, encoded: Rows) -> np.ndarray:
         with autocast(self.model.device.type, self.precision):
-            return in_batches(
+            logits = in_batches(
                 lambda batch: self.model(**on(self.model.device, batch)).logits,
                 encoded,
                 self.collate,
                 self.batch_tokens,
             )
+        return logits if self.order is None else self.order.arrange(logits)
 
 
 def tokenize(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[Columns], max_length: int) -> Rows:

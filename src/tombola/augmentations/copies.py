@@ -6,6 +6,7 @@ from dataclasses import replace
 from tombola.augmentations.augmenter import Augmenter, AugmentSettings
 from tombola.augmentations.base import Augmentation, Resources, augmentations
 from tombola.augmentations.reach import unchanged_by, why_unchanged
+from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.errors import RecipeError, UnknownName
 from tombola.tasks import Split, kind_of
 from tombola.words.lexicon import bundled
@@ -28,6 +29,11 @@ def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str
     task = split.task
     if not kind_of(task).reads_whole_texts:
         raise RecipeError(f"{where}: {task.name} is a {task.kind} task, whose texts must stay as they are")
+    if not task.english and any(isinstance(one, SynonymSwaps) for one in augment.of):
+        raise RecipeError(
+            f"{where}: the synonyms of the package are English, and {task.name} is in {task.language!r}: take another "
+            "change, such as typos"
+        )
     augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), Resources(bundled()), seed)
     texts = [
         augmenter.texts(texts, identity, step=0)

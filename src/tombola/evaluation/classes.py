@@ -1,5 +1,6 @@
 """Evaluators of whole texts: one label, a number, or any number of labels per text."""
 
+from collections import Counter
 from collections.abc import Callable
 from math import log
 
@@ -157,17 +158,26 @@ def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:
 
 
 def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
-    """Return the headline metric in each of the task's groups present in the data, as `accuracy/lexical_overlap`."""
+    """Return the headline metric in each of the task's groups present in the data, as `accuracy/lexical_overlap`.
+
+    A value that occurs in several breakdowns is named with its column, as `accuracy/sarcasm=yes`.
+    """
     task, labels = split.task, np.asarray(split.labels)
     found: dict[str, Score] = {}
     columns = {"label": [(task.labels or ())[label] for label in split.labels], **split.columns}
-    for group in task.grouped:
-        if not set(group) <= set(columns):
-            continue
-        values = ["/".join(map(str, row)) for row in zip(*(columns[name] for name in group), strict=True)]
+    breakdowns = {
+        "+".join(group): [
+            "/".join(map(str, row)) for row in zip(*(columns[name] for name in group), strict=True)
+        ]
+        for group in task.grouped
+        if set(group) <= set(columns)
+    }
+    shared = Counter(value for values in breakdowns.values() for value in set(values))
+    for name, values in breakdowns.items():
         for value in dict.fromkeys(values):
             members = np.array([one == value for one in values])
-            found[f"{task.headline}/{value}"] = metrics[task.headline](logits[members], labels[members])
+            place = value if shared[value] == 1 else f"{name}={value}"
+            found[f"{task.headline}/{place}"] = metrics[task.headline](logits[members], labels[members])
     return found
 
 

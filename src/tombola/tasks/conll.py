@@ -16,9 +16,9 @@ _DOCUMENT = "-DOCSTART-"
 
 
 def is_table(file: Path, task: "Task", layout: Layout) -> bool:
-    """Return whether a file has one sentence per row, like .csv, .json, .jsonl, and .tsv or .txt with such a header."""
+    """Return whether a file has one sentence per row, like tables, and .tsv or .txt files with such a header."""
     ending = ending_of(file)
-    if ending in (".csv", ".json", ".jsonl"):
+    if ending in (".csv", ".json", ".jsonl", ".parquet"):
         return True
     if ending not in (".tsv", ".txt"):
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,7 +177,12 @@ def _written(
         not any(is_empty(columns[name][row]) for name in (*texts, label))
         for row in range(len(columns[label]))
     )
+    if not complete:
+        raise DataError(f"{data}: no row has both {' and '.join(texts)} and {label}.")
     source = {**source, "skip_empty": True}
+    if len(set(map(str, columns.get("id", ())))) < len(columns.get("id", ())):
+        source["numbered"] = True
+        unusual = [*unusual, "id: repeats, so examples are called by their places"]
     if renamed:
         source["map"] = renamed
     parts = {"validation": VALIDATION, "test": TEST}
@@ -224,10 +230,16 @@ def _kind_of(answers: list[str], data: Path, label: str) -> Literal["classificat
     distinct = set(answers)
     if len(distinct) < 2:
         raise DataError(f"{data}: the label column {label} has one value only ({_some(sorted(distinct))}).")
-    numbers = [_number(value) for value in distinct]
-    whole = all(number is not None and number == int(number) for number in numbers)
-    if all(number is not None for number in numbers) and (not whole or len(distinct) > FEW_NUMBERS):
-        return "regression"
+    numbers = {value: number for value in distinct if (number := _number(value)) is not None}
+    if len(numbers) == len(distinct):
+        if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
+            raise DataError(
+                f"{data}: the label column {label} holds numbers and {endless[0]!r}, which is none: leave those cells "
+                "empty, or correct them."
+            )
+        whole = all(number == int(number) for number in numbers.values())
+        if not whole or len(distinct) > FEW_NUMBERS:
+            return "regression"
     if len(distinct) > MOST_CLASSES:
         raise DataError(
             f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: is it "

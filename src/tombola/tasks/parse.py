@@ -52,7 +52,10 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             texts, target = read(values)
             identity = str(rows) if name is None else str(name(values))
             if identity in seen:
-                raise BadRow(f"id {identity!r} also stands at {table.where(seen[identity])}")
+                raise BadRow(
+                    f"id {identity!r} also stands at {table.where(seen[identity])}: correct it, or set "
+                    "`source.numbered: true` in the task file"
+                )
         except SkippedRow:
             continue
         except BadRow as bad:

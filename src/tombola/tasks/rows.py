@@ -41,7 +41,7 @@ class Columns:
         if len(places) == 1:
             (place,) = places
             return lambda values: values[place]
-        return lambda values: " ".join(str(values[place]) for place in places)
+        return lambda values: " ".join(str(values[place]) for place in places if values[place] is not None)
 
     def text(self, column: str) -> Callable[[list[Any]], str]:
         """Return a function that reads a text column."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 else:
     np = lazy_module("numpy")
 
-_WORDS = re.compile(r"\w+")
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -57,8 +55,15 @@ class Split:
 
     @cached_property
     def text_keys(self) -> list[int]:
-        """A hash of each example's words without case and punctuation, equal for texts that read the same."""
-        return [hash(tuple(tuple(_WORDS.findall(text.casefold())) for text in texts)) for texts in self.texts]
+        """A hash of each example's words without case and punctuation, equal for texts that read the same.
+
+        A text of punctuation alone, such as :), is hashed as it is.
+        """
+        from tombola.words.scripts import JOINERS, MARKS
+
+        emoji = "\u2600-\u27bf\U0001f000-\U0001faff"
+        find = re.compile(rf"[\w{MARKS}{JOINERS}{emoji}]+").findall
+        return [hash(tuple(tuple(find(text.casefold())) or text for text in texts)) for texts in self.texts]
 
     def select(self, indices: Sequence[int]) -> "Split":
         """Return the examples at `indices`, in that order."""

@@ -157,7 +157,12 @@ def _continued(
 
 
 def label_numbers(task: "Task", values: dict[str, str]) -> dict[str, int]:
-    """Return the spellings of each label: the layout's `values`, else the label's name or index."""
+    """Return the spellings of each label: the layout's `values`, else the label's name or index.
+
+    If a label is named after another one's index, as stars from 1 to 5 are, only names count.
+    """
     index = {name: number for number, name in enumerate(task.labels or ())}
     known = {raw: index[name] for raw, name in values.items()}
-    return known | (index if values else {str(number): number for number in index.values()} | index)
+    indices = {str(number): number for number in index.values()}
+    unambiguous = all(index.get(name, number) == number for name, number in indices.items())
+    return known | (index if values or not unambiguous else indices | index)

@@ -46,7 +46,7 @@ class MaskedLM(TaskKind):
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Read tables by their suffix, and anything else as plain text; a folder means all its .txt files."""
-        if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl"):
+        if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl", ".parquet"):
             return open_table(file, layout)
         return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
 
