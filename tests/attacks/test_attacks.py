@@ -102,6 +102,23 @@ class TestTextFooler:
         found = attack_one(TextFooler(), fresh(), "warm and good", 1, resources(self.table), budget=4)
         assert (found.result_type, found.num_queries, found.changes) == ("Failed", 4, {})
 
+    @pytest.mark.parametrize(
+        ("budget", "queries", "result", "changes"),
+        [
+            (3, 3, "Failed", {}),
+            (4, 4, "Failed", {1: "globe"}),
+            (5, 5, "Successful", {1: "sphere"}),
+            (9, 6, "Successful", {1: "sphere"}),
+        ],
+    )
+    def test_what_the_budget_paid_for_counts(self, budget, queries, result, changes):
+        weights = {"ball": [0, 3, 0, 0], "sphere": [0, 0, 0, 2], "globe": [0, 2.5, 2, 0]}
+        table = {"ball": {"globe": 0.9, "sphere": 0.8, "orb": 0.7}}  # the third candidate is never asked of 5
+        found = attack_one(
+            TextFooler(), fresh(weights, 4), "the ball rolls", 1, resources(table), budget=budget
+        )
+        assert (found.num_queries, found.result_type, found.changes) == (queries, result, changes)
+
 
 class TestEmbeddingSwap:
     def test_neighbours_have_no_least_cosine_but_short_texts_are_not_spared(self):

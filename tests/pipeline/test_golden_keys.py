@@ -58,7 +58,7 @@ GOLDEN = {
     "mask": "ad7f78236731b56a13414785",
     "ticket": "7a08c36d661d2e4952514fd5",
     "evaluate": "217a8497f5f7663c00798c9e",
-    "attack": "c28d73493e56fb88879cb378",
+    "attack": "15d9e6d7cd4e38a72a0d3106",
     "measure": "c01dfe5351567f2e9fbf6f90",
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tombola.attacks.constraints import Constraint, satisfying
+from tombola.attacks.lockstep import BudgetSpent
 from tombola.attacks.requests import Steps, ask, similarity
 from tombola.attacks.text import Text, same_case
 
@@ -49,7 +50,8 @@ def replace_greedily(
     """Word by word in `order`, score the candidates that satisfy the constraints and keep the most harmful one.
 
     A word whose candidates all raise the label's probability stays. The search ends when the label changes; `choose`
-    then picks among the candidates that changed it (by default the most harmful).
+    then picks among the candidates that changed it (by default the most harmful). If the query budget runs out among a
+    word's candidates, those scored so far count.
     """
     current = text
     lowest = (yield from ask([text]))[0][label]
@@ -57,7 +59,7 @@ def replace_greedily(
         allowed = yield from satisfying(constraints, current, candidates(current, position))
         if not allowed:
             continue
-        scores = yield from ask(allowed)
+        scores = yield from _ask_as_far_as_paid(allowed)
         by_harm = np.argsort(scores[:, label], kind="stable").tolist()
         winners = [allowed[i] for i in by_harm if int(scores[i].argmax()) != label]
         if winners:
@@ -65,6 +67,16 @@ def replace_greedily(
         if scores[by_harm[0], label] < lowest:
             current, lowest = allowed[by_harm[0]], scores[by_harm[0], label]
     return current
+
+
+def _ask_as_far_as_paid(texts: list[Text]) -> Steps[np.ndarray]:
+    """Request probabilities, for the first of the texts alone if the budget ends with them."""
+    try:
+        return (yield from ask(texts))
+    except BudgetSpent as spent:
+        if not spent.answers:
+            raise
+        return np.array(spent.answers)
 
 
 def most_similar(text: Text, winners: list[Text]) -> Steps[Text]:

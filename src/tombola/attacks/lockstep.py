@@ -9,7 +9,7 @@ scoring of the unchanged text; a repeated text is not counted again. The answers
 so that nothing is computed twice for it and memory does not grow with the run.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -20,7 +20,11 @@ T = TypeVar("T")
 
 
 class BudgetSpent(Exception):
-    """Thrown into an attack whose request exceeds its query budget."""
+    """Thrown into an attack whose request exceeds its query budget, with the answers that the budget still paid for."""
+
+    def __init__(self, answers: Sequence[Any] = ()) -> None:
+        super().__init__()
+        self.answers = list(answers)
 
 
 @dataclass
@@ -71,7 +75,7 @@ class Lane(Generic[T]):
         for key in keys:
             if oracle == MODEL and key not in self.asked:
                 if self.queries == budget:
-                    raise BudgetSpent
+                    raise BudgetSpent(answers)
                 self.asked.add(key)
             answers.append(self.known[oracle, key])
             if until is not None and int(answers[-1].argmax()) != until:

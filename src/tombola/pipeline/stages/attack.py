@@ -42,7 +42,7 @@ class Attack(Stage[Attacked]):
     """One attack on one model, or on the model of one of its epochs."""
 
     kind: ClassVar = "attack"
-    version: ClassVar = 3
+    version: ClassVar = 4
 
     model: ModelStage[Any]
     data: DataSource
