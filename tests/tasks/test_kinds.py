@@ -241,3 +241,15 @@ def _has(task: Task, name: str) -> bool:
         return len(task.load(name)) > 0
     except DataError:
         return False
+
+
+def test_the_values_of_groups_are_part_of_the_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text(
+        "{name: grouped, version: 1, text: text, labels: ['0', '1'], metrics: [accuracy], groups: [from],"
+        " source: {files: {test: test.csv}}}"
+    )
+    found = []
+    for place in ("paper", "radio"):
+        (tmp_path / "test.csv").write_text(f"text,label,from\na film,0,{place}\na plot,1,paper\n")
+        found.append(Task.named(str(tmp_path / "task.yaml")).load("test").fingerprint)
+    assert found[0] != found[1]

@@ -71,7 +71,7 @@ class Lane(Generic[T]):
     def _answers(self, budget: int | None) -> list[Any]:
         assert self.request is not None
         oracle, keys, until = self.request
-        answers = []
+        answers: list[Any] = []
         for key in keys:
             if oracle == MODEL and key not in self.asked:
                 if self.queries == budget:

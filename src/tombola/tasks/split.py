@@ -39,9 +39,9 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that training reads: the task's name, version, kind, labels and settings, and the rows.
+        """Hash of everything that decides a result: the task's name, version, kind, labels and settings, and the rows.
 
-        Metrics and groups are excluded, since they affect only evaluations.
+        Metrics and the names of groups are excluded, since they affect only evaluations, which add them to their keys.
         """
         task = self.task
         head = [task.name, task.version, task.kind, task.labels, task.kind_settings.canonical()]
@@ -51,6 +51,9 @@ class Split:
             digest.update(
                 json.dumps([identity, texts, label], ensure_ascii=False).encode("utf-8", "surrogatepass")
             )
+        grouped = {name for names in task.grouped for name in names} & self.columns.keys()
+        for name in sorted(grouped):
+            digest.update(json.dumps([name, self.columns[name]], default=str).encode())
         return digest.hexdigest()
 
     @cached_property
