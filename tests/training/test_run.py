@@ -13,11 +13,12 @@ import torch.nn.functional as F
 from torch import nn
 from transformers import TrainerCallback, get_scheduler
 
-from tests.tiny import tiny, token_ids
+from tests.tiny import VOCABULARY, tiny, token_ids
 from tests.training.toy import TOKENIZER, same_weights, toy_data, toy_train
 from tombola.errors import TombolaError
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.tasks import Collate
+from tombola.tasks.packing import _blocks as blocks_of
 from tombola.training import TrainLog
 from tombola.training.batches import ShuffledBatches
 from tombola.training.course import Evaluation
@@ -97,6 +98,23 @@ def test_accumulated_batches_equal_one_large_batch(tmp_path: Path, regression: b
     assert largest_difference(large, small) < 1e-6
     assert [p.loss for p in one.curve] == pytest.approx([p.loss for p in two.curve], abs=1e-6)
     assert one.steps == two.steps == 10
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "llama"])
+def test_the_loss_of_a_decoder_is_the_mean_over_its_labels(tmp_path: Path, model_type: str) -> None:
+    """Labels stand where their tokens are predicted, so that the first of a row counts like the others."""
+    tokens = np.random.default_rng(0).integers(5, VOCABULARY, 62).astype(np.int32)
+    data = blocks_of(tokens, np.zeros(62, np.int32), 6)
+    collate = Collate(TOKENIZER, padding_side="right", token_labels=True)
+    model = tiny(model_type, "causal-lm")
+    batch = collate([data[index] for index in range(len(data))])
+    with torch.no_grad():
+        logits = model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    log = toy_train(model, tmp_path, data, collate=collate, batch_size=4, accumulate=4, epochs=1, dropout=0.0)
+    (point,) = log.curve
+    assert point.loss == pytest.approx(
+        F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten()).item()
+    )
 
 
 def test_two_runs_with_one_seed_are_bit_identical_whatever_ran_before(tmp_path: Path) -> None:
