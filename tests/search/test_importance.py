@@ -91,6 +91,20 @@ def test_importance_is_the_gradient_of_explicit_gates(model_type, units, monkeyp
         torch.testing.assert_close(values, expected[name], rtol=1e-4, atol=1e-6)
 
 
+def test_importance_of_shared_layers_is_the_gradient_of_a_gate_in_all_passes(monkeypatch):
+    """ALBERT passes one layer several times: a head that goes is gone from all of them."""
+    unnormalised(monkeypatch)
+    model, batch = tiny("albert", inner_group_num=1, num_hidden_layers=3), batch_of()
+    scores = importance(Importance(units="head"), model, Units.of(model, "head"), evidence_of(batch, batch))
+    gate = torch.ones(4, 7, 4, requires_grad=True)
+    outward = model.base_model.encoder.albert_layer_groups[0].albert_layers[0].attention.dense
+    outward.register_forward_pre_hook(lambda module, given: (given[0] * gate.repeat_interleave(4, dim=-1),))
+    logits = model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    cross_entropy(logits, batch["labels"]).backward()
+    expected = gate.grad[batch["attention_mask"].bool()].abs().sum(0)
+    torch.testing.assert_close(scores["layers.0.heads"], expected, rtol=1e-4, atol=1e-6)
+
+
 def test_the_absolute_value_is_taken_for_every_token(monkeypatch):
     unnormalised(monkeypatch)
     model, whole = tiny("bert"), batch_of()

@@ -234,14 +234,17 @@ def _protected(scores: Scores, count: int) -> Mask:
 
 
 def _of_batch(
-    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, Tensor]
+    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, list[Tensor]]
 ) -> dict[str, Tensor]:
-    """Return each unit's sum over the real tokens of one batch."""
+    """Return each unit's sum over the real tokens of one batch; shared layers are passed several times."""
+    contributions.clear()
     loss = CrossEntropy().loss(model, batch)
-    gradients = torch.autograd.grad(loss, list(contributions.values()))
+    gradients = iter(torch.autograd.grad(loss, [one for passes in contributions.values() for one in passes]))
     found = {}
-    for (name, values), gradient in zip(contributions.items(), gradients, strict=True):
-        parts = (values.detach() * gradient).flatten(0, -2).unflatten(-1, (units.by_name[name].count, -1))
+    for name, passes in contributions.items():
+        products = sum(values.detach() * next(gradients) for values in passes)
+        assert isinstance(products, torch.Tensor)
+        parts = products.flatten(0, -2).unflatten(-1, (units.by_name[name].count, -1))
         per_token = parts.sum(-1).abs_()
         real = (
             batch["attention_mask"].flatten() if "attention_mask" in batch else per_token.new_ones(len(parts))
@@ -264,13 +267,17 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, Tensor]]:
-    """Record each group's contribution to the last forward pass, by group; the first of them starts the graph."""
-    seen: dict[str, Tensor] = {}
+def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, list[Tensor]]]:
+    """Record each group's contributions to forward passes, by group: one for every time that its layer is passed.
+
+    The first of them starts the graph.
+    """
+    seen: dict[str, list[Tensor]] = {}
 
     def watch(name: str, values: Tensor) -> Tensor:
-        seen[name] = values if values.requires_grad else values.detach().requires_grad_()
-        return seen[name]
+        values = values if values.requires_grad else values.detach().requires_grad_()
+        seen.setdefault(name, []).append(values)
+        return values
 
     hooks = []
     layers = units.layout.layers()
