@@ -27,6 +27,31 @@ def test_shuffling_keeps_the_entries_of_each_matrix_and_moves_them():
     assert torch.equal(before["classifier.weight"], after["classifier.weight"])
 
 
+@pytest.mark.parametrize(("model_type", "fused"), [("gpt2", "attn.c_attn"), ("phi3", "self_attn.qkv_proj")])
+def test_the_matrices_of_a_fused_tensor_are_destroyed_each_by_itself(model_type, fused):
+    """Queries, keys and values of different sizes stay as large as they were, and get noise of their own size."""
+
+    def regions(model):
+        units = Units.of(model, "weight")
+        stored = units.matrices(model)
+        parts = [(group, part) for group in units.groups for part in group.parts if fused in part.tensor]
+        return [part.region(stored[part.tensor].detach(), group.count) for group, part in parts]
+
+    def scaled():
+        model = tiny(model_type)
+        for region, size in zip(regions(model), 2 * (1, 100, 10000), strict=True):
+            region.mul_(size)
+        return model
+
+    before, shuffled, noisy = scaled(), scaled(), scaled()
+    apply_control(Shuffle(kind="shuffle"), shuffled, 3)
+    apply_control(Noise(kind="noise", sigma=0.5), noisy, 3)
+    for one, two, three in zip(*map(regions, (before, shuffled, noisy)), strict=True):
+        assert torch.equal(one.flatten().sort().values, two.flatten().sort().values)
+        assert not torch.equal(one, two)
+        assert (three - one).std() / one.std() == pytest.approx(0.5, rel=0.25)
+
+
 def test_shuffling_layers_moves_their_matrices_alone():
     """As released: biases and LayerNorms stay where they are, and so does the pooler."""
     before, after, matrices = changed(Shuffle(kind="shuffle", across="layers"), seed=1)

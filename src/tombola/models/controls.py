@@ -87,7 +87,7 @@ class Shuffle(Control):
         if self.across == "whole_layers":
             return _shuffle_whole_layers(model, seed)
         generator = torch.Generator().manual_seed(seed)
-        for weight in _units(model).matrices(model).values():
+        for weight in _matrices(model):
             order = torch.randperm(weight.numel(), generator=generator)
             weight.copy_(weight.flatten()[order].view_as(weight))
         return None
@@ -109,7 +109,7 @@ class Noise(Control):
     def apply(self, model: PreTrainedModel, seed: int) -> None:
         """Add Gaussian noise to every prunable matrix."""
         generator = torch.Generator().manual_seed(seed)
-        weights = list(_units(model).matrices(model).values())
+        weights = _matrices(model)
         pooled = _spread_of(weights) if self.spread == "all" else None
         for weight in weights:
             spread = weight.std() if pooled is None else pooled
@@ -120,6 +120,13 @@ def _units(model: PreTrainedModel) -> Units:
     from tombola.masks import Units
 
     return Units.of(model, "weight")
+
+
+def _matrices(model: PreTrainedModel) -> list[torch.Tensor]:
+    """Return the prunable matrices; several of them may be parts of one fused tensor."""
+    units = _units(model)
+    stored = units.matrices(model)
+    return [part.region(stored[part.tensor], group.count) for group in units.groups for part in group.parts]
 
 
 def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
@@ -151,7 +158,7 @@ def _order(count: int, seed: int) -> list[int]:
     return order
 
 
-def _spread_of(weights: list[torch.nn.Parameter]) -> float:
+def _spread_of(weights: list[torch.Tensor]) -> float:
     """Return the standard deviation of all entries together, without concatenating them."""
     count = sum(weight.numel() for weight in weights)
     total = sum(float(weight.sum(dtype=torch.float64)) for weight in weights)
