@@ -81,3 +81,15 @@ def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     assert scores[0] == pytest.approx(scores[1], abs=1 / 48)
     halves = [path for path in (tmp_path / "two/store").rglob("*") if path.suffix in (".partial", ".fetch")]
     assert halves == []
+
+
+@pytest.mark.slow
+def test_two_processes_update_selectively(world, tmp_path):
+    """Rank 0 alone writes what was frozen."""
+    train = {**TRAINING, "epochs": 1, "batch_size": 8, "select": {"kind": "second", "upper": 60}}
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(world.recipe(train=train)))
+    done = launch(recipe, tmp_path / "run", tmp_path / "store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = tombola.Result.load(tmp_path / "run").cells
+    assert json.loads((tmp_path / "store" / cell.stages.model / "freezing.json").read_text())["steps"] == 12

@@ -45,6 +45,15 @@ def test_the_models_of_epochs_are_numbered_from_one(world, tmp_path):
     assert last == (store.open(stage) / "model.safetensors").read_bytes()
 
 
+def test_selective_training_of_no_steps_froze_nothing(world, tmp_path):
+    train = {**world.recipe()["train"], "epochs": 0, "select": {"kind": "second", "upper": 60}}
+    (stage,) = trainings(world, search=None, train=train)
+    store = Store(tmp_path)
+    execute([stage], store)
+    assert store.read(stage).log.steps == 0
+    assert store.read(stage).frozen is None
+
+
 def test_the_encoder_of_an_attack_in_the_loop_is_part_of_the_key(world, monkeypatch):
     def key(**train):
         (stage,) = trainings(world, search=None, train={**world.recipe()["train"], **train})

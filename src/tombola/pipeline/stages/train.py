@@ -152,7 +152,7 @@ class Train(ModelStage[Trained]):
                 model = load_model(keeper.best, task, seed=0)
         if self.keep_epochs:
             _number_epochs(space)
-        if self.train.select is not None:
+        if (space.scratch / FREEZING).is_file():  # rank 0 alone writes it, and only if there were steps
             (space.scratch / FREEZING).rename(space.folder / FREEZING)
         with quiet():
             model.save_pretrained(space.folder)
