@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.pipeline.running import execute, plans, workspace
 from tests.tiny import tiny
@@ -80,6 +81,30 @@ def test_a_teacher_without_a_head_or_with_other_tokens_is_refused(world: World, 
 
     with pytest.raises(RecipeError, match="another vocabulary"):
         distilling_teacher(retrained(world, teacher=str(other)), workspace(store))
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_a_teacher_of_pairs_gets_the_segments_that_it_has_learned(tmp_path: Path, segments: bool) -> None:
+    """DistilBERT's tokenizer gives none: BERT would read both texts as the first."""
+    names = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
+    for model, gives in (("bert", True), ("distilbert", segments)):
+        tokenizer = word_tokenizer(["a good film", "a bad plot"], segments=gives)
+        tiny(model, vocab_size=len(tokenizer), **names).save_pretrained(tmp_path / model)
+        tokenizer.save_pretrained(tmp_path / model)
+    (tmp_path / "train.tsv").write_text("one\ttwo\tlabel\n" + 8 * "a good film\ta bad plot\tno\n")
+    task = {"name": "pairs", "version": 1, "text": ["one", "two"], "labels": ["no", "yes"]}
+    task |= {"metrics": ["accuracy"], "source": {"files": {"train": "train.tsv"}}}
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task))
+    distill = {"teacher": str(tmp_path / "bert")}
+    changes = {"train": {"epochs": 1, "max_length": 16, "distill": distill}, "evaluate": {"on": ["train"]}}
+    (plan,) = plans(World(tmp_path / "distilbert", tmp_path / "task.yaml"), **changes)
+    store = Store(tmp_path / "store")
+    if segments:
+        execute([plan.model], store)
+        assert store.read(plan.model).log.steps == 1
+    else:
+        with pytest.raises(RecipeError, match=r"distill\.teacher: .*bert tells the two texts apart"):
+            execute([plan.model], store)
 
 
 def test_layers_are_one_setting_and_no_grid(world: World) -> None:

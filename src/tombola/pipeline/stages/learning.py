@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 CHARACTERS = 4.5
 """Approximate characters per token, for estimates before a text is tokenised."""
+SEGMENTS = "token_type_ids"
 
 
 def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:
@@ -97,10 +98,22 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
     else:
         teacher, tokenizer = source.load(space, task), load_tokenizer(space.open(source))
         name = source.name
-    if tokenizer.get_vocab() != stage.model.tokenizer().get_vocab():
+    own = stage.model.tokenizer()
+    if tokenizer.get_vocab() != own.get_vocab():
         raise RecipeError(
             f"distill.teacher: {name} has another vocabulary than {stage.model.name}; a teacher reads the same tokens "
             "as the model: name one with the same tokenizer"
+        )
+    if (
+        len(task.text) > 1
+        and getattr(teacher.config, "type_vocab_size", 0) > 1
+        and SEGMENTS in tokenizer.model_input_names
+        and SEGMENTS not in own.model_input_names
+    ):
+        raise RecipeError(
+            f"distill.teacher: {name} tells the two texts apart by {SEGMENTS}, which the tokenizer of "
+            f"{stage.model.name} does not give: add them to model_input_names in its tokenizer_config.json, or name a "
+            "teacher without them"
         )
     longest = fitting_length(stage.train.max_length, teacher.config)
     if longest < fitting_length(stage.train.max_length, stage.model.config()):
