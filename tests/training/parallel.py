@@ -1,4 +1,7 @@
-"""One process of a data-parallel run: `parallel.py FOLDER DROPOUT [STEP]`, killed after STEP if it is given."""
+"""One process of a data-parallel run: `parallel.py FOLDER DROPOUT [STEP] [EVERY]`.
+
+It is killed after STEP if that is not 0, and looks at the model after EVERY so many steps.
+"""
 
 import os
 import sys
@@ -9,9 +12,12 @@ from transformers import PreTrainedModel
 
 from tests.tiny import tiny
 from tests.training.toy import random_mask, toy_data, toy_train
+from tombola.training.course import Evaluation
 
 
-def run(folder: Path, batch_size: int, dropout: float, die_after: int = 0) -> PreTrainedModel:
+def run(
+    folder: Path, batch_size: int, dropout: float, die_after: int = 0, every: int = 0
+) -> PreTrainedModel:
     """Train a tiny BERT under a mask; every process dies in the step after `die_after`."""
     model = tiny("bert", num_labels=2)
 
@@ -30,12 +36,13 @@ def run(folder: Path, batch_size: int, dropout: float, die_after: int = 0) -> Pr
         epsilon=1e-2,
         checkpoint_minutes=0 if die_after else 999,
         progress=progress if die_after else None,
+        evaluations=[Evaluation(lambda step, model: None, every)] if every else [],
     )
     return model
 
 
 if __name__ == "__main__":
-    folder, dropout, die_after = Path(sys.argv[1]), float(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
-    model = run(folder, 4, dropout, die_after)
+    folder = Path(sys.argv[1])
+    model = run(folder, 4, float(sys.argv[2]), *map(int, sys.argv[3:]))
     if os.environ["RANK"] == "0":
         save_model(model, str(folder / "trained.safetensors"))

@@ -32,6 +32,16 @@ def test_two_processes_compute_what_one_does(tmp_path: Path) -> None:
     assert all(torch.allclose(value, whole[name], atol=1e-6) for name, value in halves.items())
 
 
+def test_two_processes_have_dropout_whoever_looks_at_the_model(tmp_path: Path) -> None:
+    for name, dropout, every in (("plain", 0.0, 0), ("dropped", 0.2, 0), ("watched", 0.2, 2)):
+        assert launch(tmp_path / name, dropout, 0, every) == 0
+    plain, dropped, watched = (
+        load_file(tmp_path / name / "trained.safetensors") for name in ("plain", "dropped", "watched")
+    )
+    assert not any(torch.equal(value, plain[name]) for name, value in dropped.items())
+    assert all(torch.equal(value, watched[name]) for name, value in dropped.items())
+
+
 @pytest.mark.parametrize("step", [3, 5])  # inside an epoch, and between two
 def test_a_killed_parallel_run_ends_bit_identical(tmp_path: Path, step: int) -> None:
     assert launch(tmp_path / "whole", 0.2) == 0

@@ -92,7 +92,7 @@ class ObjectiveTrainer(Trainer):
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Run the objective's step, weighted by this batch's share of the step's items."""
-        if not model.training:
+        if not (model.training and self.model.training):  # what wraps a model does not know the model's mode
             model.train()
         batch = self._prepare_inputs(inputs)
         self.examples += len(batch["labels"]) * self.accelerator.num_processes
