@@ -215,3 +215,10 @@ def test_what_needs_a_head_is_refused_by_likelihood(world: World, tmp_path: Path
     raw["train"] |= {"loss": {"kind": "poe"}}
     with pytest.raises(RecipeError, match="loss: poe needs a head, and quiz is answered by likelihood"):
         run(raw, tmp_path)
+
+
+def test_epochs_of_a_score_curve_are_those_of_the_blocks(world: World, tmp_path: Path) -> None:
+    """How many blocks a text packs into is known once it is tokenised; before, a plan estimates it."""
+    raw = recipe(world, evaluate={"every": "epoch"})
+    (cell,) = run({**raw, "train": {**raw["train"], "epochs": 2}}, tmp_path).cells
+    assert [point.epoch for point in cell.course["validation"]] == [1, 2]

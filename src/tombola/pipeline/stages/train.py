@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +19,7 @@ from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.course import COURSE, Every, ScoreCourse, Scorekeeper
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.evaluate import metrics_of
-from tombola.pipeline.stages.learning import distilling_teacher, planned_steps, training_data, whole_schedule
+from tombola.pipeline.stages.learning import distilling_teacher, planned_steps, training_data
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
@@ -128,12 +129,13 @@ class Train(ModelStage[Trained]):
         task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
         model = prepare(self, space)
         mask = self.mask.load(space) if self.mask else None
-        keeper = self._scorekeeper(space, tokenizer) if self._scored else None
+        data = training_data(self, space, model)
+        keeper = self._scorekeeper(space, tokenizer, len(data)) if self._scored else None
         evaluations = [_keep_epochs(space)] if self.keep_epochs else []
         evaluations += [keeper.evaluation(self.score_every)] if keeper else []
         log = train(
             model,
-            training_data(self, space, model),
+            data,
             self.train,
             collate=collate_of(task, tokenizer, self.seed),
             seed=self.seed,
@@ -173,8 +175,11 @@ class Train(ModelStage[Trained]):
             course=ScoreCourse.load(folder / COURSE) if (folder / COURSE).is_file() else None,
         )
 
-    def _scorekeeper(self, space: Workspace, tokenizer: PreTrainedTokenizerBase) -> Scorekeeper:
+    def _scorekeeper(
+        self, space: Workspace, tokenizer: PreTrainedTokenizerBase, examples: int
+    ) -> Scorekeeper:
         from tombola.pipeline.engines.ranks import ranks
+        from tombola.training.schedule import total_steps
 
         return Scorekeeper(
             space.scratch / "scored",
@@ -183,7 +188,11 @@ class Train(ModelStage[Trained]):
             self.choose.load() if self.choose is not None else None,
             self.train.max_length,
             self.precision,
-            whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()),
+            total_steps(
+                self.train.model_copy(update={"steps": None, "epochs": 1.0}),
+                ceil(examples / self.train.batch_size),
+                ranks(),
+            ),
         )
 
 
