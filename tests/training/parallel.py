@@ -15,9 +15,7 @@ from tests.training.toy import random_mask, toy_data, toy_train
 from tombola.training.course import Evaluation
 
 
-def run(
-    folder: Path, batch_size: int, dropout: float, die_after: int = 0, every: int = 0
-) -> PreTrainedModel:
+def run(folder: Path, batch_size: int, dropout: float, die_after: int = 0, every: int = 0) -> PreTrainedModel:
     """Train a tiny BERT under a mask; every process dies in the step after `die_after`."""
     model = tiny("bert", num_labels=2)
 

@@ -51,7 +51,7 @@ class ObjectiveTrainer(Trainer):
         self.checkpoints = checkpoints
         self.clip = clip if clip_per == "all" else clip_each
         self.model_accepts_loss_kwargs = True  # the Trainer then counts the items of accumulated batches
-        self._loss_shifts_labels = False  # else it leaves out the first label of each row, as a decoder's own loss does
+        self._loss_shifts_labels = False  # else it does not count the first label of a decoder's rows
         self.examples = 0
         self.seconds_before = 0.0
         self.started = time.perf_counter()
