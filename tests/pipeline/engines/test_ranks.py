@@ -81,3 +81,14 @@ def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     assert scores[0] == pytest.approx(scores[1], abs=1 / 48)
     halves = [path for path in (tmp_path / "two/store").rglob("*") if path.suffix in (".partial", ".fetch")]
     assert halves == []
+
+
+@pytest.mark.slow
+def test_two_processes_train_selectively(world, tmp_path):
+    train = {**TRAINING, "batch_size": 8, "epochs": 1, "select": {"kind": "random", "upper": 50}}
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(world.recipe(train=train)))
+    done = launch(recipe, tmp_path / "out", tmp_path / "store")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (cell,) = tombola.Result.load(tmp_path / "out").cells
+    assert cell.frozen.steps == 12

@@ -117,6 +117,19 @@ class Train(ModelStage[Trained]):
         """Return the optimizer steps of this training."""
         return planned_steps(self.train, self.data, self.stop_at)
 
+    def whole_epochs(self) -> int:
+        """Return the number of whole epochs, after each of which `keep_epochs` keeps the model."""
+        from tombola.pipeline.engines.ranks import ranks
+        from tombola.training.schedule import last_step
+
+        steps = whole_schedule(self.train, self.data, ranks())
+        return last_step(self.stop_at, steps) // self._steps_per_epoch() if steps else 0
+
+    def _steps_per_epoch(self) -> int:
+        from tombola.pipeline.engines.ranks import ranks
+
+        return whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks())
+
     def run(self, space: Workspace) -> None:
         """Train, and save an ordinary model folder with the mask."""
         from tombola.masks import MASK
@@ -152,7 +165,7 @@ class Train(ModelStage[Trained]):
                 model = load_model(keeper.best, task, seed=0)
         if self.keep_epochs:
             _number_epochs(space)
-        if self.train.select is not None:
+        if self.train.select is not None and is_main() and log.steps:
             (space.scratch / FREEZING).rename(space.folder / FREEZING)
         with quiet():
             model.save_pretrained(space.folder)
@@ -174,8 +187,6 @@ class Train(ModelStage[Trained]):
         )
 
     def _scorekeeper(self, space: Workspace, tokenizer: PreTrainedTokenizerBase) -> Scorekeeper:
-        from tombola.pipeline.engines.ranks import ranks
-
         return Scorekeeper(
             space.scratch / "scored",
             tokenizer,
@@ -183,7 +194,7 @@ class Train(ModelStage[Trained]):
             self.choose.load() if self.choose is not None else None,
             self.train.max_length,
             self.precision,
-            whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()),
+            self._steps_per_epoch(),
         )
 
 
