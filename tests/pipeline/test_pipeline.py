@@ -319,6 +319,30 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
     assert curve[-1].accuracy_under_attack == found.accuracy_under_attack
 
 
+IMP = {"method": "iterative", "step": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("train", "search", "epochs"),
+    [
+        ({"steps": 24}, None, 2),  # of 12 steps each
+        ({"steps": 5}, None, 0),
+        ({"epochs": 3}, {**IMP, "train": {"epochs": 1}}, 1),
+        ({"epochs": 1}, {**IMP, "train": {"epochs": 2}}, 2),
+        ({"epochs": 4}, {"method": "magnitude", "start": "finetuned", "start_share": 0.5}, 2),
+    ],
+)
+def test_the_curve_has_the_epochs_that_the_attacked_model_is_trained_for(
+    world, tmp_path, train, search, epochs
+):
+    settings = {"batch_size": 16, "max_length": 16, **train}
+    attack = {"recipes": ["deepwordbug"], "n": 2, "query_budget": 4, "every_epoch": True}
+    recipe = world.recipe(train=settings, search=search, retrain=None, attack=attack)
+    (cell,) = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store").cells
+    assert len(cell.curves["deepwordbug"]) == epochs
+    assert len(list((tmp_path / "store" / cell.stages.model / "epochs").iterdir())) == epochs
+
+
 def test_an_unknown_attack_offers_the_nearest(world):
     with pytest.raises(tombola.TombolaError, match=r"unknown attack 'textfoler'\. Did you mean 'textfooler'"):
         expand(world.recipe(attack={"recipes": ["textfoler"]}))
