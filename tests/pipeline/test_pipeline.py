@@ -18,6 +18,7 @@ from tombola.masks import Mask, Scores, Units, draw, fingerprint
 from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
+from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.train import prepare
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
@@ -319,9 +320,6 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
     assert curve[-1].accuracy_under_attack == found.accuracy_under_attack
 
 
-IMP = {"method": "iterative", "step": 0.25}
-
-
 @pytest.mark.parametrize(
     ("train", "search", "epochs"),
     [
@@ -341,6 +339,22 @@ def test_the_curve_has_the_epochs_that_the_attacked_model_is_trained_for(
     (cell,) = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store").cells
     assert len(cell.curves["deepwordbug"]) == epochs
     assert len(list((tmp_path / "store" / cell.stages.model / "epochs").iterdir())) == epochs
+
+
+@pytest.mark.parametrize("search", [{**IMP, "train": {"epochs": 1}}, {"method": "learned"}])
+def test_a_mask_of_another_task_is_searched_as_on_that_task_itself(world, search):
+    """What `per_task` says of the source goes for the search that inherits from its training."""
+    source = world.task.with_name("source.yaml")
+    source.write_text(world.task.read_text().replace("name: tiny", "name: source"))
+    changes = {
+        "per_task": {str(source): {"train": {"max_length": 8, "batch_size": 8}}},
+        "search": {**search, "task": str(source)},
+        "draw": {"sparsity": 0.25},
+    }
+    elsewhere, at_home = plans(world, **changes, task=[str(world.task), str(source)])
+    assert elsewhere.mask.key == at_home.mask.key
+    (again,) = expand(elsewhere.cell.raw())
+    assert plan_cell(again).mask.key == elsewhere.mask.key
 
 
 def test_an_unknown_attack_offers_the_nearest(world):

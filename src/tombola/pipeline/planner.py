@@ -127,8 +127,10 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     recipe = cell.recipe
     assert recipe.search is not None
     check_draw(recipe, builder.model)
+    search = (cell.source or recipe).search
+    assert search is not None
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
-    found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
+    found = searches[search.method].plan(search, searching, recipe.draw.sparsity)
     if recipe.draw.perturb:
         found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
     if cell.source is not None:  # only the mask is transferred: weights and head belong to another task
