@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,8 @@ from tombola.models.finding import find_folder
 from tombola.models.loading import open_model
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
 from tombola.tickets.saved import task_of
-from tombola.tickets.texts import recipe_of
+from tombola.tickets.texts import recipe_of, trained_length
 from tombola.tickets.ticket import TICKET, Ticket
-from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -71,7 +69,7 @@ def open_classifier(
     if is_multi_task(folder):
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
-        length = max_length or _trained_length(shared.info["recipe"])
+        length = max_length or trained_length(shared.info["recipe"])
         found = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
         return _within_positions(found, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
@@ -79,7 +77,7 @@ def open_classifier(
         task = task_of(recipe, folder)
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
-    length = max_length or (_trained_length(recipe) if recipe is not None else MAX_LENGTH)
+    length = max_length or (trained_length(recipe) if recipe is not None else MAX_LENGTH)
     if file is not None:
         return _within_positions(Opened(folder, open_onnx(file), task or "", length), max_length)
     model = open_model(folder)
@@ -132,10 +130,3 @@ def folder_of(source: Source) -> Path:
             "`tombola export MODEL -o FOLDER`, and take that"
         )
     return find_folder(str(file.parent.absolute()))
-
-
-def _trained_length(recipe: Mapping[str, Any]) -> int:
-    train = recipe.get("train")  # other settings are not validated: the loss may come from a plugin
-    length = train.get("max_length") if isinstance(train, Mapping) else None
-    usual: int = TrainSettings.model_fields["max_length"].default
-    return length if isinstance(length, int) and length > 0 else usual
