@@ -28,6 +28,7 @@ from tombola.training.settings import TrainSettings
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from tombola.tasks import Task
     from tombola.training.course import Evaluation
 
 logger = logging.getLogger(__name__)
@@ -106,11 +107,11 @@ class Train(ModelStage[Trained]):
         return [*self.watched, *([self.choose] if self.choose is not None else [])]
 
     def identity(self) -> dict[str, Any]:
-        """Include the tasks' metrics, if the model is scored during training."""
+        """Include how the tasks' scores are computed, if the model is scored during training."""
         identity = super().identity()
         if not self._scored:
             return identity
-        scoring = [list(data.definition.metrics) for data in self._scored]
+        scoring = [_scoring(data.definition) for data in self._scored]
         return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def training_steps(self) -> int:
@@ -196,6 +197,13 @@ class Train(ModelStage[Trained]):
             self.precision,
             self._steps_per_epoch(),
         )
+
+
+def _scoring(task: Task) -> list[Any]:
+    """Return the metrics of a task, and those of its settings that decide on scores alone."""
+    settings = task.kind_settings
+    told = settings.model_dump(mode="json", include=set(settings.unhashed), exclude_defaults=True)
+    return [*task.metrics, told] if told else list(task.metrics)
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
