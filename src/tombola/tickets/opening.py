@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.models.loading import open_model
+from tombola.recipe.sections import DataSettings
+from tombola.tasks import Task
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
 from tombola.tickets.saved import task_of
 from tombola.tickets.texts import recipe_of, trained_length
@@ -34,6 +38,13 @@ class Opened:
     model: PreTrainedModel | Any
     task: str
     max_length: int
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Settings of the task's kind that the model's recipe changes."""
+
+    @property
+    def definition(self) -> Task:
+        """The task, with the recipe's settings."""
+        return Task.named(self.task).with_settings(dict(self.settings))
 
 
 def tasks_of(source: Source) -> list[str]:
@@ -78,15 +89,22 @@ def open_classifier(
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
     length = max_length or (trained_length(recipe) if recipe is not None else MAX_LENGTH)
+    settings = _task_settings(recipe or {})
     if file is not None:
-        return _within_positions(Opened(folder, open_onnx(file), task or "", length), max_length)
+        return _within_positions(Opened(folder, open_onnx(file), task or "", length, settings), max_length)
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
             f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take "
             "one of the tickets that come out"
         )
-    return _within_positions(Opened(folder, model, task or "", length), max_length)
+    return _within_positions(Opened(folder, model, task or "", length, settings), max_length)
+
+
+def _task_settings(recipe: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    data = recipe.get("data")
+    given = data.get("task_settings") if isinstance(data, Mapping) else None
+    return tuple(sorted(checked(DataSettings, {"task_settings": given or {}}, "data").task_settings.items()))
 
 
 def _within_positions(opened: Opened, asked: int | None) -> Opened:
