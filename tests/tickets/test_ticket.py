@@ -96,7 +96,10 @@ def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_pa
 @pytest.mark.parametrize(
     ("search", "draw"),
     [
-        ({"method": "iterative", "step": 0.25}, {"sparsity": 0.5}),  # trained under the mask of the round before
+        (
+            {"method": "iterative", "step": 0.25},
+            {"sparsity": 0.5},
+        ),  # trained under the mask of the round before
         ({"method": "sparsegpt", "start": "finetuned"}, {"sparsity": 0.5, "perturb": 0.2}),
     ],
 )

@@ -129,7 +129,9 @@ class Train(ModelStage[Trained]):
     def _steps_per_epoch(self) -> int:
         from tombola.pipeline.engines.ranks import ranks
 
-        return whole_schedule(self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks())
+        return whole_schedule(
+            self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()
+        )
 
     def run(self, space: Workspace) -> None:
         """Train, and save an ordinary model folder with the mask."""
