@@ -29,7 +29,7 @@ def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | No
 
     The task's `merge` maps finer labels: `neutral` is part of HANS' `non-entailment`.
     """
-    if list(names) == list(task.labels or ()):  # also where they differ in signs alone, as `c` and `c++` do
+    if list(names) == list(task.labels or ()):  # also if they differ only in signs, as `c` and `c++` do
         return [[place] for place in range(len(names))]
     finer = {meaning(name): meaning(ours) for name, ours in task.merge.items()}
     wanted = [meaning(label) for label in task.labels or ()]
@@ -45,6 +45,8 @@ def labels_within(other: "Task", own: "Task") -> list[int]:
     If the own task has finer labels, the first of them in the other's `merge` is used: the pairs of HANS that do not
     entail are `neutral` in MNLI, as their hypothesis is left open far more often than refuted.
     """
+    if other.labels == own.labels:  # also if they differ only in signs, which `meaning` drops
+        return list(range(len(own.labels or ())))
     ours = {meaning(label): number for number, label in enumerate(own.labels or ())}
     coarse: dict[str, int] = {}
     for finer, label in other.merge.items():

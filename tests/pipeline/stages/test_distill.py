@@ -17,6 +17,7 @@ from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
+from tombola.tasks import Task
 
 IMPORTANCE = {"method": "importance"}
 
@@ -111,6 +112,8 @@ def test_labels_that_differ_in_signs_alone_are_told_apart(world: World, tmp_path
         (tmp_path / f"{split}.tsv").write_text(content.replace("negative", "-").replace("positive", "+"))
     task = world.task.read_text().replace("- negative\n- positive\n", "- '-'\n- '+'\n")
     (tmp_path / "task.yaml").write_text(task)
-    (plan,) = plans(World(world.model, tmp_path / "task.yaml"))
+    (plan,) = plans(World(world.model, tmp_path / "task.yaml"), data={"mix": [{"on": "other"}]})
+    mixed = plan.evaluations["validation"].trained.load()
+    assert mixed.labels[-48:] == Task.from_file(tmp_path / "task.yaml").load("other").labels
     execute(plan.ends(), store := Store(tmp_path / "store"))
     assert store.read(plan.evaluations["validation"]).scores["accuracy"].value > 0.6
