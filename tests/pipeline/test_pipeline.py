@@ -18,6 +18,7 @@ from tombola.masks import Mask, Scores, Units, draw, fingerprint
 from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
+from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.train import prepare
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
@@ -317,6 +318,43 @@ def test_attacks_are_stages_and_robustness_a_curve_over_epochs(world, tmp_path):
     curve = cell.curves["deepwordbug"]
     assert len(curve) == 2
     assert curve[-1].accuracy_under_attack == found.accuracy_under_attack
+
+
+@pytest.mark.parametrize(
+    ("train", "search", "epochs"),
+    [
+        ({"steps": 24}, None, 2),  # of 12 steps each
+        ({"steps": 5}, None, 0),
+        ({"epochs": 3}, {**IMP, "train": {"epochs": 1}}, 1),
+        ({"epochs": 1}, {**IMP, "train": {"epochs": 2}}, 2),
+        ({"epochs": 4}, {"method": "magnitude", "start": "finetuned", "start_share": 0.5}, 2),
+    ],
+)
+def test_the_curve_has_the_epochs_that_the_attacked_model_is_trained_for(
+    world, tmp_path, train, search, epochs
+):
+    settings = {"batch_size": 16, "max_length": 16, **train}
+    attack = {"recipes": ["deepwordbug"], "n": 2, "query_budget": 4, "every_epoch": True}
+    recipe = world.recipe(train=settings, search=search, retrain=None, attack=attack)
+    (cell,) = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store").cells
+    assert len(cell.curves["deepwordbug"]) == epochs
+    assert len(list((tmp_path / "store" / cell.stages.model / "epochs").iterdir())) == epochs
+
+
+@pytest.mark.parametrize("search", [{**IMP, "train": {"epochs": 1}}, {"method": "learned"}])
+def test_a_mask_of_another_task_is_searched_as_on_that_task_itself(world, search):
+    """What `per_task` says of the source goes for the search that inherits from its training."""
+    source = world.task.with_name("source.yaml")
+    source.write_text(world.task.read_text().replace("name: tiny", "name: source"))
+    changes = {
+        "per_task": {str(source): {"train": {"max_length": 8, "batch_size": 8}}},
+        "search": {**search, "task": str(source)},
+        "draw": {"sparsity": 0.25},
+    }
+    elsewhere, at_home = plans(world, **changes, task=[str(world.task), str(source)])
+    assert elsewhere.mask.key == at_home.mask.key
+    (again,) = expand(elsewhere.cell.raw())
+    assert plan_cell(again).mask.key == elsewhere.mask.key
 
 
 def test_an_unknown_attack_offers_the_nearest(world):

@@ -10,6 +10,7 @@ import torch
 import yaml
 from safetensors.numpy import load_file
 
+import tombola
 from tests.pipeline.running import execute, plans
 from tests.tiny import tiny
 from tests.words import word_tokenizer
@@ -221,3 +222,29 @@ def test_r_drop_and_adversarial_training(worlds: dict[str, World], tmp_path: Pat
     log = Store(tmp_path).read(plan.model).log
     assert log.steps == 4
     assert all(np.isfinite(point.loss) for point in log.curve)
+
+
+def test_a_ticket_is_opened_with_the_task_settings_of_its_recipe(
+    worlds: dict[str, World], store: Store, tmp_path: Path
+) -> None:
+    """With a threshold that low every label is predicted, in the run and by evaluate and predict alike."""
+    world = worlds["multi-label"]
+    raw = world.recipe(
+        train={**TRAINING, "epochs": 1},
+        search={"method": "magnitude"},
+        data={"task_settings": {"threshold": 0.001}},
+    )
+    result = tombola.run(raw, output=tmp_path / "out", store=store)
+    (cell,) = result.cells
+    ticket = result.folder / str(cell.ticket)
+    assert tombola.evaluate(ticket)["validation"] == cell.scores["validation"]
+    assert [one.label for one in tombola.predict(ticket, ["the house"])] == [("PER", "LOC")]
+
+
+def test_a_step_is_chosen_anew_by_another_threshold(worlds: dict[str, World]) -> None:
+    changes = {"evaluate": {"on": [], "best": "holdout"}}
+    keys = [
+        plans(worlds["multi-label"], data={"holdout": 0.2, "task_settings": settings}, **changes)[0].model.key
+        for settings in ({}, {"threshold": 0.5}, {"threshold": 0.2})
+    ]
+    assert keys[0] == keys[1] != keys[2]

@@ -395,6 +395,27 @@ def test_a_cell_can_be_written_down_and_read_again():
             assert getattr(again.source, name) == getattr(cell.source, name)
 
 
+@pytest.mark.parametrize(
+    ("search", "retrain"),
+    [
+        (IMP, {"epochs": 3}),  # the default, which `train` differs from
+        (IMP, {"augment": None, "loss": {"kind": "cross_entropy"}}),
+        ({**IMP, "train": {"epochs": 3, "augment": None}}, {}),
+        ({"method": "learned", "train": {"max_length": 128, "augment": None}}, None),
+    ],
+)
+def test_a_cells_recipe_inherits_nothing_that_the_cell_did_not(search, retrain):
+    train = {
+        "epochs": 1,
+        "max_length": 64,
+        "augment": {"of": ["typos"]},
+        "loss": {"kind": "cross_entropy", "label_smoothing": 0.1},
+    }
+    (cell,) = expand({**BASE, "train": train, "search": search, "retrain": retrain})
+    (again,) = expand(cell.raw())
+    assert again.recipe == cell.recipe
+
+
 def test_biases_and_the_head_are_for_single_weights():
     assert "search.biases: is for units: weight" in refused(
         search={**IMP, "units": "head", "biases": True}

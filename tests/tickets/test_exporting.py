@@ -10,6 +10,9 @@ from tests.tickets.test_shrinking import known_ticket
 from tests.world import World
 from tombola.attacks.run import attack
 from tombola.cli import app
+from tombola.defenses import fit_defenses
+from tombola.defenses.spelling import Spelling
+from tombola.defenses.tokenizing import defense_of
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import onnx
@@ -71,6 +74,31 @@ def test_the_commands_take_the_folder_and_the_file(exported: tuple[Path, Path], 
         ):
             done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
             assert done.exit_code == 0, arguments
+
+
+def test_a_folder_keeps_nothing_of_the_model_exported_there_before(
+    exported: tuple[Path, Path], world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}, {}])
+    first = Path(shutil.copytree(exported[0], tmp_path / "first"))
+    fit_defenses((Spelling(dictionary=None),), ["a very fine film"]).save(first)
+    export_folder(first, tmp_path / "exported", int8=True)
+    assert defense_of(load_tokenizer(tmp_path / "exported")) is not None
+    second = Path(shutil.copytree(exported[0], tmp_path / "second"))
+    (second / "ticket.json").unlink()
+    export_folder(second, tmp_path / "exported")
+    assert defense_of(load_tokenizer(tmp_path / "exported")) is None
+    assert not {"model.int8.onnx", "export.json"} & {file.name for file in (tmp_path / "exported").iterdir()}
+
+
+def test_a_defended_ticket_is_exported_into_its_own_folder(
+    exported: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}, {}])
+    ticket = Path(shutil.copytree(exported[0], tmp_path / "ticket"))
+    fit_defenses((Spelling(dictionary=None),), ["a very fine film"]).save(ticket)
+    export_folder(ticket, ticket / "model.onnx")
+    assert tombola.evaluate(ticket / "model.onnx") == tombola.evaluate(ticket)
 
 
 def test_an_attack_is_not_continued_with_another_file(exported: tuple[Path, Path], tmp_path: Path) -> None:

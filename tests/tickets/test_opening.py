@@ -15,6 +15,7 @@ from tombola.cli import app
 from tombola.errors import TombolaError, UnknownName
 from tombola.tickets.multitask import MultiTaskTicket
 from tombola.tickets.opening import open_classifier, tasks_of
+from tombola.tickets.texts import texts_of
 from tombola.tickets.ticket import ticket_card
 
 
@@ -157,3 +158,23 @@ def test_a_ticket_without_a_task_gets_a_sentence(shared: Path, tmp_path: Path, r
         with pytest.raises(TombolaError, match="does not say what its task is: pass --task NAME"):
             open_classifier(tmp_path / "ticket", None, None)
     assert open_classifier(tmp_path / "ticket", "size", None).task == "size"
+
+
+def test_a_ticket_is_read_at_the_length_of_its_retraining(world: World, tmp_path: Path) -> None:
+    """In the run, on the way there, and by every verb that opens the ticket later."""
+    short = {"epochs": 1, "batch_size": 16, "max_length": 4, "learning_rate": 3e-3}
+    recipe = world.recipe(
+        train=short,
+        search={"method": "magnitude"},
+        retrain={"max_length": 16, "epochs": 6},
+        evaluate={"every": "epoch"},
+        variants={"dense": {"search": None}, "ticket": {}},
+    )
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    dense, cell = result.cells
+    assert cell.course["validation"][-1].scores == cell.scores["validation"]
+    ticket = result.folder / cell.ticket
+    assert open_classifier(ticket, None, None).max_length == 16
+    assert open_classifier(result.folder / dense.model, None, None).max_length == 4
+    assert tombola.evaluate(ticket)["validation"] == cell.scores["validation"]
+    assert texts_of(ticket, open_classifier(ticket, None, None).model.config).length > 4

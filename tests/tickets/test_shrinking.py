@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ from tests.shrink.masks import half
 from tests.tiny import tiny, token_ids
 from tests.words import word_tokenizer
 from tests.world import World
+from tombola.defenses import fit_defenses
+from tombola.defenses.spelling import Spelling
 from tombola.errors import ModelError, TombolaError
 from tombola.masks import Mask
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import RandomTokens, count_flops, modules, unpack
+from tombola.shrink.texts import TextBatch
 from tombola.tickets.shrinking import Shrinkage, pack_ticket, shrink_ticket
 from tombola.tickets.texts import texts_of
 
@@ -106,6 +110,24 @@ def known_ticket(world: World, folder: Path, **changes: Any) -> Path:
     recipe = world.recipe(**changes)
     (folder / "ticket.json").write_text(json.dumps({"format": 1, "recipe": recipe}))
     return folder
+
+
+def test_the_defense_counts_before_and_after(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are the ticket behind its defense, so that a slow one levels their times."""
+    ticket = known_ticket(world, tmp_path / "ticket")
+    fit_defenses((Spelling(dictionary=None),), ["a very fine film"]).save(ticket)
+
+    def correct(_: TextBatch) -> None:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+
+    monkeypatch.setattr(TextBatch, "correct", correct)
+    shrunk = shrink_ticket(ticket, tmp_path / "small", batch_sizes=(1,), rounds=3)
+    assert shrunk.before.latency[1] > 0.019
+    assert shrunk.after.latency[1] > 0.019
 
 
 def test_an_existing_folder_is_not_overwritten(ticket: Path, tmp_path: Path) -> None:

@@ -93,6 +93,27 @@ def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_pa
     assert all((weights[f"{name}.weight"][~kept] == 0).all() for name, kept in ticket.mask.items())
 
 
+@pytest.mark.parametrize(
+    ("search", "draw"),
+    [
+        (
+            {"method": "iterative", "step": 0.25},
+            {"sparsity": 0.5},
+        ),  # trained under the mask of the round before
+        ({"method": "sparsegpt", "start": "finetuned"}, {"sparsity": 0.5, "perturb": 0.2}),
+    ],
+)
+def test_a_model_made_under_another_mask_is_masked_by_the_tickets_own(world, tmp_path, search, draw):
+    recipe = world.recipe(search=search, draw=draw, retrain=None, evaluate={"on": ["validation", "other"]})
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    ticket = tombola.Ticket.from_pretrained(result.folder / result.cells[0].ticket)
+    weights = dict(ticket.model().base_model.named_parameters())
+    assert all((weights[f"{name}.weight"][~kept] == 0).all() for name, kept in ticket.mask.items())
+    assert tombola.evaluate(ticket, ["validation", "other"]) == {
+        on: result.cells[0].scores[on] for on in ("validation", "other")
+    }
+
+
 def test_what_is_not_a_ticket_is_told_so(world, ticket, tmp_path):
     with pytest.raises(TombolaError, match=r"is a model but not a ticket: it has no ticket\.json"):
         tombola.Ticket.from_pretrained(world.model)

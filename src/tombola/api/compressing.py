@@ -13,7 +13,7 @@ from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part
 from tombola.models.finding import find_folder
-from tombola.models.safety import read_config
+from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
@@ -215,7 +215,10 @@ def is_finetuned(model: str, task: Task) -> bool:
         model: A folder or a hub id.
         task: The task.
     """
-    config = read_config(find_folder(model))
+    from tombola.evaluation.labels import label_order
+
+    folder = find_folder(model)
+    config = read_config(folder)
     names = config.get("architectures") or [""]
     if not str(names[0]).endswith("ForSequenceClassification"):
         return False
@@ -225,6 +228,7 @@ def is_finetuned(model: str, task: Task) -> bool:
             f"{model} is a classifier with {outputs} outputs, and {task.name} has {task.num_labels} labels: take a "
             "classifier of this task, or a pre-trained model"
         )
+    label_order(open_config(folder), task)
     return True
 
 

@@ -46,11 +46,11 @@ def predict(
         For each row, in order, a label and the probabilities; for regression, a number.
     """
     from tombola.evaluation.long_texts import LongTexts
-    from tombola.tasks import Task, unlabelled
+    from tombola.tasks import unlabelled
     from tombola.tickets.opening import open_classifier
 
     opened, long = open_classifier(model, task, max_length), LongTexts(stride)
-    known = Task.named(opened.task)
+    known = opened.definition
     long.check(known)
     found = _predicted(opened, unlabelled(known, rows), long, progress)
     long.warn()
@@ -86,13 +86,12 @@ def predict_file(
         `prediction` and `probabilities`.
     """
     from tombola.evaluation.long_texts import LongTexts
-    from tombola.tasks import Task
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.predicting import TextFile, form_of
 
     written_as = form_of(Path(output)) if output is not None else None
     opened, long = open_classifier(model, task, max_length), LongTexts(stride)
-    known = Task.named(opened.task)
+    known = opened.definition
     long.check(known)
     file = (
         TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
@@ -135,7 +134,7 @@ def glue_submission(
     """
     from tombola.evaluation.long_texts import LongTexts
     from tombola.evaluation.submission import glue_files, write_submission
-    from tombola.tasks import Task, unlabelled
+    from tombola.tasks import unlabelled
     from tombola.tasks.places import find_test_file
     from tombola.tickets.opening import open_classifier
 
@@ -143,7 +142,7 @@ def glue_submission(
     work = []
     for source, name in _submitted(model, task):
         opened = open_classifier(source, name, max_length)
-        known = Task.named(opened.task)
+        known = opened.definition
         work += [(opened, known, file, find_test_file(known, file.test, root)) for file in glue_files(known)]
     written, long = [], LongTexts(stride)
     for opened, known, file, path in work:

@@ -68,7 +68,7 @@ def evaluate(
         opened = open_classifier(model, name, max_length)
         for target in targets:
             source, part = find_target(target, opened.task)
-            loaded = DataSource(source, part, folder, limit).load()
+            loaded = DataSource(source, part, folder, limit, task_settings=opened.settings).load()
             long.check(loaded.task)
             work.append((f"{name}: {target}" if shared else target, opened, loaded))
     scores, done, whole = {}, 0, sum(len(split) for _, _, split in work)
@@ -153,10 +153,11 @@ def attack(
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.ticket import Ticket
 
+    settings: dict[str, Any] = {}
     if isinstance(model, str | Path | Ticket | MultiTaskTicket):
         opened = open_classifier(model, task, max_length, needs_task=examples is None)
         classifier, tokenizer = opened.model, tokenizer or load_tokenizer(opened.folder)
-        task, max_length = opened.task, opened.max_length
+        task, max_length, settings = opened.task, opened.max_length, dict(opened.settings)
     elif tokenizer is None:
         raise TombolaError("a model in memory is attacked with its tokenizer: pass tokenizer=…")
     else:
@@ -164,7 +165,8 @@ def attack(
     if examples is None:
         if task is None:
             raise TombolaError("nothing to attack the model on: pass task=… or examples=…")
-        examples = Task.named(task).load(split, folder=Path(data) if data else None)
+        known = Task.named(task).with_settings(settings)
+        examples = known.load(split, folder=Path(data) if data else None)
     if resume is not None:
         Path(resume).parent.mkdir(parents=True, exist_ok=True)
     return attack_model(

@@ -1,6 +1,5 @@
 """Map a model's outputs to a task's labels: models of one task differ in label order, especially in NLI."""
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,12 +8,11 @@ from sklearn.metrics import confusion_matrix
 
 from tombola.errors import ModelError
 from tombola.tasks import Task
-from tombola.tasks.labels import outputs_by_label
+from tombola.tasks.labels import are_unnamed, outputs_by_label
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-_UNNAMED = re.compile(r"(?:label_)?(\d+)", re.IGNORECASE)
 SUSPICIOUS = 0.2  # gain in accuracy by another order of unnamed labels
 FEWEST = 30  # with fewer examples, a better order may be chance
 
@@ -42,7 +40,7 @@ def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
     if task.labels is None:
         return LabelOrder(_same_count(count, task, in_place), True, [])
     names = [str(config.id2label[output]) for output in range(count)]
-    if all((found := _UNNAMED.fullmatch(name)) and int(found[1]) == i for i, name in enumerate(names)):
+    if are_unnamed(names):
         return LabelOrder(_same_count(count, task, in_place), False, [])
     _require_one_order(config, names)
     outputs = outputs_by_label(names, task)

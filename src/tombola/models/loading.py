@@ -108,7 +108,10 @@ def load_model(
     if new:
         _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
     elif task.labels is not None:
-        _put_in_order(model, set(loading["missing_keys"]), _label_names(folder), task)
+        names = _label_names(folder)
+        if kind.label_logits and not untrained:
+            _compare_names(names, task, folder, finetuned)
+        _put_in_order(model, set(loading["missing_keys"]), names, task)
     if new_pooler:
         _renew_pooler(model, seed)
     return placed(model)
@@ -136,6 +139,23 @@ def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:
 def _label_names(folder: Path) -> list[str]:
     names = json.loads((folder / "config.json").read_text()).get("id2label") or {}
     return [str(names[key]) for key in sorted(names, key=int)]
+
+
+def _compare_names(names: list[str], task: "Task", folder: Path, finetuned: bool) -> None:
+    """Refuse a finished model whose outputs have other names than the task's labels; warn of any other."""
+    from tombola.tasks.labels import are_unnamed, outputs_by_label
+
+    if names == task.labels or are_unnamed(names) or outputs_by_label(names, task) is not None:
+        return
+    if finetuned:
+        raise ModelError(
+            f"{folder}: the model's labels are {names}, those of the task {task.name!r} are {task.labels}: set "
+            "id2label in its config to the task's names in the order of the model's outputs"
+        )
+    _warn_once(
+        f"The outputs of the head of {folder}, {names}, are taken for the labels of {task.name}, {task.labels}, in "
+        "this order: set id2label in its config if they mean the same in another"
+    )
 
 
 def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str], task: "Task") -> None:

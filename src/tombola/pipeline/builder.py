@@ -155,7 +155,7 @@ class StageBuilder(TrainingBuilder):
             threads=drawn.threads or torch.get_num_threads(),
             multiple=drawn.multiple,
             length=drawn.length,
-            max_length=None if texts is None else self.recipe.train.max_length,
+            max_length=None if texts is None else self.recipe.max_length,
             model=self._timed_model(),
             data=texts,
             task=self.data,
@@ -212,7 +212,7 @@ class StageBuilder(TrainingBuilder):
             data=self.split(on, self.recipe.data.evaluation),
             trained=self.data,
             also_trained=also_trained,
-            max_length=self.recipe.train.max_length,
+            max_length=self.recipe.max_length,
             precision=self.precision,
         )
 
@@ -250,7 +250,7 @@ class StageBuilder(TrainingBuilder):
             attack=attack,
             n=settings.n,
             seed=settings.seed,
-            max_length=self.recipe.train.max_length,
+            max_length=self.recipe.max_length,
             precision=self.precision,
             query_budget=settings.query_budget,
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
@@ -289,7 +289,7 @@ class StageBuilder(TrainingBuilder):
             reference=_exported_dense(model, cut) if exported is not None else None,
             measure=settings,
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on) if of_task else None,
-            max_length=self.recipe.train.max_length if of_task else None,
+            max_length=self.recipe.max_length if of_task else None,
         )
 
 

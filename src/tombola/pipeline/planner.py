@@ -28,7 +28,6 @@ from tombola.recipe.sections import RetrainSettings, WantedPrecision
 from tombola.search import Found, searches
 from tombola.store.stage import Stage, topological_order
 from tombola.tasks.targets import all_targets
-from tombola.training.settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,11 @@ def plan_cell(cell: Cell) -> CellPlan:
     curve = recipe.attack is not None and recipe.attack.every_epoch
     found: Found | None = None
     model: ModelStage[Any]
-    trained: TrainSettings
     if recipe.search is None:
-        model, trained = builder.train(keep_epochs=curve, last=True), recipe.train
+        model = builder.train(keep_epochs=curve, last=True)
     else:
         found = plan_search(cell, builder)
         model = _retrain(builder, found, recipe.retrain, keep_epochs=curve)
-        trained = recipe.retrain or recipe.train
     mask = found.mask if found else None
     unapplied = mask if recipe.retrain is None else None
     exported = builder.export(model, mask)
@@ -88,7 +85,7 @@ def plan_cell(cell: Cell) -> CellPlan:
         unapplied = None
     besides = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
     attacks = recipe.attack.chosen() if recipe.attack else {}
-    epochs = range(1, int(trained.epochs) + 1) if curve else ()
+    epochs = range(1, model.whole_epochs() + 1) if curve and isinstance(model, Train) else ()
     return CellPlan(
         cell,
         precision,
@@ -130,8 +127,10 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     recipe = cell.recipe
     assert recipe.search is not None
     check_draw(recipe, builder.model)
+    search = (cell.source or recipe).search
+    assert search is not None
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
-    found = searches[recipe.search.method].plan(recipe.search, searching, recipe.draw.sparsity)
+    found = searches[search.method].plan(search, searching, recipe.draw.sparsity)
     if recipe.draw.perturb:
         found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
     if cell.source is not None:  # only the mask is transferred: weights and head belong to another task

@@ -272,7 +272,8 @@ def _load_split(place: DataSource) -> Split:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
-        other = DataSource(source, part, place.folder, mixed.limit, place.seed)
+        held_out = place.holdout if source == place.task else None  # what is held out stays out
+        other = DataSource(source, part, place.folder, mixed.limit, place.seed, held_out)
         split = mix_in(split, _load_split(other), mixed.times)
     return split
 

@@ -91,6 +91,12 @@ class Recipe(Settings):
         usual: Scope = "global" if self.search is None else self.search.usual_scope
         return self.draw.scope or usual
 
+    @property
+    def max_length(self) -> int:
+        """The length that the finished model is trained, evaluated, attacked and timed with."""
+        retrained = self.search is not None and self.retrain is not None
+        return (self.retrain if retrained and self.retrain else self.train).max_length
+
     @model_validator(mode="after")
     def _trained_to_be_watched(self) -> Self:
         asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]

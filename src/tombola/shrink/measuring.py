@@ -51,6 +51,7 @@ def measure(
     texts: Texts | None = None,
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
+    reference_corrects: bool = False,
 ) -> Measurement:
     """Size models up, and time them in turns on the same batches: each round gives a ratio of neighbouring passes.
 
@@ -62,6 +63,7 @@ def measure(
         texts: What to time on; random tokens, 128 a text, if not given.
         rounds: Undisturbed rounds wanted for each batch size.
         seconds: Time for each batch size, and again if the machine is busy; no round begins after it.
+        reference_corrects: Whether the first of several models has the defense of the texts too.
     """
     texts = texts or RandomTokens.fitting(models[0].config)
     if len(models) == 1:
@@ -76,7 +78,7 @@ def measure(
             rounds=rounds,
             seconds=seconds,
             watch=Stopwatch(accelerated=models[0].device.type != "cpu"),
-            reference_corrects=len(models) == 1,
+            reference_corrects=reference_corrects or len(models) == 1,
         )
     speedups = [
         {size: found.speedup(index) for size, found in timed.items()} for index in range(1, len(models))

@@ -9,6 +9,8 @@ from tombola.errors import DataError
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
 
+_UNNAMED = re.compile(r"(?:label_)?(\d+)", re.IGNORECASE)
+
 
 def meaning(label: str) -> str:
     """Normalise a label's name, in which publishers differ: case, separators, `non-` for `not_`."""
@@ -16,11 +18,19 @@ def meaning(label: str) -> str:
     return " ".join("not" if word == "non" else word for word in words if word)
 
 
+def are_unnamed(names: Sequence[str]) -> bool:
+    """Return whether a model's outputs are only numbered, as transformers does by default: `LABEL_0`."""
+    found = [_UNNAMED.fullmatch(name) for name in names]
+    return all(one is not None and int(one[1]) == place for place, one in enumerate(found))
+
+
 def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | None:
     """Return the indices of the `names` for each of the task's labels; None unless all match.
 
     The task's `merge` maps finer labels: `neutral` is part of HANS' `non-entailment`.
     """
+    if list(names) == list(task.labels or ()):  # also if they differ only in signs, as `c` and `c++` do
+        return [[place] for place in range(len(names))]
     finer = {meaning(name): meaning(ours) for name, ours in task.merge.items()}
     wanted = [meaning(label) for label in task.labels or ()]
     found = [finer.get(meaning(name), meaning(name)) for name in names]
@@ -35,6 +45,8 @@ def labels_within(other: "Task", own: "Task") -> list[int]:
     If the own task has finer labels, the first of them in the other's `merge` is used: the pairs of HANS that do not
     entail are `neutral` in MNLI, as their hypothesis is left open far more often than refuted.
     """
+    if other.labels == own.labels:  # also if they differ only in signs, which `meaning` drops
+        return list(range(len(own.labels or ())))
     ours = {meaning(label): number for number, label in enumerate(own.labels or ())}
     coarse: dict[str, int] = {}
     for finer, label in other.merge.items():

@@ -10,7 +10,7 @@ from tombola.foundations.checksums import CHECKSUMS, write_checksums, write_whol
 from tombola.models.loading import load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
-from tombola.shrink.onnx_model import MODEL
+from tombola.shrink.onnx_model import INT8, MODEL
 from tombola.tickets.saved import FORMAT
 from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
@@ -35,10 +35,11 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
     file = path / MODEL if whole else path
     model = load_model(folder)
     export = export_onnx(model, file, int8, texts=texts_of(folder, model.config))
-    if (folder / DEFENSE).is_file():
+    if whole:
+        _remove_former(path, keep_int8=int8)
+    if (folder / DEFENSE).is_file() and folder.resolve() != file.parent.resolve():
         shutil.copyfile(folder / DEFENSE, file.parent / DEFENSE)
     if whole:
-        (path / CHECKSUMS).unlink(missing_ok=True)
         model.config.save_pretrained(path)
         saved = load_tokenizer(folder).save_pretrained(path)
         if (recipe := recipe_of(folder)) is not None:
@@ -46,3 +47,11 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
         names = [file.name for file in (*map(Path, saved), *path.glob("*.onnx*"))]
         write_checksums(path, only=(*names, "config.json", DEFENSE, EXPORTED))
     return export
+
+
+def _remove_former(folder: Path, keep_int8: bool) -> None:
+    """Remove what belongs to another model that was exported to the folder before."""
+    for file in (folder / CHECKSUMS, folder / DEFENSE, folder / EXPORTED):
+        file.unlink(missing_ok=True)
+    for file in () if keep_int8 else folder.glob(f"{INT8}*"):
+        file.unlink()

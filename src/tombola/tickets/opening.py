@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.models.loading import open_model
+from tombola.recipe.sections import DataSettings
+from tombola.tasks import Task
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
 from tombola.tickets.saved import task_of
-from tombola.tickets.texts import recipe_of
+from tombola.tickets.texts import recipe_of, trained_length
 from tombola.tickets.ticket import TICKET, Ticket
-from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,6 +38,13 @@ class Opened:
     model: PreTrainedModel | Any
     task: str
     max_length: int
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Settings of the task's kind that the model's recipe changes."""
+
+    @property
+    def definition(self) -> Task:
+        """The task, with the recipe's settings."""
+        return Task.named(self.task).with_settings(dict(self.settings))
 
 
 def tasks_of(source: Source) -> list[str]:
@@ -71,7 +80,7 @@ def open_classifier(
     if is_multi_task(folder):
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
-        length = max_length or _trained_length(shared.info["recipe"])
+        length = max_length or trained_length(shared.info["recipe"])
         found = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
         return _within_positions(found, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
@@ -79,16 +88,23 @@ def open_classifier(
         task = task_of(recipe, folder)
     if task is None and needs_task:
         raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
-    length = max_length or (_trained_length(recipe) if recipe is not None else MAX_LENGTH)
+    length = max_length or (trained_length(recipe) if recipe is not None else MAX_LENGTH)
+    settings = _task_settings(recipe or {})
     if file is not None:
-        return _within_positions(Opened(folder, open_onnx(file), task or "", length), max_length)
+        return _within_positions(Opened(folder, open_onnx(file), task or "", length, settings), max_length)
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
             f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take "
             "one of the tickets that come out"
         )
-    return _within_positions(Opened(folder, model, task or "", length), max_length)
+    return _within_positions(Opened(folder, model, task or "", length, settings), max_length)
+
+
+def _task_settings(recipe: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    data = recipe.get("data")
+    given = data.get("task_settings") if isinstance(data, Mapping) else None
+    return tuple(sorted(checked(DataSettings, {"task_settings": given or {}}, "data").task_settings.items()))
 
 
 def _within_positions(opened: Opened, asked: int | None) -> Opened:
@@ -132,10 +148,3 @@ def folder_of(source: Source) -> Path:
             "`tombola export MODEL -o FOLDER`, and take that"
         )
     return find_folder(str(file.parent.absolute()))
-
-
-def _trained_length(recipe: Mapping[str, Any]) -> int:
-    train = recipe.get("train")  # other settings are not validated: the loss may come from a plugin
-    length = train.get("max_length") if isinstance(train, Mapping) else None
-    usual: int = TrainSettings.model_fields["max_length"].default
-    return length if isinstance(length, int) and length > 0 else usual

@@ -128,7 +128,7 @@ def shrink_ticket(
         fixed = RandomTokens.fitting(masked.config, length or LENGTH)
         texts = fixed if length else texts_of(folder, masked.config)
         (before, after), (speedup,) = measure(
-            masked, shrunk, batch_sizes=batch_sizes, texts=texts, rounds=rounds
+            masked, shrunk, batch_sizes=batch_sizes, texts=texts, rounds=rounds, reference_corrects=True
         )
         inputs = random_inputs(masked, 8, fixed.length, padded=True)
         expected = outputs_of(masked.float(), inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,20 @@ def recipe_of(folder: Path) -> dict[str, Any] | None:
     return None
 
 
+def trained_length(recipe: Mapping[str, Any]) -> int:
+    """Return the length that the model of a recipe was trained with: its retraining's, if it is a ticket that has one.
+
+    Args:
+        recipe: The recipe, which is not trusted to be valid; the loss may come from a plugin.
+    """
+    sections = [recipe.get("train"), recipe.get("retrain") if recipe.get("search") is not None else None]
+    length = None
+    for section in sections:
+        length = section.get("max_length", length) if isinstance(section, Mapping) else length
+    usual: int = TrainSettings.model_fields["max_length"].default
+    return length if isinstance(length, int) and length > 0 else usual
+
+
 def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
     """Return texts that the model in a folder was evaluated on; if there are none, random tokens and the reason.
 
@@ -55,8 +70,7 @@ def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
     try:
         data = checked(DataSettings, recipe.get("data", {}), "data")
         evaluate = checked(EvaluateSettings, recipe.get("evaluate", {}), "evaluate")
-        train = checked(TrainSettings, recipe.get("train", {}), "train")
         split = find_texts(data, task_of(recipe, folder), evaluate.on).load()
-        return TaskTexts.of(split, load_tokenizer(folder), train.max_length, config)
+        return TaskTexts.of(split, load_tokenizer(folder), trained_length(recipe), config)
     except TombolaError as error:
         return RandomTokens.fitting(config, reason=f"no texts of the task: {str(error).rstrip('.')}")

@@ -6,6 +6,7 @@ the mask, the recipe, the scores and the provenance are stored next to the weigh
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -95,8 +96,8 @@ def write_ticket(
 ) -> Ticket:
     """Write a ticket's folder from a finished training, its mask and its metadata.
 
-    Without retraining under the mask, the mask is applied to the weights. A small model that was cut out by the mask
-    (`cut` in the metadata) is copied unchanged.
+    The mask is applied to the weights unless the model was trained under this very mask. A small model that was cut out
+    by the mask (`cut` in the metadata) is copied unchanged.
 
     Args:
         folder: The ticket's folder; an existing ticket is replaced.
@@ -111,7 +112,7 @@ def write_ticket(
         for name, file in beside.items():
             shutil.copyfile(file, new / name)
         shutil.copyfile(mask / MASK, new / MASK)
-        if "cut" not in info and not (model / MASK).is_file():
+        if "cut" not in info and not _made_under(mask / MASK, model):
             _mask_weights(new)
         (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
         (new / CARD).write_text(ticket_card(full), encoding="utf-8")
@@ -140,6 +141,11 @@ def _copy_model(model: Path, new: Path) -> None:
     for path in model.iterdir():
         if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
             shutil.copyfile(path, new / path.name)
+
+
+def _made_under(mask: Path, model: Path) -> bool:
+    """Return whether a model was made under a mask; an earlier round of a search has a mask of its own."""
+    return (model / MASK).is_file() and filecmp.cmp(mask, model / MASK, shallow=False)
 
 
 def _mask_weights(folder: Path) -> None:

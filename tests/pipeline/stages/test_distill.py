@@ -10,12 +10,15 @@ from tests.pipeline.running import execute, plans, workspace
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tests.world import World
+from tombola.api.compressing import is_finetuned
 from tombola.errors import ModelError, RecipeError
 from tombola.pipeline.references import ModelSource
+from tombola.pipeline.stages.learning import distilling_teacher
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
+from tombola.tasks import Task
 
 IMPORTANCE = {"method": "importance"}
 
@@ -112,3 +115,30 @@ def test_layers_are_one_setting_and_no_grid(world: World) -> None:
     assert cell.recipe.train.distill.layers == (1, 2)
     with pytest.raises(RecipeError, match=r"distill.weight"):
         expand(world.recipe(train={"distill": {"weight": 2}}))
+
+
+def test_a_teacher_of_other_labels_is_refused(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "teacher"
+    names = {"id2label": {0: "pos", 1: "neg"}, "label2id": {"pos": 0, "neg": 1}}
+    tokenizer = ModelSource.find(str(world.model)).tokenizer()
+    tiny("bert", vocab_size=len(tokenizer), **names).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    stage = retrained(world, teacher=str(folder))
+    with pytest.raises(ModelError, match=r"labels are \['pos', 'neg'\], those of the task 'tiny' are"):
+        distilling_teacher(stage, workspace(Store(tmp_path / "store")))
+    assert not is_finetuned(str(world.model), stage.data.definition)
+    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+        is_finetuned(str(folder), stage.data.definition)
+
+
+def test_labels_that_differ_in_signs_alone_are_told_apart(world: World, tmp_path: Path) -> None:
+    for split in ("train", "validation", "other"):
+        content = world.task.with_name(f"{split}.tsv").read_text()
+        (tmp_path / f"{split}.tsv").write_text(content.replace("negative", "-").replace("positive", "+"))
+    task = world.task.read_text().replace("- negative\n- positive\n", "- '-'\n- '+'\n")
+    (tmp_path / "task.yaml").write_text(task)
+    (plan,) = plans(World(world.model, tmp_path / "task.yaml"), data={"mix": [{"on": "other"}]})
+    mixed = plan.evaluations["validation"].trained.load()
+    assert mixed.labels[-48:] == Task.from_file(tmp_path / "task.yaml").load("other").labels
+    execute(plan.ends(), store := Store(tmp_path / "store"))
+    assert store.read(plan.evaluations["validation"]).scores["accuracy"].value > 0.6

@@ -97,6 +97,17 @@ def test_data_that_a_search_mixes_in_is_checked_too(
     assert note in caplog.messages
 
 
+def test_what_is_held_out_is_not_mixed_in_again(world: World) -> None:
+    data = {"holdout": 0.25, "mix": [{"on": "train+typos"}]}
+    (plan,) = plans(world, data=data, evaluate={"on": ["holdout"]})
+    stage = plan.evaluations["holdout"]
+    held_out, trained = set(stage.data.load().ids), stage.trained.load().ids
+    own = [identity for identity in trained if ":" not in identity]
+    mixed = [identity.split(":")[1] for identity in trained if ":" in identity]
+    assert mixed == own
+    assert held_out.isdisjoint(own)
+
+
 def _notes(plan: Any, folder: Path) -> list[str]:
     execute([plan.evaluations["validation"]], Store(folder / "store"))
     return Store(folder / "store").read(plan.evaluations["validation"]).notes

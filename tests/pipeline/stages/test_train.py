@@ -69,3 +69,10 @@ def test_the_encoder_of_an_attack_in_the_loop_is_part_of_the_key(world, monkeypa
     monkeypatch.setattr(ModelSource, "find", another)
     assert key() == plain
     assert key(adversary={"kind": "attack"}) != attacked
+
+
+def test_selective_training_of_no_step_freezes_nothing(world, tmp_path):
+    train = {"epochs": 0, "max_length": 16, "select": {"kind": "random", "upper": 50}}
+    (stage,) = trainings(world, search=None, train=train)
+    execute([stage], store := Store(tmp_path))
+    assert store.read(stage).frozen is None

@@ -29,6 +29,7 @@ from tombola.training.settings import TrainSettings
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from tombola.tasks import Task
     from tombola.training.course import Evaluation
 
 logger = logging.getLogger(__name__)
@@ -107,16 +108,31 @@ class Train(ModelStage[Trained]):
         return [*self.watched, *([self.choose] if self.choose is not None else [])]
 
     def identity(self) -> dict[str, Any]:
-        """Include the tasks' metrics, if the model is scored during training."""
+        """Include how the tasks' scores are computed, if the model is scored during training."""
         identity = super().identity()
         if not self._scored:
             return identity
-        scoring = [list(data.definition.metrics) for data in self._scored]
+        scoring = [_scoring(data.definition) for data in self._scored]
         return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
 
     def training_steps(self) -> int:
         """Return the optimizer steps of this training."""
         return planned_steps(self.train, self.data, self.stop_at)
+
+    def whole_epochs(self) -> int:
+        """Return the number of whole epochs, after each of which `keep_epochs` keeps the model."""
+        from tombola.pipeline.engines.ranks import ranks
+        from tombola.training.schedule import last_step
+
+        steps = whole_schedule(self.train, self.data, ranks())
+        return last_step(self.stop_at, steps) // self._steps_per_epoch() if steps else 0
+
+    def _steps_per_epoch(self) -> int:
+        from tombola.pipeline.engines.ranks import ranks
+
+        return whole_schedule(
+            self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()
+        )
 
     def run(self, space: Workspace) -> None:
         """Train, and save an ordinary model folder with the mask."""
@@ -194,6 +210,13 @@ class Train(ModelStage[Trained]):
                 ranks(),
             ),
         )
+
+
+def _scoring(task: Task) -> list[Any]:
+    """Return the metrics of a task, and those of its settings that decide on scores alone."""
+    settings = task.kind_settings
+    told = settings.model_dump(mode="json", include=set(settings.unhashed), exclude_defaults=True)
+    return [*task.metrics, told] if told else list(task.metrics)
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:
