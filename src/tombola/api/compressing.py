@@ -259,7 +259,7 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
         for cell, found in zip(plan.cells, result.cells, strict=True)
         if cell.cell.variant == "ticket"
     }
-    cell, found = by_runtime["transformers"]
+    cell, found = by_runtime.get("transformers") or next(iter(by_runtime.values()))
     exported = [stage for other, _ in by_runtime.values() if (stage := other.exported) is not None]
     exported += [stage.exported for stage in exported if isinstance(stage, Quantise)]
     beside = {file.name: file for stage in exported for file in store.open(stage).glob(f"{stage.graph}*")}

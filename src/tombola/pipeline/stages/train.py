@@ -19,7 +19,7 @@ from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.course import COURSE, Every, ScoreCourse, Scorekeeper
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.evaluate import metrics_of
-from tombola.pipeline.stages.learning import distilling_teacher, planned_steps, training_data
+from tombola.pipeline.stages.learning import distilling_teacher, planned_steps, training_data, whole_schedule
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
