@@ -27,7 +27,7 @@ test: $(INSTALLED) browser
 coverage: $(INSTALLED)
 	$(PYTEST) -n 2 --cov --cov-report=term:skip-covered
 
-# What `make test` leaves to CI: kills, processes of their own, every family and every page once more.
+# What `make test` leaves to CI: kills, trainings on two processes, every family and every page once more.
 test-thorough: $(INSTALLED) browser
 	$(PYTEST) -n 2 --dist loadfile -m thorough
 

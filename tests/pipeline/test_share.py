@@ -338,7 +338,7 @@ def test_the_published_tickets_are_those_of_the_recipe(name: str, expected: dict
     }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_share_what_one_does(recipe: dict[str, Any], tmp_path: Path) -> None:
     """The same global batch, and at every step the same task on both: 16 at once, or 8 on each of two ranks."""
     train = {**recipe["train"], "dropout": 0.0, "group_by_length": False}

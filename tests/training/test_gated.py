@@ -305,7 +305,7 @@ def test_a_search_that_diverges_says_so_and_gives_the_model_back(tmp_path: Path)
     assert same_weights(model, tiny("bert", num_labels=2))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("accumulate", "sample"), [(1, "pass"), (2, "pass"), (2, "step")])
 def test_two_processes_search_as_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
     gating, _ = run(tmp_path / "one", 8, accumulate, sample)

@@ -231,7 +231,7 @@ def test_it_goes_with_an_adversary_and_a_teacher_of_another_width(tmp_path: Path
     assert set(model.state_dict()) == set(tiny("bert", num_labels=2).state_dict())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("accumulate", "sample"), [(1, "pass"), (2, "pass"), (2, "step")])
 def test_two_processes_train_what_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
     whole, model = run(tmp_path / "one", 8, accumulate, sample, RATE)

@@ -48,7 +48,7 @@ def launch(recipe, output, store, verb="run"):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     """The same global batch: 16 at once, or 8 on each of two ranks."""
     search = {"method": "magnitude", "start": "finetuned"}
@@ -83,7 +83,7 @@ def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     assert halves == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_update_selectively(world, tmp_path):
     """Rank 0 alone writes what was frozen."""
     train = {**TRAINING, "epochs": 1, "batch_size": 8, "select": {"kind": "second", "upper": 60}}

@@ -181,7 +181,7 @@ def test_a_mask_is_drawn_from_the_epoch_of_the_search_that_is_named(world: World
     assert scores[0] != scores[1] == scores[2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_count_the_epochs_of_both_and_keep_one_model(world: World, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     train = {**TRAIN, "batch_size": 8, "epochs": 3}  # of two processes together as large as of one
