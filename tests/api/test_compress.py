@@ -186,6 +186,7 @@ def timed_by_flops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency, "time_shares", shares_of_flops())
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("timed_by_flops")
 def test_the_fastest_ticket_is_chosen_on_training_data_that_is_held_out_from_all_trainings(
     world: World, tmp_path: Path

@@ -182,6 +182,7 @@ def agreement(one: Any, other: Any, data: Any) -> float:
         return sum(float(one(row).logits.argmax() == other(row).logits.argmax()) for row in rows) / len(rows)
 
 
+@pytest.mark.thorough
 def test_a_student_learns_from_a_teacher_whatever_the_labels_say(tmp_path: Path) -> None:
     data = toy_data(60)
     teacher = tiny("bert", num_labels=2, seed=3)

@@ -119,6 +119,7 @@ def test_trainings_of_encoders_serve_decoders_too(world: World, tmp_path: Path) 
             assert (own[~kept] == 0).all()
 
 
+@pytest.mark.thorough
 def test_the_step_with_the_lowest_perplexity_is_kept(world: World, tmp_path: Path) -> None:
     raw = recipe(world, data={"holdout": 0.2}, evaluate={"every": "epoch", "best": "holdout"})
     raw["train"] |= {"schedule": "constant", "learning_rate": 0.05, "epochs": 8}
@@ -196,6 +197,7 @@ def quiz(world: World, folder: Path, kind: str) -> World:
     return World(world.model, folder / "quiz.yaml")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["multiple-choice", "classification"])
 def test_answers_by_likelihood_are_learned_and_pruned(world: World, tmp_path: Path, kind: str) -> None:
     raw = recipe(quiz(world, tmp_path, kind), search=SEARCHES["magnitude"], draw={"sparsity": 0.2})

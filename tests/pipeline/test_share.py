@@ -78,6 +78,7 @@ def ran(recipe: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tup
     return tombola.share(recipe, output=folder / "out", store=folder / "store"), folder
 
 
+@pytest.mark.thorough
 def test_a_ticket_of_several_tasks_can_be_copied(ran: tuple[Result, Path], tmp_path: Path) -> None:
     _, folder = ran
     ticket = MultiTaskTicket.from_pretrained(next((folder / "out" / "tickets").iterdir()))

@@ -114,7 +114,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("search", ["importance", pytest.param("gates", marks=pytest.mark.thorough)])
 def test_a_ticket_learns_the_task(worlds: dict[str, World], store: Store, kind: str, search: str) -> None:
     plan = finished(worlds[kind], store, **SEARCHES[search])
     stage = plan.evaluations["validation"]

@@ -20,6 +20,7 @@ def test_ends(command: list[str], expected: Outcome) -> None:
     assert run_child(command, timeout=60) == expected
 
 
+@pytest.mark.thorough
 def test_a_child_that_hangs_is_stopped() -> None:
     asleep = run_child(program("import time; time.sleep(60)"), timeout=1)
     at_work = run_child(program("while True: pass"), timeout=3)

@@ -181,6 +181,7 @@ def test_fp16_needs_a_gpu() -> None:
     assert resolve_precision("fp16", device="cuda") == "fp16"
 
 
+@pytest.mark.thorough
 def test_the_real_trial_finishes_in_fp32_and_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = probe_precision(threads=1, device="cpu")
     if verdict.fp32_seconds is None and "busy machine" in verdict.reason:
