@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Batch size of the data that scorers read."""
-TOKENS = 4096
-"""Tokens per batch of packed documents, each of which has a logit for every word of the vocabulary."""
+LOGITS = 2**26
+"""Logits per batch of packed documents, each token of which has one for every word of the vocabulary."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,5 +128,6 @@ def read_batches(
     if model.config.pad_token_id is None:
         model.config.pad_token_id = collate.pad_id
     if size is None:
-        size = max(1, min(BATCH, TOKENS // int(data.lengths.max()))) if isinstance(data, Packed) else BATCH
+        per_block = int(data.lengths.max()) * len(tokenizer) if isinstance(data, Packed) else 1
+        size = max(1, min(BATCH, LOGITS // per_block))
     return ordered_batches(data, collate, size=size, seed=stage.seed, count=count)
