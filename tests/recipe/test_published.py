@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tombola.recipe.builtin import find_recipe, recipe_names
-from tombola.recipe.grid import Cell, expand
+from tombola.recipe.cell import Cell
+from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe
 from tombola.recipe.share import ShareRecipe, check_share
 

@@ -11,7 +11,7 @@ from tombola.foundations.settings import checked
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn
 from tombola.pipeline.stages.measure import Measured
-from tombola.recipe.grid import Cell
+from tombola.recipe.cell import Cell
 from tombola.recipe.recipe import Recipe
 from tombola.results.record import UNDER_ATTACK, CellResult, CellStages, RunRecord, StageCounts
 from tombola.results.result import Result

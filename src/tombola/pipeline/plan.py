@@ -10,7 +10,7 @@ from typing import Any
 from tombola.foundations.caching import Cache, run_cache, sharing
 from tombola.foundations.garbage import no_garbage_collection
 from tombola.pipeline.planner import CellPlan, plan_cell
-from tombola.recipe.grid import Cell
+from tombola.recipe.cell import Cell
 from tombola.recipe.reading import Raw
 from tombola.store.stage import Stage, topological_order
 

@@ -23,7 +23,7 @@ from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
-from tombola.recipe.grid import Cell
+from tombola.recipe.cell import Cell
 from tombola.recipe.sections import RetrainSettings, WantedPrecision
 from tombola.search import Found, searches
 from tombola.store.stage import Stage, topological_order

@@ -12,7 +12,7 @@ from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan, plan_search
 from tombola.pipeline.stages.base import MaskStage
 from tombola.pipeline.stages.share import EvaluateShared, Share
-from tombola.recipe.grid import Cell
+from tombola.recipe.cell import Cell
 from tombola.recipe.reading import Raw
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import ShareRecipe, check_share

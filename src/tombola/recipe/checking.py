@@ -14,7 +14,8 @@ from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.recipe.builtin import find_recipe
-from tombola.recipe.grid import Cell, expand
+from tombola.recipe.cell import Cell
+from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import check_share

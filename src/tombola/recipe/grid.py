@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, get_args, get_origin
@@ -18,11 +17,11 @@ from tombola.foundations.caching import cached_in_run, run_cache
 from tombola.foundations.garbage import no_garbage_collection
 from tombola.foundations.paths import twins
 from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
+from tombola.recipe.cell import Cell
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.targets import check_task_name, target_complaints
 from tombola.search import SearchSettings
-from tombola.training.settings import TrainSettings
 
 Path = tuple[str, ...]
 
@@ -31,52 +30,6 @@ logger = logging.getLogger(__name__)
 MOST_CELLS = 100_000
 """The most cells of a grid, unless the environment variable sets another limit."""
 MOST_CELLS_VARIABLE = "TOMBOLA_MAX_CELLS"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One point of the grid: a whole recipe, the variant it belongs to, and its value on each axis."""
-
-    variant: str
-    axes: dict[str, Any]
-    recipe: Recipe
-    source: Recipe | None = None
-    """The recipe for the task that the mask is searched on, if that is another task."""
-
-    @property
-    def label(self) -> str:
-        """A name that is unique in the grid."""
-        parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
-        return "_".join([self.variant, *parts])
-
-    def raw(self) -> Raw:
-        """Return the recipe of this cell alone, without defaults, except those that would be inherited otherwise."""
-        raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
-        train = raw.get("train", {})
-        if differs := _inherited_otherwise(self.recipe.retrain, raw.get("retrain"), train):
-            raw["retrain"] = {**differs, **raw.get("retrain", {})}
-        search = raw.get("search", {})
-        if differs := _inherited_otherwise(_searching(self.recipe), search.get("train"), train):
-            raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
-        if self.source is not None:
-            own = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
-            if (searching := _searching(self.source)) is not None:
-                own["search"] = {"train": searching.model_dump(mode="json")}
-            raw["per_task"] = {self.source.task: own}
-        return raw
-
-
-def _searching(recipe: Recipe) -> TrainSettings | None:
-    """Return how a search trains, if it has settings for that."""
-    train = getattr(recipe.search, "train", None)
-    return train if isinstance(train, TrainSettings) else None
-
-
-def _inherited_otherwise(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:
-    """Return the defaults of a training, missing in its raw form, where the recipe's `train` has other values."""
-    if settings is None:
-        return {}
-    return settings.model_dump(mode="json", include=set(train) - set(raw or {}))
 
 
 @no_garbage_collection()

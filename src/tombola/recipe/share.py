@@ -11,7 +11,8 @@ from tombola.errors import RecipeError, TombolaError, UnknownName
 from tombola.foundations.caching import run_cache
 from tombola.foundations.paths import twins
 from tombola.foundations.settings import Settings, complaints
-from tombola.recipe.grid import Cell, expand
+from tombola.recipe.cell import Cell
+from tombola.recipe.grid import expand
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
 from tombola.tasks import Task

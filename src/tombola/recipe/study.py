@@ -15,7 +15,8 @@ from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings
 from tombola.recipe.builtin import find_recipe
-from tombola.recipe.grid import Cell, check_size, count_cells, expand
+from tombola.recipe.cell import Cell
+from tombola.recipe.grid import check_size, count_cells, expand
 from tombola.recipe.reading import Raw, load_recipe, parse_overrides
 
 OWN = ("grid", "engine")

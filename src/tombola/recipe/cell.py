@@ -1,0 +1,56 @@
+"""One point of a recipe's grid, and the recipe that gives it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tombola.recipe.reading import Raw
+from tombola.recipe.recipe import Recipe
+from tombola.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid: a whole recipe, the variant it belongs to, and its value on each axis."""
+
+    variant: str
+    axes: dict[str, Any]
+    recipe: Recipe
+    source: Recipe | None = None
+    """The recipe for the task that the mask is searched on, if that is another task."""
+
+    @property
+    def label(self) -> str:
+        """A name that is unique in the grid."""
+        parts = [f"{name.rsplit('.', 1)[-1]}-{value}" for name, value in self.axes.items()]
+        return "_".join([self.variant, *parts])
+
+    def raw(self) -> Raw:
+        """Return the recipe of this cell alone, without defaults, except those that would be inherited otherwise."""
+        raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
+        train = raw.get("train", {})
+        if differs := _inherited_otherwise(self.recipe.retrain, raw.get("retrain"), train):
+            raw["retrain"] = {**differs, **raw.get("retrain", {})}
+        search = raw.get("search", {})
+        if differs := _inherited_otherwise(_searching(self.recipe), search.get("train"), train):
+            raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
+        if self.source is not None:
+            own = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
+            if (searching := _searching(self.source)) is not None:
+                own["search"] = {"train": searching.model_dump(mode="json")}
+            raw["per_task"] = {self.source.task: own}
+        return raw
+
+
+def _searching(recipe: Recipe) -> TrainSettings | None:
+    """Return how a search trains, if it has settings for that."""
+    train = getattr(recipe.search, "train", None)
+    return train if isinstance(train, TrainSettings) else None
+
+
+def _inherited_otherwise(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:
+    """Return the defaults of a training, missing in its raw form, where the recipe's `train` has other values."""
+    if settings is None:
+        return {}
+    return settings.model_dump(mode="json", include=set(train) - set(raw or {}))
