@@ -3,9 +3,10 @@
     apt-get download wordnet-base && dpkg -x wordnet-base_*.deb wordnet
     python tools/build_lexicons.py wordnet/usr/share/wordnet src/tombola/words/lexicon
 
-(Any WordNet 3.x `dict` folder with `index.*`, `data.*`, `*.exc` and `cntlist.rev` serves.) Two tables are written:
+(Any WordNet 3.x `dict` folder with `index.*`, `data.*`, `*.exc` and `cntlist.rev` serves.) Three tables are written:
 `wordnet.tsv` (lemma, part of speech, how often it was met as such in tagged text, one-word synonyms in order of how
-common the sense is) and `irregular.tsv` (inflected form, part of speech, lemma). A lemma that is nothing but a noun
+common the sense is), `irregular.tsv` (inflected form, part of speech, lemma) and `antonyms.tsv` (two groups of words
+that mean the opposite of each other). A lemma that is nothing but a noun
 and has no synonym is left out: the reader takes an unknown word for a noun anyway. The licence goes beside them.
 """
 
@@ -42,6 +43,35 @@ def synonyms(folder: Path, name: str) -> dict[str, list[str]]:
             others = [word for offset in offsets for word in members[offset] if word != lemma]
             table[lemma] = list(dict.fromkeys(others))
     return table
+
+
+def antonyms(folder: Path, name: str) -> set[tuple[str, str]]:
+    """Pairs of groups of opposites, each a line of words: synonyms, and of adjectives also those similar to them.
+
+    WordNet links `good` with `bad` alone; `great` and `awful` are only similar to them.
+    """
+    members = synsets(folder / f"data.{name}")
+    links = {fields[0]: pointers(fields) for fields in map(str.split, _rows(folder / f"data.{name}"))}
+
+    def group(offset: str) -> str:
+        similar = [other for symbol, other in links[offset] if symbol == "&"]
+        return " ".join(sorted({word for one in (offset, *similar) for word in members[one]}))
+
+    pairs = {
+        tuple(sorted((group(offset), group(other))))
+        for offset, found in links.items()
+        for symbol, other in found
+        if symbol == "!"
+    }
+    return {(one, other) for one, other in pairs if one and other}
+
+
+def pointers(fields: list[str]) -> list[tuple[str, str]]:
+    """The (symbol, offset) of every pointer of a synset to one of its own part of speech."""
+    first = 4 + 2 * int(fields[3], 16)
+    end = first + 1 + 4 * int(fields[first])
+    found = zip(*(fields[first + 1 + i : end : 4] for i in range(3)), strict=True)
+    return [(symbol, offset) for symbol, offset, part in found if part in fields[2].replace("s", "a")]
 
 
 def frequencies(folder: Path) -> Counter[tuple[str, str]]:
@@ -86,11 +116,15 @@ def main() -> None:
         for name, letter in PARTS_OF_SPEECH.items()
         for form, lemma in irregular(arguments.wordnet, name)
     ]
+    opposites = [
+        f"{one}\t{other}\n" for name in PARTS_OF_SPEECH for one, other in antonyms(arguments.wordnet, name)
+    ]
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "wordnet.tsv").write_text("".join(sorted(rows)), encoding="utf-8")
     (arguments.out / "irregular.tsv").write_text("".join(sorted(exceptions)), encoding="utf-8")
+    (arguments.out / "antonyms.tsv").write_text("".join(sorted(opposites)), encoding="utf-8")
     (arguments.out / "LICENSE-WordNet.txt").write_text(_licence(arguments.wordnet), encoding="utf-8")
-    print(f"{len(rows)} lemmas, {len(exceptions)} irregular forms")
+    print(f"{len(rows)} lemmas, {len(exceptions)} irregular forms, {len(opposites)} pairs of opposites")
 
 
 def _rows(path: Path) -> list[str]:

@@ -99,6 +99,17 @@ def test_the_embedded_table_knows_synonyms(monkeypatch):
     assert table.of("table", 3, at_least=0.5) == ["tables"]
 
 
+def test_the_embedded_table_leaves_antonyms_out(monkeypatch):
+    monkeypatch.setattr(module, "EMBEDDED_WORD", module.re.compile("good|bad|great|succeeds|fails|failed"))
+    table = embedded_neighbours(k=5)
+    assert {"bad", "great"} <= {table.words[i] for i in table.nearest[table.words.index("good")]}
+    assert "great" in table.of("good", 5)
+    assert "bad" not in table.of("good", 5)
+    assert "good" not in table.of("Bad", 5)
+    assert "failed" in table.of("fails", 5)
+    assert "succeeds" not in table.of("fails", 5)
+
+
 def test_a_damaged_table_is_computed_again(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("TOMBOLA_CACHE", str(tmp_path))
     vectors = Vectors(["a", "b", "c", "d"], np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32))

@@ -56,3 +56,21 @@ def test_stop_words_are_function_words():
     stopped = ["the", "Not", "doesn't", "doesn’t", "'s", "of", "they", "would", "because", "very"]
     assert all(map(LEXICON.is_stop_word, stopped))
     assert not any(map(LEXICON.is_stop_word, ["film", "good", "two", "wow", "run", "london"]))
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "opposite"),
+    [
+        ("good", "bad", True),
+        ("great", "awful", True),  # through what they are similar to
+        ("Boring", "entertaining", True),
+        ("fails", "succeeded", True),  # in any form
+        ("best", "worst", True),
+        ("good", "great", False),
+        ("film", "movie", False),
+        ("unheard-of-word", "bad", False),
+    ],
+)
+def test_antonyms(word, other, opposite):
+    assert LEXICON.are_opposites(word, other) is opposite
+    assert LEXICON.are_opposites(other, word) is opposite

@@ -15,6 +15,7 @@ from tombola.foundations.folders import cache_folder
 from tombola.foundations.paths import temporary_beside
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
+from tombola.words.lexicon import bundled
 
 logger = logging.getLogger(__name__)
 
@@ -35,31 +36,37 @@ class Vectors(NamedTuple):
 class Neighbours:
     """The nearest words of each word of a vocabulary, with their cosines, nearest first.
 
-    The attacks' minimum cosines were published for counter-fitted vectors; `scale` converts them to these vectors.
+    The attacks were published with counter-fitted vectors, in which antonyms are far apart. For other vectors, `scale`
+    converts the minimum cosines that were published, and `opposites` names the pairs of words to leave out.
     """
 
     def __init__(
-        self, words: list[str], nearest: np.ndarray, cosines: np.ndarray, source: str, scale: float = 1.0
+        self,
+        words: list[str],
+        nearest: np.ndarray,
+        cosines: np.ndarray,
+        source: str,
+        scale: float = 1.0,
+        opposites: Callable[[str, str], bool] | None = None,
     ) -> None:
-        self.words, self.nearest, self.cosines, self.source, self.scale = (
-            words,
-            nearest,
-            cosines,
-            source,
-            scale,
-        )
+        self.words, self.nearest, self.cosines = words, nearest, cosines
+        self.source, self.scale, self.opposites = source, scale, opposites
 
     @cached_property
     def _rows(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words)}
 
     def of(self, word: str, k: int, at_least: float = -1.0) -> list[str]:
-        """Return the `k` nearest words with a cosine of `at_least` this; none for a word without a vector."""
+        """Return those of the `k` nearest words that have a cosine of `at_least` this and do not mean the opposite.
+
+        There are none for a word without a vector.
+        """
         row = self._rows.get(word.lower())
         if row is None:
             return []
         near = zip(self.nearest[row, :k].tolist(), self.cosines[row, :k].tolist(), strict=True)
-        return [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
+        found = [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
+        return [other for other in found if not (self.opposites and self.opposites(word, other))]
 
 
 def neighbours_of(path: str | Path, k: int) -> Neighbours:
@@ -77,7 +84,10 @@ def neighbours_of(path: str | Path, k: int) -> Neighbours:
 
 
 def embedded_neighbours(k: int) -> Neighbours:
-    """Return the bundled table, from MiniLM's input embeddings of the whole words in its vocabulary."""
+    """Return the bundled table, from MiniLM's input embeddings of the whole words in its vocabulary.
+
+    `good` and `bad` are near each other there, so the antonyms of WordNet are left out.
+    """
     minilm = find_model("minilm")
 
     def read() -> Vectors:
@@ -90,12 +100,12 @@ def embedded_neighbours(k: int) -> Neighbours:
             matrix = tensors.get_tensor("embeddings.word_embeddings.weight")
         return Vectors(words, matrix[[rows[word] for word in words]])
 
-    return kept_table(minilm.fingerprint, k, "MiniLM input embeddings", read, EMBEDDED_SCALE)
+    table = kept_table(minilm.fingerprint, k, "MiniLM input embeddings without WordNet's antonyms", read)
+    table.scale, table.opposites = EMBEDDED_SCALE, bundled().are_opposites
+    return table
 
 
-def kept_table(
-    content: str, k: int, source: str, read: Callable[[], Vectors], scale: float = 1.0
-) -> Neighbours:
+def kept_table(content: str, k: int, source: str, read: Callable[[], Vectors]) -> Neighbours:
     """Load the table for `content` from the cache, or compute it from `read()`."""
     from safetensors.numpy import save_file
 
@@ -112,7 +122,7 @@ def kept_table(
         save_file(table, unfinished, {"checksum": _table_hash(table)})
         unfinished.rename(path)
     words = table["words"].tobytes().decode().split("\n")
-    return Neighbours(words, table["nearest"], table["cosines"], source, scale)
+    return Neighbours(words, table["nearest"], table["cosines"], source)
 
 
 def _kept(path: Path) -> dict[str, np.ndarray] | None:

@@ -24,6 +24,8 @@ HOW = {
     "encoder": "a sentence encoder with --encoder MODEL",
 }
 """How to supply each resource that is bundled only for English."""
+NEIGHBOURS = 2
+"""The version of the bundled table of neighbours; raise it when attacks find other words there."""
 TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 
@@ -57,6 +59,10 @@ class Resources:
             return []
         given = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
         return [name for name in attack.needs if given[name] is None]
+
+    def bundled_neighbours(self, attack: "Attack") -> int | None:
+        """Return the version of the bundled table of neighbours if the attack looks words up there."""
+        return NEIGHBOURS if "vectors" in attack.needs and self.vectors is None else None
 
     def require(self, attack: "Attack") -> None:
         """Raise an error if an attack lacks a resource.
@@ -123,12 +129,13 @@ class Resources:
         """Return content hashes of the requested resources, to tell runs apart."""
         mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
         vectors = Path(self.vectors).expanduser() if self.vectors is not None else None
+        neighbours = f"bundled {NEIGHBOURS}" if vectors is None else str(vectors)
         own: dict[str, str] = {} if is_english(self.language) else {"language": self.language}
         if self.words is not None:
             words = Path(self.words).expanduser()
             own["lexicon"] = checksum(words) if words.is_file() else str(words)
         return own | {
-            "vectors": checksum(vectors) if vectors is not None and vectors.is_file() else str(vectors),
+            "vectors": checksum(vectors) if vectors is not None and vectors.is_file() else neighbours,
             "encoder": _fingerprint(self.encoder),
             "mlm": _fingerprint(mlm) if isinstance(self.mlm, str | Path) else str(mlm),
         }

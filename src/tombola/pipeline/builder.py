@@ -256,6 +256,7 @@ class StageBuilder(TrainingBuilder):
             vectors=FileSource.find(settings.vectors, "attack.vectors") if settings.vectors else None,
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
             encoder=ModelSource.find(encoder) if encoder else None,
+            neighbours=needed.bundled_neighbours(attack),
             lexicon=FileSource.find(settings.lexicon, "attack.lexicon") if settings.lexicon else None,
             language=language,
             epoch=epoch,

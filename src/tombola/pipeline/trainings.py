@@ -108,6 +108,7 @@ class TrainingBuilder:
             teacher=self._teacher(settings, self.data),
             distill_from=self._distill_from(wanted),
             attack_encoder=_attack_encoder(settings),
+            attack_neighbours=_attack_neighbours(settings),
             defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
@@ -238,6 +239,14 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
     """Return the sentence encoder of an attack in the loop, whose input embeddings give the word neighbours."""
     return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
+
+
+def _attack_neighbours(settings: TrainSettings) -> int | None:
+    """Return the version of the bundled word neighbours, if an attack in the loop uses them."""
+    adversary = settings.adversary
+    return (
+        Resources().bundled_neighbours(adversary.recipe) if isinstance(adversary, AttackAdversary) else None
+    )
 
 
 def _training_on(

@@ -1,4 +1,4 @@
-"""A lexicon from WordNet and a list of function words: synonyms, coarse parts of speech, stop words.
+"""A lexicon from WordNet and a list of function words: synonyms, antonyms, coarse parts of speech, stop words.
 
 The tables are in `lexicon/` (built by `tools/build_lexicons.py`). There is no tagger: a word has the *set* of its
 common parts of speech, and two words agree if their sets intersect.
@@ -84,6 +84,26 @@ class Lexicon:
         tags = self._function_words.get(word.lower().replace("’", "'"), NOT_STOPPED)
         return not tags <= NOT_STOPPED
 
+    def are_opposites(self, word: str, other: str) -> bool:
+        """Return whether some reading of a word is an antonym of some reading of the other."""
+        others = self._groups(other.lower())
+        return any(number ^ 1 in others for number in self._groups(word.lower()))
+
+    def _groups(self, word: str) -> frozenset[int]:
+        """Return the numbers of the groups of opposites that a word belongs to; the opposite of 2n is 2n + 1."""
+        lemmas = {word, *(lemma for _, lemma in self._lemmas(word))}
+        return frozenset(number for lemma in lemmas for number in self._antonyms.get(lemma, ()))
+
+    @cached_property
+    def _antonyms(self) -> dict[str, list[int]]:
+        """By lemma: the numbers of its groups."""
+        numbers: dict[str, list[int]] = {}
+        for n, pair in enumerate(_rows("antonyms.tsv")):
+            for side, words in enumerate(pair):
+                for word in words.split():
+                    numbers.setdefault(word, []).append(2 * n + side)
+        return numbers
+
     def _lemmas(self, word: str) -> Iterator[tuple[str, str]]:
         """Yield (part of speech, lemma) of every reading: the word itself, irregular forms, suffix rules."""
         for letter, table in self._table.items():
@@ -142,6 +162,10 @@ class UserLexicon(Lexicon):
         """Return the parts of speech in the file; all open classes if it lists none."""
         tags, _ = self.words.get(word.lower(), (OPEN, []))
         return tags or OPEN
+
+    def are_opposites(self, word: str, other: str) -> bool:
+        """Return False: a lexicon file lists no antonyms."""
+        return False
 
     def is_stop_word(self, word: str) -> bool:
         """Return whether the file lists the word only with closed-class tags."""

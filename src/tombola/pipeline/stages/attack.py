@@ -58,6 +58,8 @@ class Attack(Stage[Attacked]):
     mlm: ModelSource | None = None
     encoder: ModelSource | None = None
     """The sentence encoder, whose input embeddings give the word neighbours if there are no vectors."""
+    neighbours: int | None = None
+    """The version of the bundled table of word neighbours, if the attack uses it."""
     lexicon: FileSource | None = None
     language: str = "en"
     epoch: int | None = None
