@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
 from tombola.foundations.hardware.machine import check_device
+from tombola.foundations.hardware.memory import peak_memory
 from tombola.foundations.settings import checked
 from tombola.masks.names import Scope
 from tombola.masks.pattern_names import parse_pattern
@@ -106,16 +106,6 @@ def prune(
     mask = prune_folder(folder, Path(output), order, progress or (lambda done, steps: None))
     size = sum(file.stat().st_size for file in Path(output).glob("model*.safetensors"))
     return Pruning(Path(output), mask, time.monotonic() - started, peak_memory(), size)
-
-
-def peak_memory() -> int:
-    """Return the peak resident memory of this process in bytes, or 0 on Windows."""
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) -> SearchSettings:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import RecipeError, TombolaError
+from tombola.foundations.hardware.memory import return_free_memory
 from tombola.foundations.lazy import lazy_module
 from tombola.models.skeleton import Skeleton
 from tombola.search import SearchSettings
@@ -131,6 +132,7 @@ def _prune_layers(
         skeleton.empty_layer(index)
         journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])
         del pruned  # frees the layer's weights before the next layer is read
+        return_free_memory()
     progress(count, count)
 
 
