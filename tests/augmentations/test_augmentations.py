@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tombola.attacks.neighbours import bundled_words
 from tombola.augmentations import (
     Augmentation,
     Augmenter,
@@ -140,6 +141,41 @@ def test_synonyms_keep_case_and_skip_forms_that_the_lexicon_does_not_list() -> N
     assert (
         swap.apply("Film by Film", Random(0), RESOURCES) == "Movie by Film"
     )  # inside a text it may be a name
+
+
+class Near:
+    """A table of neighbours: film is near cinema and well, good is near nice; a stop word has one too."""
+
+    table = {"film": ["well", "cinema", "movie"], "good": ["nice"], "the": ["an"], "acting": ["actor"]}
+
+    def of(self, word: str, k: int, at_least: float = -1.0) -> list[str]:
+        return self.table.get(word, [])[:k] if at_least <= 0.7 else []
+
+
+def test_neighbours_are_taken_by_part_of_speech_and_cosine() -> None:
+    def all_of(**settings: object) -> set[str]:
+        swap = SynonymSwaps(share=1, **settings)  # type: ignore[arg-type]
+        return {swap.apply("the film", Random(seed), resources) for seed in range(50)}
+
+    resources = Resources(Pairs(), Near)
+    assert all_of(source="neighbours") == {"the cinema", "the movie"}
+    assert all_of(source="neighbours", nearest=1) == {"the cinema"}
+    assert all_of(source="neighbours", min_cosine=0.8) == {"the film"}
+    assert all_of(source="both", nearest=1) == {"the movie", "the cinema"}
+    assert all_of() == {"the movie"}
+
+
+@pytest.mark.parametrize("source", ["neighbours", "both"])
+def test_neighbours_that_were_not_given_are_refused_before_training(source: str) -> None:
+    with pytest.raises(TombolaError, match="needs word neighbours"):
+        Augmenter(AugmentSettings(of=({"kind": "synonyms", "source": source},)), RESOURCES)
+
+
+def test_the_bundled_neighbours_make_another_text_of_the_same_length() -> None:
+    swap = SynonymSwaps(source="neighbours", share=1, nearest=10)
+    changed = swap.apply(TEXT, Random(0), bundled_words()).split()
+    assert len(changed) == len(TEXT.split())
+    assert sum(one != other for one, other in zip(changed, TEXT.split(), strict=True)) >= 5
 
 
 def test_synonyms_without_a_lexicon_are_refused_before_training() -> None:

@@ -9,7 +9,7 @@ import yaml
 from tests.world import World, make_world, sentences
 from tombola.api.orders import Order, plan_compression
 from tombola.api.running import plan_run
-from tombola.augmentations import Casing, Homoglyphs, Punctuation, Typos, Whitespace
+from tombola.augmentations import Casing, Homoglyphs, Punctuation, Resources, Typos, Whitespace
 from tombola.augmentations.copies import changed_split
 from tombola.augmentations.reach import unchanged_by
 from tombola.errors import RecipeError
@@ -46,7 +46,7 @@ def split_of(*texts: str) -> Split:
 @pytest.mark.parametrize("text", [*KNOWN.values(), *UNKNOWN.values()])
 def test_what_is_said_is_what_happens(text):
     split = split_of(*[text] * 40)
-    changed = changed_split(split, "typos").texts != split.texts
+    changed = changed_split(split, "typos", Resources()).texts != split.texts
     known = text in KNOWN.values()
     assert unchanged_by([Typos(), Casing(), Homoglyphs()], split) == (
         [] if known else ["typos", "casing", "homoglyphs"]
@@ -59,8 +59,8 @@ def test_english_synonyms_are_not_put_into_other_languages():
     german = Task.named("sst2").model_copy(update={"language": "de"})
     split = replace(split_of("an die Wand", "bald ist die Art gut"), task=german)
     with pytest.raises(RecipeError, match=r"evaluate\.on: train\+synonyms: the synonyms .* are English"):
-        changed_split(split, "synonyms")
-    assert changed_split(split, "typos").name == "train+typos"
+        changed_split(split, "synonyms", Resources())
+    assert changed_split(split, "typos", Resources()).name == "train+typos"
 
 
 def test_half_of_the_letters_decide():

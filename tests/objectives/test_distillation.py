@@ -12,6 +12,7 @@ from tests.tiny import tiny, token_ids
 from tests.training.toy import same_weights, toy_data, toy_train
 from tombola.errors import TombolaError
 from tombola.objectives.building import objective_of
+from tombola.objectives.consistency import COPY
 from tombola.objectives.cross_entropy import CrossEntropy, CrossEntropyLoss
 from tombola.objectives.distillation import (
     ADVERSARIAL,
@@ -130,9 +131,10 @@ def test_what_the_teacher_says_is_its_own_plain_output() -> None:
     assert other.taught(batch)[LOGITS].shape == (4, 2)
 
 
-def test_an_adversarial_text_is_taught_the_answer_to_its_original() -> None:
+@pytest.mark.parametrize("column", [ADVERSARIAL, COPY])
+def test_a_changed_text_is_taught_the_answer_to_its_original(column: str) -> None:
     student, teacher = tiny("bert", num_labels=2), tiny("bert", num_labels=2, seed=5)
-    batch = {**batch_of(), ADVERSARIAL: torch.tensor([0, 1, 0, 0])}
+    batch = {**batch_of(), column: torch.tensor([0, 1, 0, 0])}
     plain = WithTeacher(CrossEntropy(), teacher, layers=(1, 2)).taught(batch_of())
     taught = WithTeacher(CrossEntropy(), teacher, layers=(1, 2)).taught(batch)
     assert torch.equal(taught[LOGITS], plain[LOGITS][[0, 0, 2, 3]])

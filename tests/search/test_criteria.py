@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.search.test_importance import batch_of, evidence_of
 from tests.tiny import MODEL_TYPES, tiny
-from tombola.augmentations import AugmentSettings
+from tombola.augmentations import AugmentSettings, Resources
 from tombola.augmentations.copies import augmented_copy
 from tombola.errors import TombolaError
 from tombola.masks import Mask, Units
@@ -127,9 +127,8 @@ def test_every_text_of_the_copy_is_changed_and_the_labels_stay():
     task = Task.named("sst2")
     texts = [("a wonderful little production number",), ("an awfully tedious evening together",)]
     split = Split(task, "train", texts, [1, 0], ["a", "b"], "here")
-    copy = augmented_copy(
-        split, AugmentSettings(of=({"kind": "typos", "share": 1.0},), share=0.0), 0, "search.inputs"
-    )
+    augment = AugmentSettings(of=({"kind": "typos", "share": 1.0},), share=0.0)
+    copy = augmented_copy(split, augment, 0, "search.inputs", Resources())
     assert all(one != other for one, other in zip(copy.texts, texts, strict=True))
     assert (copy.labels, copy.ids) == (split.labels, split.ids)
 

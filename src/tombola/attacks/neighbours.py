@@ -3,13 +3,15 @@
 import logging
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tombola.attacks.resources import TABLE_WIDTH
+from tombola.augmentations.base import Resources
 from tombola.errors import DataError
 from tombola.foundations.folders import cache_folder
 from tombola.foundations.paths import temporary_beside
@@ -103,6 +105,17 @@ def embedded_neighbours(k: int) -> Neighbours:
     table = kept_table(minilm.fingerprint, k, "MiniLM input embeddings without WordNet's antonyms", read)
     table.scale, table.opposites = EMBEDDED_SCALE, bundled().are_opposites
     return table
+
+
+@lru_cache(maxsize=1)
+def bundled_neighbours() -> Neighbours:
+    """Return the bundled table as wide as attacks need it, loaded once."""
+    return embedded_neighbours(TABLE_WIDTH)
+
+
+def bundled_words() -> Resources:
+    """Return the bundled lexicon and neighbours, for augmentations."""
+    return Resources(bundled(), bundled_neighbours)
 
 
 def kept_table(content: str, k: int, source: str, read: Callable[[], Vectors]) -> Neighbours:

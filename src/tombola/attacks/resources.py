@@ -25,7 +25,7 @@ HOW = {
 }
 """How to supply each resource that is bundled only for English."""
 NEIGHBOURS = 2
-"""The version of the bundled table of neighbours; raise it when attacks find other words there."""
+"""The version of the bundled table of neighbours; raise it, and that of the stage `Score`, when its words change."""
 TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 
@@ -89,12 +89,12 @@ class Resources:
     @cached_property
     def neighbours(self) -> "Neighbours":
         """The nearest neighbours of words, by the user's vectors or the bundled ones."""
-        from tombola.attacks.neighbours import embedded_neighbours, neighbours_of
+        from tombola.attacks.neighbours import bundled_neighbours, neighbours_of
 
         if self.vectors is None and not is_english(self.language):
             raise MissingResource(f"The word vectors of the package are English: give {HOW['vectors']}.")
         if self.vectors is None:
-            return embedded_neighbours(TABLE_WIDTH)
+            return bundled_neighbours()
         return neighbours_of(self.vectors, TABLE_WIDTH)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Protocol, TypeVar
@@ -32,11 +32,27 @@ class Synonyms(Protocol):
         ...
 
 
+class Neighbours(Protocol):
+    """The nearest words of words, by their vectors. Hashable like the lexicon."""
+
+    def __hash__(self) -> int: ...
+
+    def of(self, word: str, k: int, at_least: float = -1.0) -> Sequence[str]:
+        """Return those of the `k` nearest words that are near enough, nearest first."""
+        ...
+
+
 @dataclass(frozen=True)
 class Resources:
-    """Resources that augmentations may need besides the text."""
+    """Resources that augmentations may need besides the text.
+
+    Args:
+        synonyms: The lexicon.
+        neighbours: Returns the table of word neighbours, which is loaded only if an augmentation uses it.
+    """
 
     synonyms: Synonyms | None = None
+    neighbours: Callable[[], Neighbours] | None = None
 
 
 NOTHING = Resources()

@@ -9,7 +9,6 @@ from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.errors import RecipeError, UnknownName
 from tombola.tasks import Split, kind_of
-from tombola.words.lexicon import bundled
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +16,9 @@ SEED = 20
 """The seed of the changes in evaluation: `validation+typos` is the same data in every run."""
 
 
-def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str) -> Split:
+def augmented_copy(
+    split: Split, augment: AugmentSettings, seed: int, where: str, resources: Resources
+) -> Split:
     """Return the examples with all their texts changed, regardless of the share in the settings.
 
     Args:
@@ -25,6 +26,7 @@ def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str
         augment: The augmentation settings.
         seed: The seed of the changes.
         where: The recipe key, for the error message if the labels point into the texts.
+        resources: The resources of the augmentations, such as a lexicon.
     """
     task = split.task
     if not kind_of(task).reads_whole_texts:
@@ -34,7 +36,7 @@ def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str
             f"{where}: the synonyms of the package are English, and {task.name} is in {task.language!r}: take another "
             "change, such as typos"
         )
-    augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), Resources(bundled()), seed)
+    augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), resources, seed)
     texts = [
         augmenter.texts(texts, identity, step=0)
         for texts, identity in zip(split.texts, split.ids, strict=True)
@@ -42,18 +44,19 @@ def augmented_copy(split: Split, augment: AugmentSettings, seed: int, where: str
     return replace(split, texts=texts)
 
 
-def changed_split(split: Split, change: str) -> Split:
+def changed_split(split: Split, change: str, resources: Resources) -> Split:
     """Return the split named by `validation+typos`: every text changed by an augmentation with default settings.
 
     Args:
         split: The unchanged examples.
         change: The name of an augmentation.
+        resources: The resources of the augmentation.
     """
     if change not in augmentations:
         raise UnknownName(f"change of {split.name}", change, augmentations)
     settings = AugmentSettings(of=(Augmentation.choose(change),))
     where = f"evaluate.on: {split.name}+{change}"
-    changed = augmented_copy(split, settings, SEED, where)
+    changed = augmented_copy(split, settings, SEED, where, resources)
     if unchanged := unchanged_by(settings.of, split):
         logger.warning("%s: %s", where, why_unchanged(unchanged, split))
     return replace(changed, name=f"{split.name}+{change}")

@@ -1,6 +1,6 @@
-"""Words replaced by synonyms of the same part of speech."""
+"""Words replaced by synonyms, or by words with a similar vector, of the same part of speech."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from random import Random
 from typing import Literal
@@ -10,6 +10,7 @@ from pydantic import Field
 from tombola.augmentations.base import (
     NOTHING,
     Augmentation,
+    Neighbours,
     Resources,
     Synonyms,
     augmentations,
@@ -20,40 +21,75 @@ from tombola.augmentations.base import (
 )
 from tombola.errors import TombolaError
 
+WIDTH = 50
+"""The number of neighbours to look at for those of the same part of speech."""
+
 
 @augmentations.register
 class SynonymSwaps(Augmentation):
-    """Synonyms from a lexicon, in the case of the replaced word.
+    """Synonyms from a lexicon, or neighbours by word vectors, in the case of the replaced word.
 
     A lexicon lists base forms, so a synonym counts only if the relation is mutual: `films`, which would become
-    `movie`, is left alone. So are capitalised words inside a text, which may be names.
+    `movie`, is left alone. So are capitalised words inside a text, which may be names. Neighbours are the words that
+    TextFooler tries; some of them only belong to the same topic.
     """
 
     kind: Literal["synonyms"] = "synonyms"
     share: float = Field(0.2, ge=0, le=1, description="share to replace of the words that have a synonym")
-    nearest: int = Field(3, ge=1, description="number of synonyms to choose from, the most common first")
+    nearest: int = Field(
+        3, ge=1, description="number of synonyms to choose from, the most common or nearest first"
+    )
+    source: Literal["lexicon", "neighbours", "both"] = Field(
+        "lexicon", description="synonyms of the lexicon, words with a similar vector, or both"
+    )
+    min_cosine: float = Field(
+        0.5, ge=-1, le=1, description="neighbours: minimum cosine similarity, on the scale of TextFooler"
+    )
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace some of the words that have a synonym."""
-        lexicon = self._lexicon(resources)
+        others = partial(self._others, resources=resources)
         found = [
             (span, synonyms)
             for span in spans_of(text)
-            if not _may_be_name(text, *span)
-            and (synonyms := _synonyms(text[slice(*span)].lower(), lexicon, self.nearest))
+            if not _may_be_name(text, *span) and (synonyms := others(text[slice(*span)].lower()))
         ]
         chosen = [found[i] for i in some(len(found), self.share, random)]
         words = [_in_case_of(text[slice(*span)], pick(synonyms, random)) for span, synonyms in chosen]
         return replace(text, [span for span, _ in chosen], words)
 
     def check(self, resources: Resources) -> None:
-        """Raise an error without a lexicon."""
+        """Raise an error without a lexicon, or without the neighbours that the settings ask for."""
         self._lexicon(resources)
+        if self.source != "lexicon":
+            self._neighbours(resources)
+
+    def _others(self, word: str, resources: Resources) -> tuple[str, ...]:
+        """Return the words that may replace a word."""
+        lexicon = self._lexicon(resources)
+        found: tuple[str, ...] = ()
+        if self.source != "neighbours":
+            found += _synonyms(word, lexicon, self.nearest)
+        if self.source != "lexicon":
+            found += _near(word, lexicon, self._neighbours(resources), self.nearest, self.min_cosine)
+        return tuple(dict.fromkeys(found))
+
+    def _neighbours(self, resources: Resources) -> Neighbours:
+        if resources.neighbours is None:
+            raise TombolaError(
+                f"augment: synonyms with source: {self.source} needs word neighbours, and none were given"
+            )
+        return resources.neighbours()
 
     def _lexicon(self, resources: Resources) -> Synonyms:
         if resources.synonyms is None:
             raise TombolaError("augment: the kind synonyms needs a lexicon, and none was given")
         return resources.synonyms
+
+
+def uses_neighbours(augmentation: Augmentation) -> bool:
+    """Return whether an augmentation looks words up in the table of neighbours."""
+    return isinstance(augmentation, SynonymSwaps) and augmentation.source != "lexicon"
 
 
 @lru_cache(maxsize=100_000)
@@ -66,6 +102,18 @@ def _synonyms(word: str, lexicon: Synonyms, nearest: int) -> tuple[str, ...]:
         if lexicon.same_part_of_speech(word, other) and word in lexicon.synonyms(other)
     )
     return tuple(islice(mutual, nearest))
+
+
+@lru_cache(maxsize=100_000)
+def _near(
+    word: str, lexicon: Synonyms, neighbours: Neighbours, nearest: int, min_cosine: float
+) -> tuple[str, ...]:
+    if lexicon.is_stop_word(word):
+        return ()
+    alike = (
+        other for other in neighbours.of(word, WIDTH, min_cosine) if lexicon.same_part_of_speech(word, other)
+    )
+    return tuple(islice(alike, nearest))
 
 
 def _may_be_name(text: str, start: int, end: int) -> bool:

@@ -15,6 +15,7 @@ from tombola.foundations.hardware import Precision, autocast
 from tombola.foundations.lazy import lazy_module
 from tombola.foundations.settings import Settings
 from tombola.objectives import Batch, LogitLoss, Objective, inputs_of, is_multi_label, logits_of
+from tombola.objectives.consistency import COPY
 
 if TYPE_CHECKING:
     import torch
@@ -101,8 +102,9 @@ class HiddenStates(Objective):
     """A single-pass objective plus the mean squared error between the pass's hidden states and the teacher's.
 
     The mean is over layers, features and an example's real tokens, and then over examples. If a batch holds every
-    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts are
-    left out: their tokens are not those of the original, and a teacher that they fool has nothing to teach.
+    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts and
+    changed copies are left out: their tokens are not those of the original, and a teacher that they fool has nothing
+    to teach.
     """
 
     inner: Objective
@@ -124,8 +126,8 @@ class HiddenStates(Objective):
         wanted, real = wanted.repeat(copies, 1, 1, 1), real.repeat(copies, 1).float()
         squares = (own - wanted).square().mean(dim=(1, 3))
         errors = (squares * real).sum(-1) / real.sum(-1)
-        if ADVERSARIAL in batch:
-            errors = errors[batch[ADVERSARIAL].eq(0).repeat(copies)]
+        if (distance := _distance(batch)) is not None:
+            errors = errors[distance.eq(0).repeat(copies)]
         return errors.mean()
 
     def at(self, share: float) -> None:
@@ -137,8 +139,9 @@ class HiddenStates(Objective):
 class WithTeacher(Objective):
     """Runs the teacher once per batch, and adds its outputs to the batch, where `Distilled` reads them.
 
-    The teacher runs on the texts of the same batch, including augmented ones; its answer to an adversarial text is its
-    answer to the original (Goldblum et al. 2020), because what fools the student often fools the teacher. Inner
+    The teacher runs on the texts of the same batch, including augmented ones. Where the batch holds the original too,
+    as for adversarial texts and for the copies of `augment.consistency`, its answer to the original counts (Goldblum
+    et al. 2020), because what fools the student often fools the teacher. Inner
     adversaries perturb only the student, and their further passes do not run the teacher again. A teacher of the
     student's size adds one forward pass without a graph: a quarter to a third of a plain step. It is never changed or
     saved.
@@ -173,13 +176,19 @@ class WithTeacher(Objective):
         with torch.no_grad(), autocast(device.type, self.precision):
             output: Mapping[str, Any] = self.teacher(**inputs, output_hidden_states=bool(self.layers))
         logits = logits_of(output)
-        if ADVERSARIAL in batch:
-            logits = logits[torch.arange(len(logits), device=device) - batch[ADVERSARIAL]]
+        if (distance := _distance(batch)) is not None:
+            logits = logits[torch.arange(len(logits), device=device) - distance]
         columns = {LOGITS: logits}
         if self.layers:
             states = output["hidden_states"]
             columns[STATES] = torch.stack([states[layer] for layer in self.layers], dim=1)
         return {**batch, **columns}
+
+
+def _distance(batch: Batch) -> Tensor | None:
+    """Return the distance in rows from each text up to its original; None if all are originals."""
+    found = [batch[column] for column in (ADVERSARIAL, COPY) if column in batch]
+    return torch.stack(found).sum(0) if found else None
 
 
 def mapped_layers(

@@ -265,9 +265,10 @@ def _load_split(place: DataSource) -> Split:
     elif form in FORMS:
         raise RecipeError(f"the split {place.split!r} exists only with data.synthetic_bias: set it")
     if form and form not in FORMS:
+        from tombola.attacks.neighbours import bundled_words
         from tombola.augmentations.copies import changed_split
 
-        split = changed_split(split, form)
+        split = changed_split(split, form, bundled_words())
     if place.predicted_in is not None:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:

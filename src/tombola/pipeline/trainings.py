@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.in_the_loop import AttackAdversary
-from tombola.attacks.resources import ENCODER, Resources
+from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
 from tombola.augmentations import AugmentSettings
-from tombola.augmentations.synonyms import SynonymSwaps
+from tombola.augmentations.synonyms import SynonymSwaps, uses_neighbours
 from tombola.bias.file import BiasFile
 from tombola.defenses.spelling import Spelling
 from tombola.errors import RecipeError
@@ -108,7 +108,7 @@ class TrainingBuilder:
             teacher=self._teacher(settings, self.data),
             distill_from=self._distill_from(wanted),
             attack_encoder=_attack_encoder(settings),
-            attack_neighbours=_attack_neighbours(settings),
+            neighbours=_neighbours(settings),
             defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
@@ -241,8 +241,10 @@ def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
     return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
 
 
-def _attack_neighbours(settings: TrainSettings) -> int | None:
-    """Return the version of the bundled word neighbours, if an attack in the loop uses them."""
+def _neighbours(settings: TrainSettings) -> int | None:
+    """Return the version of the bundled word neighbours, if an augmentation or an attack in the loop uses them."""
+    if settings.augment is not None and any(map(uses_neighbours, settings.augment.of)):
+        return NEIGHBOURS
     adversary = settings.adversary
     return (
         Resources().bundled_neighbours(adversary.recipe) if isinstance(adversary, AttackAdversary) else None

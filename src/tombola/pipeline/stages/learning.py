@@ -62,10 +62,10 @@ def _examples(settings: TrainSettings, data: DataSource) -> int:
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
     """Return the training data, with the bias model's and the teacher's predictions if the loss needs them."""
     from tombola.attacks.in_the_loop import AttackAdversary
-    from tombola.augmentations import Augmenter, Resources
+    from tombola.attacks.neighbours import bundled_words
+    from tombola.augmentations import Augmenter
     from tombola.augmentations.live import LiveTexts
     from tombola.tasks import Tagged, encode, fitting_length
-    from tombola.words.lexicon import bundled
 
     length = fitting_length(stage.train.max_length, model.config)
     tokenizer = tokenizer_of(stage.model, stage.defend, space)
@@ -76,7 +76,7 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
         )
     augment = stage.train.augment
     if augment is not None or isinstance(stage.train.adversary, AttackAdversary):
-        augmenter = Augmenter(augment, Resources(bundled()), stage.seed) if augment is not None else None
+        augmenter = Augmenter(augment, bundled_words(), stage.seed) if augment is not None else None
         data = LiveTexts.of(data, stage.data.load(), tokenizer, length, augmenter)
     if stage.bias is not None:
         data = data.with_extra("bias", space.read(stage.bias).numpy())

@@ -72,6 +72,7 @@ def scored_model(
     stage: Score | Draw | Prune, space: Workspace, origin: PreTrainedModel
 ) -> tuple[PreTrainedModel, Units, Evidence]:
     """Return the model that a search starts from, its units, and the data available to the search."""
+    from tombola.attacks.neighbours import bundled_words
     from tombola.augmentations.copies import augmented_copy
     from tombola.models.controls import Reinitialise, apply_control
 
@@ -85,7 +86,7 @@ def scored_model(
         return read_batches(stage, space, model, stage.max_length or 128, count, split)
 
     def augmented(augment: AugmentSettings) -> Callable[[int | None], Iterator[dict[str, Any]]]:
-        copy = augmented_copy(stage.data.load(), augment, stage.seed, "search.inputs")
+        copy = augmented_copy(stage.data.load(), augment, stage.seed, "search.inputs", bundled_words())
         return partial(batches, split=copy)
 
     def examples(count: int, size: int) -> Iterator[dict[str, Any]]:

@@ -77,8 +77,8 @@ class Train(ModelStage[Trained]):
     """The model that `train.distill` learns from."""
     attack_encoder: ModelSource | None = None
     """The encoder with which an attack in the loop measures similarity and finds word neighbours."""
-    attack_neighbours: int | None = None
-    """The version of the bundled table of word neighbours, if an attack in the loop uses it."""
+    neighbours: int | None = None
+    """The version of the bundled table of word neighbours, if an attack in the loop or an augmentation uses it."""
     defend: Defend | None = None
     """The defense that corrects the texts first."""
     fresh_head: int = 0
