@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
 
 from tests.children import run_python
 from tests.shrink.test_shrinking import outputs
@@ -99,6 +99,19 @@ print(json.dumps(found))
 """
     found = torch.tensor(json.loads(run_python("-c", code, tmp_path, json.dumps(ids.tolist()))))
     torch.testing.assert_close(found, torch.stack(expected), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("model_type", ["llama", "gemma3_text"])
+def test_in_16_bits_it_computes_what_its_folder_does(model_type: str, tmp_path: Path) -> None:
+    """The frequencies of rotary positions stay in 32 bits: rounded, distant tokens would get other positions."""
+    model = four_layers(model_type, "causal-lm", max_position_embeddings=512).to(torch.bfloat16)
+    small = shrink_uniformly(model, mask_of(model, (0, 3), 1, 16))
+    small.save_pretrained(tmp_path)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert small.dtype == again.dtype == torch.bfloat16
+    ids = token_ids(2, 400)
+    with torch.no_grad():
+        assert torch.equal(small(input_ids=ids).logits, again(input_ids=ids).logits)
 
 
 def test_heads_that_a_config_can_say() -> None:

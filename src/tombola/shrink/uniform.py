@@ -59,11 +59,11 @@ def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPL
     weights = small.state_dict()
     del small, layers
     with quiet(), torch.random.fork_rng(devices=[]):
-        ordinary = type(model)(config)
+        ordinary = type(model)._from_config(config, dtype=model.dtype)
     ordinary.load_state_dict(weights)
     if model.can_generate():
         ordinary.generation_config = deepcopy(model.generation_config)
-    return ordinary.to(device=model.device, dtype=model.dtype).train(model.training)
+    return ordinary.to(model.device).train(model.training)
 
 
 def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
