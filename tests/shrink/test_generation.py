@@ -64,6 +64,19 @@ def test_a_free_layout_says_what_the_masked_model_says(model_type: str, granular
     assert not says(model, text)
 
 
+@pytest.mark.parametrize("model_type", DECODERS)
+@torch.no_grad()
+def test_a_first_layer_without_heads_counts_the_tokens_in_the_cache(model_type: str) -> None:
+    model = decoder(model_type)
+    small = shrink(model, half(model, "head", seed=1, empty=0))
+    text = token_ids(2, PROMPT + 3)
+    past = small(input_ids=text[:, :PROMPT], use_cache=True).past_key_values
+    assert past.get_seq_length() == PROMPT
+    found = small(input_ids=text[:, PROMPT:], past_key_values=past).logits
+    expected = small(input_ids=text, use_cache=False).logits[:, PROMPT:]
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("model_type", TYPES)
 def test_a_uniform_layout_says_it_in_plain_transformers(model_type: str, tmp_path: Path) -> None:
     """Whole KV groups, neurons of gated FFNs: as many in every layer."""

@@ -46,12 +46,21 @@ class WithoutHeads(nn.Module):
         self.layer_idx = getattr(attention, "layer_idx", None)
 
     def forward(
-        self, hidden_states: Tensor, *_: Any, past_key_values: Any = None, **__: Any
+        self,
+        hidden_states: Tensor,
+        *_: Any,
+        past_key_values: Any = None,
+        layer_past: Any = None,
+        **__: Any,
     ) -> tuple[Tensor, None]:
-        """Compute no context, but update the cache, which reads the number of past tokens from the first layer."""
-        if past_key_values is not None:
+        """Compute no context, but update the cache, which reads the number of past tokens from the first layer.
+
+        GPT-NeoX calls the cache `layer_past`.
+        """
+        cache = layer_past if past_key_values is None else past_key_values
+        if cache is not None:
             passed = hidden_states[:, None, :, :1]
-            past_key_values.update(passed, passed, self.layer_idx)
+            cache.update(passed, passed, self.layer_idx)
         context = hidden_states.new_zeros(*hidden_states.shape[:-1], 0)
         output = context if self.outlet is None else self.get_submodule(self.outlet)(context)
         return (output if self.norm is None else self.get_submodule(self.norm)(hidden_states + output)), None
