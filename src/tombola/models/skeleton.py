@@ -33,8 +33,15 @@ class Skeleton:
         from transformers import AutoModel
 
         self.shards, self.device = Shards(folder), device
+        config = open_config(folder)
+        if (stored := getattr(config, "quantization_config", None)) is not None:
+            raise ModelError(
+                f"{folder} stores matrices of another form than its config's sizes say (quantization_config: "
+                f"{stored.get('quant_method')}): prune a model with a free layout by a recipe (tombola run), and a "
+                "quantised model before it is quantised"
+            )
         with quiet(), torch.device("meta"):
-            self.model: PreTrainedModel = AutoModel.from_config(open_config(folder), dtype=torch.float32)
+            self.model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32)
         self.model.eval()
         self._layers = f"{family_of(self.model).layers}."
 
@@ -87,14 +94,14 @@ class Skeleton:
                     )
 
     def _fill_buffers(self, path: str, module: nn.Module) -> None:
-        """Load buffers from the files, or recompute them as transformers does."""
+        """Compute buffers as transformers does, and load those that it loads: files may hold others of old versions."""
         empty = [leaf for leaf, value in module._buffers.items() if value is not None and value.is_meta]
         if not empty:
             return
         for leaf in empty:
             module._buffers[leaf] = torch.empty_like(module._buffers[leaf], device=self.device)  # type: ignore[arg-type]
         self.model._init_weights(module)
-        for leaf in empty:
+        for leaf in set(empty) - module._non_persistent_buffers_set:
             value = self._value(f"{path}.{leaf}")
             if value is not None:
                 module._buffers[leaf] = value.to(module._buffers[leaf].dtype)  # type: ignore[union-attr]
