@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForCausalLM
 
 from tests.search.test_calibration import SINGLE_PASS, padded
+from tests.shrink.masks import half
 from tests.tiny import CONVERTED, MODEL_TYPES, tiny
 from tombola.errors import ModelError, RecipeError, TombolaError
 from tombola.masks import Mask, Scores, Units, draw
@@ -26,6 +27,7 @@ from tombola.search.one_shot import OneShot, prune_folder
 from tombola.search.ria import Ria
 from tombola.search.sparsegpt import SparseGPT
 from tombola.search.wanda import Wanda
+from tombola.shrink import shrink
 
 EVIDENCE = Evidence(seed=1, batches=lambda count: iter(()), examples=lambda count, size: padded())
 HALF = Selection(0.5, "row")
@@ -275,6 +277,37 @@ def test_what_cannot_be_pruned_gets_a_sentence(tmp_path):
     (tmp_path / "empty" / "config.json").write_text((tmp_path / "model" / "config.json").read_text())
     with pytest.raises(ModelError, match="save_pretrained"):
         Shards(tmp_path / "empty")
+
+
+def test_buffers_that_old_files_hold_are_not_read(tmp_path):
+    """RoBERTa's files have position ids in 64-bit integers, which transformers computes instead."""
+    saved(tmp_path / "model", "roberta", "masked-lm", shards="1GB")
+    expected = prune_folder(tmp_path / "model", tmp_path / "pruned", order(Wanda()))
+    file = tmp_path / "model" / "model.safetensors"
+    old = {"roberta.embeddings.position_ids": torch.arange(64)[None]}
+    save_file({**load_file(file), **old}, file, {"format": "pt"})
+    assert prune_folder(tmp_path / "model", tmp_path / "old", order(Wanda())) == expected
+
+
+@pytest.mark.parametrize("settings", [Wanda(), Magnitude()], ids=lambda one: one.method)
+def test_a_free_layout_is_refused(tmp_path, settings):
+    """Its config says other sizes than its matrices have, and a mask of those sizes would fit nothing."""
+    model = tiny("llama", "causal-lm")
+    shrink(model, half(model, "head+neuron", seed=1)).save_pretrained(tmp_path / "model")
+    with pytest.raises(ModelError, match=r"quantization_config: tombola.*by a recipe"):
+        prune_folder(tmp_path / "model", tmp_path / "pruned", order(settings))
+
+
+def test_beside_a_stale_index_the_file_that_transformers_opens_is_pruned(tmp_path):
+    """save_pretrained removes the shards of a larger model that lay there before, and leaves their index."""
+    saved(tmp_path / "model")
+    saved(tmp_path / "model", shards="1GB", seed=1)
+    assert {"model.safetensors", "model.safetensors.index.json"} <= files(tmp_path / "model").keys()
+    mask = prune_folder(tmp_path / "model", tmp_path / "pruned", order(Magnitude()))
+    found = AutoModelForCausalLM.from_pretrained(tmp_path / "pruned")
+    expected = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    mask.apply(expected)
+    assert all(map(torch.equal, found.parameters(), expected.parameters()))
 
 
 def test_shards_read_what_safetensors_reads(tmp_path):

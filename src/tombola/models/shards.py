@@ -123,14 +123,15 @@ def _read_into(file: FileIO, content: bytearray) -> None:
 
 
 def _files(folder: Path) -> list[str]:
+    """Return the files that transformers opens: the single one, even if an index lies beside it."""
+    if (folder / SINGLE).is_file():
+        return [SINGLE]
     index = folder / INDEX
-    if index.is_file():
-        return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
-    if not (folder / SINGLE).is_file():
+    if not index.is_file():
         raise ModelError(
             f"{folder} has neither {SINGLE} nor {INDEX}: save the model with `model.save_pretrained(folder)`"
         )
-    return [SINGLE]
+    return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
 
 
 def _header(path: Path) -> dict[str, Entry]:
