@@ -96,6 +96,8 @@ def test_mistakes_get_a_sentence(decoder: World, tmp_path: Path) -> None:
     assert "does not prune a model layer by layer" in refused(method="grasp")
     assert "unknown key 'dampening'" in refused(method="sparsegpt", settings={"dampening": 1})
     assert "pooler: is for recipes" in refused(settings={"pooler": False})
+    assert "units: is for recipes" in refused(method="magnitude", settings={"units": "head"})
+    assert "settings.calibration" in refused(settings={"calibration": 5})
     assert "one is drawn after the other" in refused(scope="global")
     assert not (tmp_path / "x").exists()
     (tmp_path / "x").mkdir()

@@ -111,9 +111,9 @@ def prune(
 def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) -> SearchSettings:
     raw: dict[str, Any] = {"method": method, **(settings or {})}
     kind = searches[method].settings
-    if "calibration" in kind.model_fields:
+    if "calibration" in kind.model_fields and isinstance(raw.get("calibration", {}), Mapping):
         raw["calibration"] = {"examples": examples, **raw.get("calibration", {})}
-    for name in ("pooler", "classifier", "biases", "task", "start", "start_step", "start_share"):
+    for name in ("units", "pooler", "classifier", "biases", "task", "start", "start_step", "start_share"):
         if name in raw:
             raise TombolaError(
                 f"{name}: is for recipes; prune takes the matrices of the model's layers as they are"
