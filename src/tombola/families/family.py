@@ -224,10 +224,13 @@ def family_of(model: PreTrainedModel) -> Family:
     """Return the family of the model, by its config's model type."""
     model_type = model.config.model_type
     family = family_of_type(model_type)
+    known = sorted(name for family in families() for name in family.model_types)
     if family is None and model_type in REFUSED:
-        raise ModelError(f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}.")
+        raise ModelError(
+            f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}. Take an encoder or a decoder of a "
+            f"known type: {', '.join(known)}."
+        )
     if family is None:
-        known = sorted(name for family in families() for name in family.model_types)
         raise ModelError(
             f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: describe it with "
             f"tombola.families.register_family in a plugin (see CONTRIBUTING), "
