@@ -47,6 +47,13 @@ def test_unpacks_bit_equal(model_type: str, head: str, sparsity: float, tmp_path
     assert_unpacks(model, magnitude(model, sparsity), tmp_path / "packed.safetensors")
 
 
+def test_unpacks_in_the_models_own_dtype(tmp_path: Path) -> None:
+    """Whatever its config says: that of a file in 16 bits does, after `model.float()`."""
+    model = tiny("llama", "causal-lm", dtype="bfloat16").float()
+    assert model.config.dtype == torch.bfloat16
+    assert_unpacks(model, magnitude(model, 0.5), tmp_path / "packed.safetensors")
+
+
 @pytest.mark.parametrize("granularity", ["row", "column", "head", "layer"])
 def test_any_granularity(granularity: str, tmp_path: Path) -> None:
     model = tiny("bert")

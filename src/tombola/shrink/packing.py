@@ -62,9 +62,9 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
             stored[name] = tensor.masked_fill(~kept[name], 0.0)
         else:
             stored[name] = tensor.contiguous()
-    header = Header(
-        architecture=type(model).__name__, config=json.loads(model.config.to_json_string()), shapes=shapes
-    )
+    config = json.loads(model.config.to_json_string())
+    config["dtype"] = str(model.dtype).removeprefix("torch.")  # the config may name its file's
+    header = Header(architecture=type(model).__name__, config=config, shapes=shapes)
     header = header.model_copy(update={"digest": _digest(header, stored)})
     draft = temporary_beside(Path(path))
     try:
