@@ -198,6 +198,11 @@ class Recipe(Settings):
             raise ValueError(
                 f"draw.{self._target_key}: {method} does not draw once from scores; take importance"
             )
+        if self.search.layers is not None:
+            raise ValueError(
+                f"draw.{self._target_key}: counts what all layers cost, and search.layers lets only some lose units; "
+                "leave out one, or give a sparsity with a free layout"
+            )
         budget = getattr(self.search, "effective_budget", None)
         if budget is not None and budget.knows_sparsity and target.quantity != "sparsity":
             raise ValueError(
