@@ -96,7 +96,9 @@ def test_the_consistency_is_the_symmetric_kl_of_the_pairs() -> None:
     assert torch.equal(Consistent(CrossEntropy(), 2.0).of_logits(logits, batch), plain)
 
 
-def test_the_teacher_answers_for_the_changed_texts_or_for_their_originals_in_the_batch(tmp_path: Path) -> None:
+def test_the_teacher_answers_for_the_changed_texts_or_for_their_originals_in_the_batch(
+    tmp_path: Path,
+) -> None:
     split = pairs(tmp_path)
     teacher = tiny("bert", num_labels=2, vocab_size=len(LETTERS))
     collate = collate_of(split.task, LETTERS)

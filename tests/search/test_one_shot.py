@@ -269,6 +269,7 @@ def test_what_cannot_be_pruned_gets_a_sentence(tmp_path):
     model.double().save_pretrained(tmp_path / "double")
     with pytest.raises(ModelError, match="stores weights as F64"):
         prune_folder(tmp_path / "double", tmp_path / "x", order(Magnitude()))
+    assert not (tmp_path / ".x.pruning").exists()  # it is refused before it is copied
     shard = sorted((tmp_path / "model").glob("*.safetensors"))[0]
     shard.write_bytes(shard.read_bytes()[:-8])
     with pytest.raises(ModelError, match="copy or save it again"):

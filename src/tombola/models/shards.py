@@ -38,14 +38,18 @@ class Entry:
     start: int
     end: int
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The torch dtype; quantised weights are rejected."""
+    def check_dtype(self) -> None:
+        """Raise if the weights cannot be pruned, such as quantised ones."""
         if self.format not in DTYPES:
             raise ModelError(
                 f"{self.file} stores weights as {self.format}, and {', '.join(DTYPES)} can be pruned: save the model "
                 "in one of these first"
             )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The torch dtype."""
+        self.check_dtype()
         found: torch.dtype = getattr(torch, DTYPES[self.format])
         return found
 

@@ -90,7 +90,7 @@ def prune_folder(
     skeleton = Skeleton(folder, order.device)
     base = masks.geometry(skeleton.model)
     units = masks.Units.of(skeleton.model, "weight", base, layers=order.settings.layers).without("pooler")
-    _check(order, units)
+    _check(order, units, skeleton)
     with _locked(output), Journal.opened(output, skeleton, order.described()) as journal:
         _prune_layers(skeleton, order, units, journal, progress)
         mask = journal.mask(units, skeleton)
@@ -98,7 +98,12 @@ def prune_folder(
     return mask
 
 
-def _check(order: OneShot, units: Units) -> None:
+def _check(order: OneShot, units: Units, skeleton: Skeleton) -> None:
+    """Raise for matrices that the pattern does not fit, or that are stored in another format, before the copy."""
+    for place in places_of(units):
+        name = skeleton.stored_name(place.tensor)
+        if name is not None:
+            skeleton.shards.entries[name].check_dtype()
     if order.selection.pattern is not None:
         for matrix in units.layout.matrices:
             order.selection.pattern.check(matrix.name, matrix.outputs, matrix.inputs)
