@@ -39,7 +39,7 @@ def store(tmp_path):
     for stage in (START, END, LOOSE):
         store.make(stage, lambda folder: (folder / "x").write_text("content"))
     (store.root / LOGS).mkdir()
-    (store.root / LOGS / "train-x.log").write_text("said")
+    (store.root / LOGS / f"test_write-{START.key}.log").write_text("said")
     for stage in (START, END, LOOSE):
         os.utime(store.path(stage), (0, 0))
     return store
@@ -192,6 +192,19 @@ def test_locks_and_logs_that_nobody_needs_are_removed(store):
         os.utime(file, (0, 0))
     collect_garbage(store)
     assert not [*store.root.glob("*/*.lock"), *(store.root / LOGS).iterdir()]
+
+
+def test_what_is_not_the_stores_own_is_left_alone(store):
+    """A store may be a folder that holds other things too."""
+    own = [store.root / name for name in ("data/glue/train.tsv", "code/poetry.lock", "logs/web.log", "trash/x/y")]
+    for file in own:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+        os.utime(file, (0, 0))
+        os.utime(file.parent, (0, 0))
+    assert LOOSE.name in names(collect_garbage(store))
+    assert [file.read_text() for file in own] == ["mine"] * len(own)
+    assert len(list((store.root / "trash").iterdir())) == 1
 
 
 def test_a_finished_store_can_be_read_only(store, result, monkeypatch):

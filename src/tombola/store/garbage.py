@@ -10,6 +10,7 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import shutil
 import threading
 import time
@@ -39,6 +40,11 @@ LEASE = 15 * RENEWAL
 """Seconds without renewal after which a root no longer counts as running."""
 MISSING = 30 * DAY
 """Seconds to keep the stages of a result after its file was last seen: it may have been moved."""
+
+_STAGE = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}(\..+)?")
+_STAGE_LOCK = re.compile(r"[0-9a-f]{24}\.lock")
+_STAGE_LOG = re.compile(r"[a-z0-9_]+-[0-9a-f]{24}\.log")
+_TRASHED = re.compile(r"[0-9a-f]{32}")
 
 logger = logging.getLogger(__name__)
 
@@ -154,10 +160,13 @@ def damaged_roots(store: Store) -> list[str]:
 
 
 def items(store: Store) -> Iterator[Item]:
-    """Yield every stage folder of the store: finished, unfinished and damaged ones."""
+    """Yield every stage folder of the store: finished, unfinished and damaged ones.
+
+    Other folders, which are not the store's, are left out.
+    """
     for folder in sorted(store.root.glob("*/*/")):
         kind = folder.parent.name
-        if kind in (ROOTS, LOGS, TRASH):
+        if kind in (ROOTS, LOGS, TRASH) or not _STAGE.fullmatch(f"{kind}/{folder.name}"):
             continue
         finished = (folder / MANIFEST).is_file()
         label = "unfinished" if folder.suffix in (".partial", ".fetch") else "without a manifest"
@@ -214,7 +223,7 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
         for root in roots(store):
             if not root.alive:
                 root.file.unlink(missing_ok=True)
-    shutil.rmtree(store.root / TRASH, ignore_errors=True)
+    _empty_trash(store)
     _sweep(store, time.time() - days * DAY)
     return gone
 
@@ -228,7 +237,7 @@ def discard(store: Store, found: Iterable[Item]) -> list[Item]:
     """
     with _locked(store):
         gone = _to_trash(store, found)
-    shutil.rmtree(store.root / TRASH, ignore_errors=True)
+    _empty_trash(store)
     return gone
 
 
@@ -247,15 +256,25 @@ def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
     return gone
 
 
+def _empty_trash(store: Store) -> None:
+    for folder in (store.root / TRASH).glob("*"):
+        if _TRASHED.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        (store.root / TRASH).rmdir()
+
+
 def _sweep(store: Store, oldest: float) -> None:
-    """Remove old locks that no process holds, and old logs."""
+    """Remove the stages' old locks that no process holds, and their old logs."""
     for lock in store.root.glob("*/*.lock"):
+        if not _STAGE_LOCK.fullmatch(lock.name):
+            continue
         with suppress(Timeout, OSError), FileLock(lock, timeout=0):
             if lock.stat().st_mtime <= oldest:
                 lock.unlink()
     for log in (store.root / LOGS).glob("*.log"):
         with suppress(OSError):
-            if log.stat().st_mtime <= oldest:
+            if _STAGE_LOG.fullmatch(log.name) and log.stat().st_mtime <= oldest:
                 log.unlink()
 
 
