@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.kinds import one
+from tombola.errors import TombolaError
 from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.watching import Watcher
@@ -73,6 +74,13 @@ def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, r
         assert outcome.blocked == [behind]
         (failure,) = outcome.failures
         assert failure.reason == "its worker died (exit code -9) in each of 1 attempts"
+
+
+@pytest.mark.slow
+def test_a_stage_that_kills_its_workers_ends_a_run_that_does_not_keep_going(tmp_path):
+    killer = one("test_die", "k", times=1)
+    with pytest.raises(TombolaError, match="k: its worker died .* Its log: "):
+        Local(workers=2, threads=1, retries=0).run([killer], Store(tmp_path), Watcher(), keep_going=False)
 
 
 def test_the_longest_road_is_begun_first(tmp_path):
