@@ -100,6 +100,46 @@ def test_a_running_process_renews_its_root(store, tmp_path, monkeypatch):
             time.sleep(0.01)
 
 
+def test_a_paused_run_is_spared(store, tmp_path):
+    """A laptop that slept, or a stopped process: nothing was renewed, but the run goes on."""
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        age(store, LEASE + 1)
+        assert names(collect_garbage(store)) == {LOOSE.name}
+    age(store, LEASE + 1)
+    assert names(collect_garbage(store)) == {START.name, END.name}
+    assert list((store.root / "roots").iterdir()) == []
+
+
+def test_a_killed_run_is_not_spared_for_its_lock(store, tmp_path):
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        (lock,) = (store.root / "roots").glob("*.lock")
+    lock.touch()
+    age(store, LEASE + 1)
+    assert names(collect_garbage(store)) == {START.name, END.name, LOOSE.name}
+    assert not lock.exists()
+
+
+def test_a_root_that_was_deleted_while_its_run_was_paused_comes_back(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tombola.store.garbage.RENEWAL", 0.01)
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        next((store.root / "roots").glob("*.json")).unlink()
+        deadline = time.monotonic() + 10
+        while not roots(store):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert roots(store)[0].stages == {START.name, END.name}
+
+
+def test_a_run_that_never_ends_does_not_cost_the_result_in_its_folder_its_stages(store, result):
+    other = Write(text="another recipe")
+    with running(store, result, [other]):
+        pass  # killed
+    age(store, LEASE + 1)
+    assert names(garbage(store)) == {LOOSE.name}
+    register_root(store, result, [other], finished=True)
+    assert names(garbage(store)) == {START.name, END.name, LOOSE.name}
+
+
 def test_what_was_used_lately_is_spared(store):
     store.open(LOOSE)
     assert LOOSE.name not in names(garbage(store))
@@ -254,6 +294,7 @@ def test_a_store_that_cannot_be_written_serves_what_is_finished(store, result, m
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("tombola.store.garbage.FileLock", refuse)
+    monkeypatch.setattr("tombola.store.leases.FileLock", refuse)
     monkeypatch.setattr("tombola.store.store.FileLock", refuse)
     monkeypatch.setattr("os.utime", refuse)
     with running(store, result, END.with_inputs()):

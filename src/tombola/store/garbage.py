@@ -1,7 +1,8 @@
 """List, check and garbage-collect the content of a store.
 
 Every run records a root in the store: the stages that its result needs. While it runs, it renews its root every
-minute. The stages of a root are kept as long as its run is active or its result exists, and for a grace period after.
+minute, and holds a lock, which on its own machine protects it even while it is paused. The stages of a root are kept as
+long as its run is active or its result exists, and for a grace period after.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import is_intact, sealed, write_whole
+from tombola.store.leases import at_work, is_at_work
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 from tombola.store.stage import Stage
 from tombola.store.store import LOGS, SET_ASIDE, Store
@@ -90,15 +92,17 @@ class Root:
 def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
     """Record that a result needs these stages. Until it is `finished`, its file need not exist.
 
-    A read-only store records no roots: its owner decides what to delete.
+    The stages of an existing result are kept until it is replaced: the run may never finish. A read-only store records
+    no roots: its owner decides what to delete.
     """
     path = str(result.absolute())
-    record = RootRecord(
-        result=path, finished=finished, stages=sorted(stage.name for stage in stages), seen=time.time()
-    )
+    file, names = _root_file(store, path), {stage.name for stage in stages}
     try:
         with _locked(store):
-            _write(_root_file(store, path), record)
+            if not finished and result.is_file() and file.is_file():
+                with suppress(DamagedArtefact):
+                    names |= set(_read_root(file).stages)
+            _write(file, RootRecord(result=path, finished=finished, stages=sorted(names), seen=time.time()))
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -107,18 +111,23 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
 @contextmanager
 def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterator[None]:
     """Protect the stages of a result from garbage collection, however long the run takes."""
+    stages = list(stages)
     register_root(store, result, stages, finished=False)
     file, over = _root_file(store, str(result.absolute())), threading.Event()
 
     def renew() -> None:
         while not over.wait(RENEWAL):
             with suppress(OSError):
-                os.utime(file)
+                try:
+                    os.utime(file)
+                except FileNotFoundError:  # deleted on another machine while this process was paused
+                    register_root(store, result, stages, finished=False)
 
     thread = threading.Thread(target=renew, daemon=True, name="tombola store lease")
     thread.start()
     try:
-        yield
+        with at_work(file):
+            yield
     finally:
         over.set()
         thread.join()
@@ -134,7 +143,7 @@ def roots(store: Store) -> list[Root]:
             logger.warning("%s", error)
             continue
         result, renewed = Path(record.result), file.stat().st_mtime
-        running = not record.finished and now - renewed < LEASE
+        running = not record.finished and (now - renewed < LEASE or is_at_work(file))
         if result.is_file():
             alive = True
             if record.finished and now - record.seen > DAY:
