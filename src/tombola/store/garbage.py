@@ -237,15 +237,20 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
     return gone
 
 
-def discard(store: Store, found: Iterable[Item]) -> list[Item]:
-    """Delete stages even if a result needs them, except those that a process works on; return the deleted ones.
+def discard(store: Store, found: Iterable[Item], run: Root | None = None) -> list[Item]:
+    """Delete stages even if a result needs them, except those that an active run needs; return the deleted ones.
 
     Args:
         store: The store.
         found: The stages.
+        run: The run whose root is deleted too, unless it has been started again.
     """
     with _locked(store):
-        gone = _to_trash(store, found)
+        active = [root for root in roots(store) if root.running]
+        needed = {name for root in active for name in root.stages}
+        gone = _to_trash(store, [item for item in found if item.name not in needed])
+        if run is not None and run.file not in {root.file for root in active}:
+            run.file.unlink(missing_ok=True)
     _empty_trash(store)
     return gone
 
