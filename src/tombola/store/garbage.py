@@ -177,8 +177,9 @@ def items(store: Store) -> Iterator[Item]:
         kind = folder.parent.name
         if kind in (ROOTS, LOGS, TRASH) or not _STAGE.fullmatch(f"{kind}/{folder.name}"):
             continue
-        finished = (folder / MANIFEST).is_file()
-        label = "unfinished" if folder.suffix in (".partial", ".fetch") else "without a manifest"
+        unfinished = folder.suffix in (".partial", ".fetch")  # the manifest of a download comes first
+        finished = not unfinished and (folder / MANIFEST).is_file()
+        label = "unfinished" if unfinished else "without a manifest"
         if finished:
             try:
                 label = str(read_manifest(folder)["label"])
