@@ -8,9 +8,10 @@ from tests.store.kinds import one
 from tombola.errors import TombolaError
 from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.engines.work import attempt
 from tombola.pipeline.watching import Watcher
 from tombola.store.stage import topological_order
-from tombola.store.store import Store
+from tombola.store.store import LOGS, Store
 
 
 class Diary(Watcher):
@@ -74,6 +75,17 @@ def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, r
         assert outcome.blocked == [behind]
         (failure,) = outcome.failures
         assert failure.reason == "its worker died (exit code -9) in each of 1 attempts"
+
+
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_log_that_cannot_be_written_is_a_reason_and_no_death_of_the_worker(tmp_path, capture):
+    (tmp_path / LOGS).write_text("not a folder")
+    reason = attempt(one("test_fail", "boom"), Store(tmp_path), lambda *_: None, capture=capture)
+    assert reason == (
+        "FileExistsError: [Errno 17] File exists: " + repr(str(tmp_path / LOGS))
+        if capture
+        else "ValueError: boom"
+    )
 
 
 @pytest.mark.slow
