@@ -66,13 +66,17 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path, part):
     index = {"metadata": {}, "weight_map": dict.fromkeys(without(tmp_path, part), "some.safetensors")}
     (tmp_path / "model.safetensors").rename(tmp_path / "some.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match=rf"lacks 1 of the model's weights \({part}\).*copy or save it again"):
+    with pytest.raises(
+        ModelError, match=rf"lacks 1 of the model's weights \({part}\).*copy or save it again"
+    ):
         open_model(tmp_path)
 
 
 def test_a_pretrained_encoder_must_be_whole_but_needs_no_pooler_and_no_head(world, tmp_path):
     tiny("bert").save_pretrained(tmp_path)
-    without(tmp_path, "classifier.weight", "classifier.bias", "bert.pooler.dense.weight", "bert.pooler.dense.bias")
+    without(
+        tmp_path, "classifier.weight", "classifier.bias", "bert.pooler.dense.weight", "bert.pooler.dense.bias"
+    )
     load_model(tmp_path, Task.named(str(world.task)), seed=1)
     without(tmp_path, "bert.embeddings.word_embeddings.weight")
     with pytest.raises(ModelError, match="lacks 1 of the model's weights"):

@@ -236,7 +236,9 @@ def test_locks_and_logs_that_nobody_needs_are_removed(store):
 
 def test_what_is_not_the_stores_own_is_left_alone(store):
     """A store may be a folder that holds other things too."""
-    own = [store.root / name for name in ("data/glue/train.tsv", "code/poetry.lock", "logs/web.log", "trash/x/y")]
+    own = [
+        store.root / name for name in ("data/glue/train.tsv", "code/poetry.lock", "logs/web.log", "trash/x/y")
+    ]
     for file in own:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("mine")

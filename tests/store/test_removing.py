@@ -84,7 +84,7 @@ def test_nothing_of_a_run_goes_while_a_root_is_damaged(store, tmp_path):
     """The unreadable run may share the stages."""
     (root,) = (root for root in roots(store) if root.result.parent.name == "second")
     root.file.write_text("{")
-    with pytest.raises(TombolaError, match="which stages other runs need is not known: .* delete it"):
+    with pytest.raises(TombolaError, match=r"which stages other runs need is not known: .* delete it"):
         find_removal(store, str(tmp_path / "first"))
 
 

@@ -73,9 +73,9 @@ def test_weights_that_are_missing_are_not_made_up(shared: Path, tmp_path: Path, 
     copy = tmp_path / "copy"
     shutil.copytree(shared, copy)
     (copy / "checksums.json").unlink()
-    first, *rest = load_file(copy / file).items()
+    _, *rest = load_file(copy / file).items()
     save_file(dict(rest), copy / file, {"format": "pt"})
-    with pytest.raises(ModelError, match="copy or (save|make) it again"):
+    with pytest.raises(ModelError, match=r"copy or (save|make) it again"):
         open_classifier(copy, "size", None)
 
 

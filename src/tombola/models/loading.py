@@ -68,7 +68,7 @@ def require_whole(folder: Path, missing: set[str]) -> None:
     if missing:
         shown = ", ".join(sorted(missing)[:3]) + (" …" if len(missing) > 3 else "")
         raise ModelError(
-            f"{folder} lacks {len(missing)} of the model's weights ({shown}), so it is damaged or not complete: copy or "
+            f"{folder} lacks {len(missing)} of the model's weights ({shown}), so it is damaged or incomplete: copy or "
             "save it again"
         )
 

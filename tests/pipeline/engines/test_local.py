@@ -91,7 +91,7 @@ def test_a_log_that_cannot_be_written_is_a_reason_and_no_death_of_the_worker(tmp
 @pytest.mark.slow
 def test_a_stage_that_kills_its_workers_ends_a_run_that_does_not_keep_going(tmp_path):
     killer = one("test_die", "k", times=1)
-    with pytest.raises(TombolaError, match="k: its worker died .* Its log: "):
+    with pytest.raises(TombolaError, match=r"k: its worker died .* Its log: "):
         Local(workers=2, threads=1, retries=0).run([killer], Store(tmp_path), Watcher(), keep_going=False)
 
 
