@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tombola.augmentations import Typos
 from tombola.defenses import DEFENSE, Chain, DefenseList, Spelling, Unicode, fit_defenses, load_defense
 from tombola.defenses import spelling as spelling_module
+from tombola.defenses.base import _fingerprint
 from tombola.errors import DamagedArtefact, RecipeError, TombolaError
 from tombola.foundations.settings import Settings, checked
 from tombola.words.english import Dictionary, parse_dictionary
@@ -208,6 +209,26 @@ def test_damaged_or_foreign_files_are_refused(tmp_path: Path, monkeypatch: pytes
     (tmp_path / DEFENSE).write_text(whole)
     monkeypatch.setattr(spelling_module, "english", lambda: Dictionary(DICTIONARY.counts, "another"))
     with pytest.raises(TombolaError, match="another version of the English dictionary"):
+        load_defense(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        5,
+        {},
+        {"settings": "spelling"},
+        {"settings": {"kind": ["spelling"]}, "state": {}},
+        {"settings": {"kind": "spelling"}, "state": None},
+        {"settings": {"kind": "spelling"}, "state": {"words": {}, "pairs": [1], "forms": {}}},
+        {"settings": {"kind": "spelling"}, "state": {"words": {"a": "many"}, "pairs": [], "forms": {}}},
+        {"settings": {"kind": "unicode"}},
+    ],
+)
+def test_a_file_that_agrees_with_its_fingerprint_can_still_be_nonsense(tmp_path: Path, part: object) -> None:
+    content = {"format": 1, "fingerprint": _fingerprint([part]), "defenses": [part]}
+    (tmp_path / DEFENSE).write_text(json.dumps(content))
+    with pytest.raises(TombolaError):
         load_defense(tmp_path)
 
 

@@ -116,3 +116,24 @@ def test_what_a_killed_process_left_beside_a_path_goes_with_the_next_write(tmp_p
     assert temporary_beside(tmp_path / "a") != own
     assert own.is_dir(), "its writer is alive"
     assert len(list(tmp_path.iterdir())) == 2, "that of a is gone, that of b is not"
+
+
+def test_what_another_container_writes_is_left_alone(tmp_path, monkeypatch):
+    """It may have the same network address, and a process id that is free here."""
+    with monkeypatch.context() as patch:
+        patch.setattr("tombola.foundations.paths.gethostname", lambda: "another")
+        patch.setattr("tombola.foundations.paths.os.getpid", lambda: 2**31)
+        other = temporary_beside(tmp_path / "a")
+    other.mkdir()
+    temporary_beside(tmp_path / "a")
+    assert other.is_dir()
+
+
+def test_a_folder_stays_if_its_successor_cannot_take_its_place(tmp_path):
+    folder = tmp_path / "ticket"
+    with replacing(folder, "ticket.json") as new:
+        (new / "ticket.json").write_text("first")
+    with pytest.raises(FileNotFoundError), replacing(folder, "ticket.json") as new:
+        new.rmdir()
+    assert (folder / "ticket.json").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [folder]

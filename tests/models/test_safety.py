@@ -5,11 +5,14 @@ import pickle
 import shutil
 
 import pytest
+from safetensors.torch import load_file, save_file
 
+from tests.tiny import tiny
 from tests.world import World
 from tombola.errors import ModelError
 from tombola.models.finding import find_folder, find_model
-from tombola.models.loading import load_tokenizer, open_model
+from tombola.models.loading import load_model, load_tokenizer, open_model
+from tombola.tasks import Task
 
 
 @pytest.fixture
@@ -55,6 +58,38 @@ def test_an_index_does_not_lead_out_of_the_folder(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ModelError, match=r"'\.\./other\.safetensors'"):
         find_folder(str(folder))
+
+
+@pytest.mark.parametrize("part", ["classifier.bias", "bert.encoder.layer.1.output.dense.weight"])
+def test_weights_that_are_missing_are_not_made_up(tmp_path, part):
+    tiny("bert").save_pretrained(tmp_path)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(without(tmp_path, part), "some.safetensors")}
+    (tmp_path / "model.safetensors").rename(tmp_path / "some.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(
+        ModelError, match=rf"lacks 1 of the model's weights \({part}\).*copy or save it again"
+    ):
+        open_model(tmp_path)
+
+
+def test_a_pretrained_encoder_must_be_whole_but_needs_no_pooler_and_no_head(world, tmp_path):
+    tiny("bert").save_pretrained(tmp_path)
+    without(
+        tmp_path, "classifier.weight", "classifier.bias", "bert.pooler.dense.weight", "bert.pooler.dense.bias"
+    )
+    load_model(tmp_path, Task.named(str(world.task)), seed=1)
+    without(tmp_path, "bert.embeddings.word_embeddings.weight")
+    with pytest.raises(ModelError, match="lacks 1 of the model's weights"):
+        load_model(tmp_path, Task.named(str(world.task)), seed=1)
+
+
+def without(folder, *names):
+    """Remove weights from a model's file, and return the names of the others."""
+    weights = load_file(folder / "model.safetensors")
+    rest = {name: tensor for name, tensor in weights.items() if name not in names}
+    assert len(rest) == len(weights) - len(names)
+    save_file(rest, folder / "model.safetensors", {"format": "pt"})
+    return list(rest)
 
 
 def test_a_model_with_code_of_its_own_gets_a_sentence_and_no_prompt(folder):

@@ -87,6 +87,37 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(world, tmp_pat
     assert not (tmp_path / "store" / "train").exists()
 
 
+def change_places(folder, place):
+    """Let the result in a folder say that its tickets are somewhere else."""
+    result = Result.load(folder)
+    cells = [cell.model_copy(update={"ticket": place}) for cell in result.cells]
+    Result(result.record.model_copy(update={"cells": cells}), folder).save()
+
+
+@pytest.mark.parametrize("place", ["../escaped", "tickets/../../escaped", "{}/escaped"])
+def test_a_result_from_elsewhere_does_not_lead_out_of_its_folder(world, store, tmp_path, place):
+    run(world, store, tmp_path / "out")
+    change_places(tmp_path / "out", place.format(tmp_path))
+    with pytest.raises(TombolaError, match="is not the name of a file below"):
+        run(world, store, tmp_path / "out")
+    assert not (tmp_path / "escaped").exists()
+
+
+@pytest.mark.parametrize("place", ["notes", "../mine", "link/ticket"])
+def test_only_tickets_inside_the_folder_are_cleared(world, store, tmp_path, place):
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    run(world, store, out)
+    for folder in (out / "notes", mine, mine / "ticket"):
+        folder.mkdir()
+        (folder / "text").write_text("mine")
+    for folder in (mine, mine / "ticket"):
+        (folder / "ticket.json").write_text("{}")
+    (out / "link").symlink_to(mine)
+    change_places(out, place)
+    run(world, store, out, draw={"sparsity": 0.7}, replace=True)
+    assert (out / place / "text").read_text() == "mine"
+
+
 def test_a_damaged_result_is_written_again(world, store, tmp_path):
     run(world, store, tmp_path)
     (tmp_path / "results.json").write_text("{")

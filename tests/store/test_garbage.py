@@ -39,7 +39,7 @@ def store(tmp_path):
     for stage in (START, END, LOOSE):
         store.make(stage, lambda folder: (folder / "x").write_text("content"))
     (store.root / LOGS).mkdir()
-    (store.root / LOGS / "train-x.log").write_text("said")
+    (store.root / LOGS / f"test_write-{START.key}.log").write_text("said")
     for stage in (START, END, LOOSE):
         os.utime(store.path(stage), (0, 0))
     return store
@@ -98,6 +98,46 @@ def test_a_running_process_renews_its_root(store, tmp_path, monkeypatch):
         while not roots(store)[0].alive:
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def test_a_paused_run_is_spared(store, tmp_path):
+    """A laptop that slept, or a stopped process: nothing was renewed, but the run goes on."""
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        age(store, LEASE + 1)
+        assert names(collect_garbage(store)) == {LOOSE.name}
+    age(store, LEASE + 1)
+    assert names(collect_garbage(store)) == {START.name, END.name}
+    assert list((store.root / "roots").iterdir()) == []
+
+
+def test_a_killed_run_is_not_spared_for_its_lock(store, tmp_path):
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        (lock,) = (store.root / "roots").glob("*.lock")
+    lock.touch()
+    age(store, LEASE + 1)
+    assert names(collect_garbage(store)) == {START.name, END.name, LOOSE.name}
+    assert not lock.exists()
+
+
+def test_a_root_that_was_deleted_while_its_run_was_paused_comes_back(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tombola.store.garbage.RENEWAL", 0.01)
+    with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
+        next((store.root / "roots").glob("*.json")).unlink()
+        deadline = time.monotonic() + 10
+        while not roots(store):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert roots(store)[0].stages == {START.name, END.name}
+
+
+def test_a_run_that_never_ends_does_not_cost_the_result_in_its_folder_its_stages(store, result):
+    other = Write(text="another recipe")
+    with running(store, result, [other]):
+        pass  # killed
+    age(store, LEASE + 1)
+    assert names(garbage(store)) == {LOOSE.name}
+    register_root(store, result, [other], finished=True)
+    assert names(garbage(store)) == {START.name, END.name, LOOSE.name}
 
 
 def test_what_was_used_lately_is_spared(store):
@@ -194,6 +234,21 @@ def test_locks_and_logs_that_nobody_needs_are_removed(store):
     assert not [*store.root.glob("*/*.lock"), *(store.root / LOGS).iterdir()]
 
 
+def test_what_is_not_the_stores_own_is_left_alone(store):
+    """A store may be a folder that holds other things too."""
+    own = [
+        store.root / name for name in ("data/glue/train.tsv", "code/poetry.lock", "logs/web.log", "trash/x/y")
+    ]
+    for file in own:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+        os.utime(file, (0, 0))
+        os.utime(file.parent, (0, 0))
+    assert LOOSE.name in names(collect_garbage(store))
+    assert [file.read_text() for file in own] == ["mine"] * len(own)
+    assert len(list((store.root / "trash").iterdir())) == 1
+
+
 def test_a_finished_store_can_be_read_only(store, result, monkeypatch):
     def denied(*_, **__):
         raise PermissionError(13, "Permission denied")
@@ -241,6 +296,7 @@ def test_a_store_that_cannot_be_written_serves_what_is_finished(store, result, m
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("tombola.store.garbage.FileLock", refuse)
+    monkeypatch.setattr("tombola.store.leases.FileLock", refuse)
     monkeypatch.setattr("tombola.store.store.FileLock", refuse)
     monkeypatch.setattr("os.utime", refuse)
     with running(store, result, END.with_inputs()):

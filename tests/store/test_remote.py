@@ -1,6 +1,7 @@
 """A store at a URL: whole stages only, copied when needed, checked when copied."""
 
 import json
+import shutil
 
 import fsspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.store.kinds import Write
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import sealed
+from tombola.store.garbage import damaged, items
 from tombola.store.store import Store
 
 ONE = Write(text="1")
@@ -136,3 +138,61 @@ def test_uploads_that_nothing_points_to_and_missing_files_are_found(machines):
     here.remote.files.rm(path)
     ((name, reason),) = here.remote.damaged()
     assert (name, "result.txt is missing" in reason) == (ONE.name, True)
+
+
+def test_the_faster_of_two_downloads_stands(machines, monkeypatch):
+    machines("here").make(ONE, write("whole"))
+    there = machines("there")
+    pulled = type(there.remote).pull
+    rename = type(there.root).rename
+
+    def late(partial, final):
+        monkeypatch.undo()
+        pulled(there.remote, ONE.name, there.path(ONE))  # by another process, in the last moment
+        return rename(partial, final)
+
+    monkeypatch.setattr(type(there.root), "rename", late)
+    assert (there.open(ONE) / "deep" / "result.txt").read_text() == "whole"
+    assert [path.name for path in there.path(ONE).parent.iterdir()] == [ONE.key]
+
+
+def test_what_is_left_of_a_copy_is_set_aside_for_a_download(machines):
+    machines("here").make(ONE, write("whole"))
+    there = machines("there")
+    there.path(ONE).mkdir(parents=True)
+    (there.path(ONE) / "rest").write_text("of a copy that was cut short")
+    assert (there.open(ONE) / "deep" / "result.txt").read_text() == "whole"
+
+
+def test_a_stage_that_was_damaged_before_its_upload_is_not_uploaded(machines, monkeypatch):
+    here = machines("here")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(here.remote), "push", lambda *_: None)
+        here.make(ONE, write("whole"))
+    (here.path(ONE) / "deep" / "result.txt").write_text("holed")
+    with pytest.raises(DamagedArtefact, match="was damaged after it was written; delete"):
+        here.make(ONE, write("whole"))
+    assert not here.has(ONE)
+
+
+def test_a_stage_that_cannot_be_listed_does_not_hide_the_others(machines, monkeypatch):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+
+    def refuse(*_, **__):
+        raise PermissionError("Forbidden")
+
+    monkeypatch.setattr(type(here.remote), "names", lambda _: {ONE.name})
+    monkeypatch.setattr(type(here.remote.files), "find", refuse)
+    ((_, reason),) = here.remote.damaged()
+    assert "could not be read: Forbidden" in reason
+
+
+def test_a_download_that_was_cut_short_is_not_called_damaged(machines):
+    here = machines("here")
+    here.make(ONE, write("whole"))
+    left = here.path(ONE).with_name(f"{ONE.key}.{'0' * 32}.fetch")
+    left.mkdir()
+    shutil.copyfile(here.path(ONE) / "manifest.json", left / "manifest.json")
+    assert {item.label for item in items(here)} == {ONE.label, "unfinished"}
+    assert [reason for _, reason in damaged(here)] == [None]

@@ -70,6 +70,33 @@ def test_a_run_at_work_is_left_alone(store, tmp_path):
             find_removal(store, what)
 
 
+def test_a_run_that_starts_before_the_deletion_keeps_its_stages(store, tmp_path):
+    removal = find_removal(store, str(tmp_path / "first"))
+    register_root(store, tmp_path / "third" / "results.json", FIRST.with_inputs(), finished=False)
+    assert removal.carry_out(store) == []
+    register_root(store, tmp_path / "first" / "results.json", FIRST.with_inputs(), finished=False)
+    assert removal.carry_out(store) == []
+    assert store.has(FIRST)
+    assert "first" in [root.result.parent.name for root in roots(store)]
+
+
+def test_nothing_of_a_run_goes_while_a_root_is_damaged(store, tmp_path):
+    """The unreadable run may share the stages."""
+    (root,) = (root for root in roots(store) if root.result.parent.name == "second")
+    root.file.write_text("{")
+    with pytest.raises(TombolaError, match=r"which stages other runs need is not known: .* delete it"):
+        find_removal(store, str(tmp_path / "first"))
+
+
+def test_a_whole_key_names_the_stage_and_not_what_was_set_aside(store):
+    store.path(LOOSE).with_name(f"{LOOSE.key}.aside-01234567").mkdir()
+    assert [item.name for item in find_removal(store, LOOSE.name).items] == [LOOSE.name]
+    assert [item.name for item in find_removal(store, LOOSE.key).items] == [LOOSE.name]
+    assert find_removal(store, f"{LOOSE.key}.a").items[0].label == "set aside"
+    with pytest.raises(TombolaError, match="names 2 stages"):
+        find_removal(store, LOOSE.key[:10])
+
+
 def test_room_by_run(store, tmp_path):
     sizes = {run.result.parent.name if run.result else None: run for run in sizes_by_run(store)}
     assert {name: run.stages for name, run in sizes.items()} == {"first": 2, "second": 2, None: 1}

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import tombola
 from tests.world import World
 from tombola.cli import app
-from tombola.errors import TombolaError, UnknownName
+from tombola.errors import ModelError, TombolaError, UnknownName
 from tombola.tickets.multitask import MultiTaskTicket
 from tombola.tickets.opening import open_classifier, tasks_of
 from tombola.tickets.texts import texts_of
@@ -65,6 +66,17 @@ def test_all_tasks_are_scored_as_when_the_ticket_was_made(shared: Path) -> None:
         assert tombola.evaluate(ticket, task=task)["validation"][metric].value == pytest.approx(
             made, abs=1e-6
         )
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tasks/size/head.safetensors"])
+def test_weights_that_are_missing_are_not_made_up(shared: Path, tmp_path: Path, file: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(shared, copy)
+    (copy / "checksums.json").unlink()
+    _, *rest = load_file(copy / file).items()
+    save_file(dict(rest), copy / file, {"format": "pt"})
+    with pytest.raises(ModelError, match=r"copy or (save|make) it again"):
+        open_classifier(copy, "size", None)
 
 
 def test_one_task_is_opened_with_its_data_and_its_length(shared: Path) -> None:

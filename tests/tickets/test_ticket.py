@@ -85,6 +85,17 @@ def test_saving_and_opening_again_changes_nothing(ticket, tmp_path):
     assert copy.info == ticket.info
 
 
+def test_a_ticket_is_not_saved_into_another_one(ticket, world, tmp_path):
+    """Its defense would stay, and correct the texts of a ticket that was trained without."""
+    recipe = world.recipe(search={"method": "random"}, defend="unicode")
+    result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
+    other = result.folder / result.cells[0].ticket
+    assert (other / "defense.json").is_file()
+    with pytest.raises(TombolaError, match="exists already: choose another folder"):
+        ticket.save_pretrained(other)
+    assert tombola.Ticket.from_pretrained(other).recipe["defend"]
+
+
 def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_path):
     recipe = world.recipe(search={"method": "magnitude", "start": "finetuned"}, retrain=None)
     result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")

@@ -119,7 +119,7 @@ def load_defense(folder: Path) -> Chain:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise TombolaError(f"{folder} has no {DEFENSE}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedArtefact(f"{path} is not valid JSON ({error}): get it again.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
@@ -129,13 +129,13 @@ def load_defense(folder: Path) -> Chain:
         raise DamagedArtefact(f"{path} does not agree with its own fingerprint: it was damaged or changed.")
     links = []
     for part in parts:
-        settings = part["settings"]
-        if settings["kind"] not in defenses:
-            raise UnknownName("defense", settings["kind"], defenses, where=str(path))
         try:
-            links.append(Defense.choose(settings).restore(part["state"]))
-        except ValueError as error:
-            raise DamagedArtefact(f"{path}: {error}") from None
+            kind = part["settings"]["kind"]
+            if kind not in defenses:
+                raise UnknownName("defense", str(kind), defenses, where=str(path))
+            links.append(Defense.choose(part["settings"]).restore(part["state"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedArtefact(f"{path} does not describe its defenses ({error}): get it again.") from None
     return Chain(links)
 
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from socket import gethostname
 
 from tombola.errors import TombolaError
 
@@ -65,10 +66,10 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
 def temporary_beside(path: Path) -> Path:
     """Return a unique temporary name beside a path, to write to and then rename.
 
-    Leftovers of killed processes of this machine for the same path are removed.
+    Leftovers of killed processes of this machine, or of this container, for the same path are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    node = f"{uuid.getnode():x}"
+    node = _process_space()
     left = re.compile(rf"\.{re.escape(path.name[:LONGEST])}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
     for other in path.parent.iterdir():
         if (found := left.fullmatch(other.name)) and not _is_alive(int(found[1])):
@@ -77,6 +78,16 @@ def temporary_beside(path: Path) -> Path:
             else:
                 other.unlink(missing_ok=True)
     return path.with_name(f".{path.name[:LONGEST]}.{node}-{os.getpid()}-{uuid.uuid4().hex}.partial")
+
+
+def _process_space() -> str:
+    """Identify where process ids mean the same: containers may share a network address, but number their own."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    text = f"{uuid.getnode():x} {gethostname()} {space}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def _is_alive(process: int) -> bool:
@@ -110,7 +121,12 @@ def replacing(folder: Path, marker: str) -> Iterator[Path]:
         _require_own(folder, marker)
         with suppress(FileNotFoundError):
             folder.rename(old)
-        _take_place(partial, folder)
+        try:
+            _take_place(partial, folder)
+        except OSError:
+            with suppress(OSError):
+                old.rename(folder)
+            raise
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -43,14 +43,38 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
-    """Load a finished model as its folder describes it: architecture, labels and their order."""
+    """Load a finished model as its folder describes it: architecture, labels and their order.
 
+    A model that would get any new weights is rejected, except for the pooler of an encoder without a head.
+    """
     architectures = read_config(folder).get("architectures")
     if not architectures:
         raise ModelError(f"{folder}: its config.json does not name the architecture to build")
     with quiet():
-        model: PreTrainedModel = open_pretrained(model_class(architectures[0]), folder, **options)
-        return placed(model)
+        kind = model_class(architectures[0])
+        model, loading = open_pretrained(kind, folder, output_loading_info=True, **options)
+    missing = set(loading["missing_keys"])
+    require_whole(folder, missing if model.base_model is not model else _without_pooler(missing))
+    return placed(model)
+
+
+def require_whole(folder: Path, missing: set[str]) -> None:
+    """Raise an error if a folder lacks weights, which transformers would replace by random ones.
+
+    Args:
+        folder: The model's folder.
+        missing: The names of the weights that it lacks.
+    """
+    if missing:
+        shown = ", ".join(sorted(missing)[:3]) + (" …" if len(missing) > 3 else "")
+        raise ModelError(
+            f"{folder} lacks {len(missing)} of the model's weights ({shown}), so it is damaged or incomplete: copy or "
+            "save it again"
+        )
+
+
+def _without_pooler(names: set[str]) -> set[str]:
+    return {name for name in names if "pooler" not in name.split(".")}
 
 
 def model_class(architecture: str) -> "type[PreTrainedModel]":
@@ -99,6 +123,8 @@ def load_model(
     new = {name for name, *_ in loading["mismatched_keys"]}
     if new - head_of(model).keys():
         raise ModelError(f"{folder}: config.json does not fit the weights: {', '.join(sorted(new))}")
+    encoder = {name for name, _ in model.named_parameters()} - head_of(model).keys()
+    require_whole(folder, _without_pooler(encoder & set(loading["missing_keys"])))
     untrained = sorted(new | (head_of(model).keys() & set(loading["missing_keys"])))
     if finetuned and untrained:
         raise ModelError(

@@ -23,6 +23,8 @@ from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.results.record import CellResult, RunRecord
 from tombola.results.result import RESULTS, Result
+from tombola.tickets.multitask import SHARE
+from tombola.tickets.ticket import TICKET
 
 RUNNING = ".running"
 """The folder with the locks of running processes, each named after its recipe."""
@@ -48,11 +50,15 @@ class RunFolder:
     replaced: RunRecord | None = None
 
     def places(self) -> dict[str, str]:
-        """Return the paths of earlier tickets and models by `cell_key`: they keep their names as the grid grows."""
+        """Return the paths of earlier tickets and models by `cell_key`: they keep their names as the grid grows.
+
+        Raises:
+            TombolaError: If one leads out of the folder, whose result may come from elsewhere.
+        """
         if self.previous is None:
             return {}
         return {
-            cell_key(cell.variant, cell.recipe): place
+            cell_key(cell.variant, cell.recipe): str(inside(self.path, place).relative_to(self.path))
             for cell in self.previous.cells
             if (place := cell.ticket or cell.model)
         }
@@ -73,7 +79,10 @@ class RunFolder:
             return
         new = {place for cell in record.cells for place in _places(cell)}
         for place in {place for cell in self.replaced.cells for place in _places(cell)} - new:
-            shutil.rmtree(inside(self.path, place), ignore_errors=True)
+            folder = (self.path / place).resolve()
+            written = any((folder / marker).is_file() for marker in (TICKET, SHARE))
+            if written and self.path.resolve() in folder.parents:  # the result may come from elsewhere
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def recipe_hash(recipe: Mapping[str, Any]) -> str:

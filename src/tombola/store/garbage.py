@@ -1,7 +1,8 @@
 """List, check and garbage-collect the content of a store.
 
 Every run records a root in the store: the stages that its result needs. While it runs, it renews its root every
-minute. The stages of a root are kept as long as its run is active or its result exists, and for a grace period after.
+minute, and holds a lock, which on its own machine protects it even while it is paused. The stages of a root are kept as
+long as its run is active or its result exists, and for a grace period after.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import shutil
 import threading
 import time
@@ -25,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import is_intact, sealed, write_whole
+from tombola.store.leases import at_work, is_at_work
 from tombola.store.manifest import MANIFEST, read_manifest, verify
 from tombola.store.stage import Stage
 from tombola.store.store import LOGS, SET_ASIDE, Store
@@ -39,6 +42,11 @@ LEASE = 15 * RENEWAL
 """Seconds without renewal after which a root no longer counts as running."""
 MISSING = 30 * DAY
 """Seconds to keep the stages of a result after its file was last seen: it may have been moved."""
+
+_STAGE = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}(\..+)?")
+_STAGE_LOCK = re.compile(r"[0-9a-f]{24}\.lock")
+_STAGE_LOG = re.compile(r"[a-z0-9_]+-[0-9a-f]{24}\.log")
+_TRASHED = re.compile(r"[0-9a-f]{32}")
 
 logger = logging.getLogger(__name__)
 
@@ -84,15 +92,17 @@ class Root:
 def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
     """Record that a result needs these stages. Until it is `finished`, its file need not exist.
 
-    A read-only store records no roots: its owner decides what to delete.
+    The stages of an existing result are kept until it is replaced: the run may never finish. A read-only store records
+    no roots: its owner decides what to delete.
     """
     path = str(result.absolute())
-    record = RootRecord(
-        result=path, finished=finished, stages=sorted(stage.name for stage in stages), seen=time.time()
-    )
+    file, names = _root_file(store, path), {stage.name for stage in stages}
     try:
         with _locked(store):
-            _write(_root_file(store, path), record)
+            if not finished and result.is_file() and file.is_file():
+                with suppress(DamagedArtefact):
+                    names |= set(_read_root(file).stages)
+            _write(file, RootRecord(result=path, finished=finished, stages=sorted(names), seen=time.time()))
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
@@ -101,18 +111,23 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
 @contextmanager
 def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterator[None]:
     """Protect the stages of a result from garbage collection, however long the run takes."""
+    stages = list(stages)
     register_root(store, result, stages, finished=False)
     file, over = _root_file(store, str(result.absolute())), threading.Event()
 
     def renew() -> None:
         while not over.wait(RENEWAL):
             with suppress(OSError):
-                os.utime(file)
+                try:
+                    os.utime(file)
+                except FileNotFoundError:  # deleted on another machine while this process was paused
+                    register_root(store, result, stages, finished=False)
 
     thread = threading.Thread(target=renew, daemon=True, name="tombola store lease")
     thread.start()
     try:
-        yield
+        with at_work(file):
+            yield
     finally:
         over.set()
         thread.join()
@@ -128,7 +143,7 @@ def roots(store: Store) -> list[Root]:
             logger.warning("%s", error)
             continue
         result, renewed = Path(record.result), file.stat().st_mtime
-        running = not record.finished and now - renewed < LEASE
+        running = not record.finished and (now - renewed < LEASE or is_at_work(file))
         if result.is_file():
             alive = True
             if record.finished and now - record.seen > DAY:
@@ -154,13 +169,17 @@ def damaged_roots(store: Store) -> list[str]:
 
 
 def items(store: Store) -> Iterator[Item]:
-    """Yield every stage folder of the store: finished, unfinished and damaged ones."""
+    """Yield every stage folder of the store: finished, unfinished and damaged ones.
+
+    Other folders, which are not the store's, are left out.
+    """
     for folder in sorted(store.root.glob("*/*/")):
         kind = folder.parent.name
-        if kind in (ROOTS, LOGS, TRASH):
+        if kind in (ROOTS, LOGS, TRASH) or not _STAGE.fullmatch(f"{kind}/{folder.name}"):
             continue
-        finished = (folder / MANIFEST).is_file()
-        label = "unfinished" if folder.suffix in (".partial", ".fetch") else "without a manifest"
+        unfinished = folder.suffix in (".partial", ".fetch")  # the manifest of a download comes first
+        finished = not unfinished and (folder / MANIFEST).is_file()
+        label = "unfinished" if unfinished else "without a manifest"
         if finished:
             try:
                 label = str(read_manifest(folder)["label"])
@@ -214,21 +233,26 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
         for root in roots(store):
             if not root.alive:
                 root.file.unlink(missing_ok=True)
-    shutil.rmtree(store.root / TRASH, ignore_errors=True)
+    _empty_trash(store)
     _sweep(store, time.time() - days * DAY)
     return gone
 
 
-def discard(store: Store, found: Iterable[Item]) -> list[Item]:
-    """Delete stages even if a result needs them, except those that a process works on; return the deleted ones.
+def discard(store: Store, found: Iterable[Item], run: Root | None = None) -> list[Item]:
+    """Delete stages even if a result needs them, except those that an active run needs; return the deleted ones.
 
     Args:
         store: The store.
         found: The stages.
+        run: The run whose root is deleted too, unless it has been started again.
     """
     with _locked(store):
-        gone = _to_trash(store, found)
-    shutil.rmtree(store.root / TRASH, ignore_errors=True)
+        active = [root for root in roots(store) if root.running]
+        needed = {name for root in active for name in root.stages}
+        gone = _to_trash(store, [item for item in found if item.name not in needed])
+        if run is not None and run.file not in {root.file for root in active}:
+            run.file.unlink(missing_ok=True)
+    _empty_trash(store)
     return gone
 
 
@@ -247,15 +271,25 @@ def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
     return gone
 
 
+def _empty_trash(store: Store) -> None:
+    for folder in (store.root / TRASH).glob("*"):
+        if _TRASHED.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        (store.root / TRASH).rmdir()
+
+
 def _sweep(store: Store, oldest: float) -> None:
-    """Remove old locks that no process holds, and old logs."""
+    """Remove the stages' old locks that no process holds, and their old logs."""
     for lock in store.root.glob("*/*.lock"):
+        if not _STAGE_LOCK.fullmatch(lock.name):
+            continue
         with suppress(Timeout, OSError), FileLock(lock, timeout=0):
             if lock.stat().st_mtime <= oldest:
                 lock.unlink()
     for log in (store.root / LOGS).glob("*.log"):
         with suppress(OSError):
-            if log.stat().st_mtime <= oldest:
+            if _STAGE_LOG.fullmatch(log.name) and log.stat().st_mtime <= oldest:
                 log.unlink()
 
 

@@ -66,7 +66,7 @@ class Remote:
         """Upload a finished folder, unless another machine was faster."""
         at = f"{self.root}/{name}/{uuid.uuid4().hex}"
         try:
-            for file in [*read_manifest(folder)["files"], MANIFEST]:
+            for file in [*verify(folder)["files"], MANIFEST]:
                 self.files.makedirs(os.path.dirname(f"{at}/{file}"), exist_ok=True)
                 self.files.put_file(str(inside(folder, file)), f"{at}/{file}")
             if self.has(name):
@@ -91,8 +91,7 @@ class Remote:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.files.get_file(f"{at}/{file}", str(path))
             verify(partial)
-            if not final.exists():
-                partial.rename(final)
+            _take_place(partial, final)
         except DamagedArtefact as error:
             raise DamagedArtefact(
                 f"{self.url}/{name} is damaged there ({error}); {self._remedy(name)}"
@@ -124,13 +123,16 @@ class Remote:
         """Yield every stage in the store, with the problem if a file is missing or has the wrong size, or None."""
         for name in sorted(self.names()):
             try:
-                files = self.manifest(name)["files"]
+                files, at = self.manifest(name)["files"], self._at(name)
                 sizes = {
-                    path.removeprefix(f"{self._at(name)}/"): entry["size"]
-                    for path, entry in self.files.find(self._at(name), detail=True).items()
+                    path.removeprefix(f"{at}/"): entry["size"]
+                    for path, entry in self.files.find(at, detail=True).items()
                 }
             except TombolaError as error:
                 yield name, str(error)
+                continue
+            except OSError as error:
+                yield name, f"{self.url}/{name} could not be read: {_reason(error)}; {self._remedy(name)}"
                 continue
             wrong = [file for file, entry in files.items() if sizes.get(file) != entry["size"]]
             where = f"{self.url}/{name}"
@@ -154,6 +156,15 @@ class Remote:
 
     def _pointer(self, name: str) -> str:
         return f"{self.root}/{name}.json"
+
+
+def _take_place(partial: Path, final: Path) -> None:
+    """Give a complete download its final name, unless another process has been faster."""
+    try:
+        partial.rename(final)
+    except OSError:
+        if not (final / MANIFEST).is_file():
+            raise
 
 
 def _reason(error: OSError) -> str:

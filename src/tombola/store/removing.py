@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tombola.errors import TombolaError
-from tombola.store.garbage import Item, Root, discard, items, roots
+from tombola.store.garbage import Item, Root, damaged_roots, discard, items, roots
 from tombola.store.store import Store
 
 SHORTEST = 4
@@ -33,10 +33,7 @@ class Removal:
 
     def carry_out(self, store: Store) -> list[Item]:
         """Delete the stages, except those that another process works on, and return the deleted ones."""
-        gone = discard(store, self.items)
-        if self.run is not None:
-            self.run.file.unlink(missing_ok=True)
-        return gone
+        return discard(store, self.items, self.run)
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,8 @@ def find_removal(store: Store, what: str) -> Removal:
         raise TombolaError(
             f"{what} is no run that this store knows: `tombola store du` lists those that it does"
         )
-    found = [item for item in items(store) if _is_named(item, what)]
+    named = [item for item in items(store) if _is_named(item, what)]
+    found = [item for item in named if item.name.endswith(f"/{what.rpartition('/')[2]}")] or named
     if not found:
         raise TombolaError(
             f"{what!r} names no run and no stage of {store.root}: give the folder of a run, or the first "
@@ -107,6 +105,8 @@ def sizes_by_run(store: Store) -> list[RunSize]:
 
 def _of_run(store: Store, run: Root, alive: Sequence[Root]) -> Removal:
     _refuse_running([run])
+    for reason in damaged_roots(store):
+        raise TombolaError(f"which stages other runs need is not known: {reason}")
     shared = {name for root in alive if root is not run for name in root.stages}
     own = [item for item in items(store) if item.name in run.stages]
     gone = tuple(item for item in own if item.name not in shared)

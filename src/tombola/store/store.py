@@ -85,6 +85,7 @@ class Store:
             raise TombolaError(f"{name!r} is not the name of a stage (kind/key)")
         folder = self.root / name
         if self.remote and not (folder / MANIFEST).is_file():
+            _set_aside(folder)
             self.remote.pull(name, folder)
         verify(folder)
         with suppress(OSError):  # garbage collection depends on the last use; a store may be read-only

@@ -51,14 +51,18 @@ class SavedTicket:
         """Save a copy of the ticket.
 
         Args:
-            folder: The folder to copy it to.
+            folder: The folder to copy it to; it must be empty or not exist, since files of another ticket that stay in
+                it, such as its defense, would change this one.
 
         Returns:
             That folder.
         """
+        from tombola.shrink.folders import written_whole
+
         folder = Path(folder)
         if folder.resolve() != self.folder.resolve():
-            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+            with written_whole(folder) as new:
+                shutil.copytree(self.folder, new, dirs_exist_ok=True)
         return folder
 
     def push_to_hub(self, repo_id: str, private: bool | None = None, token: str | None = None) -> str:

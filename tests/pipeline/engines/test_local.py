@@ -5,11 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.kinds import one
+from tombola.errors import TombolaError
 from tombola.pipeline.engines import Local
 from tombola.pipeline.engines.schedule import Schedule
+from tombola.pipeline.engines.work import attempt
 from tombola.pipeline.watching import Watcher
 from tombola.store.stage import topological_order
-from tombola.store.store import Store
+from tombola.store.store import LOGS, Store
 
 
 class Diary(Watcher):
@@ -73,6 +75,24 @@ def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, r
         assert outcome.blocked == [behind]
         (failure,) = outcome.failures
         assert failure.reason == "its worker died (exit code -9) in each of 1 attempts"
+
+
+@pytest.mark.parametrize("capture", [True, False])
+def test_a_log_that_cannot_be_written_is_a_reason_and_no_death_of_the_worker(tmp_path, capture):
+    (tmp_path / LOGS).write_text("not a folder")
+    reason = attempt(one("test_fail", "boom"), Store(tmp_path), lambda *_: None, capture=capture)
+    assert reason == (
+        "FileExistsError: [Errno 17] File exists: " + repr(str(tmp_path / LOGS))
+        if capture
+        else "ValueError: boom"
+    )
+
+
+@pytest.mark.slow
+def test_a_stage_that_kills_its_workers_ends_a_run_that_does_not_keep_going(tmp_path):
+    killer = one("test_die", "k", times=1)
+    with pytest.raises(TombolaError, match=r"k: its worker died .* Its log: "):
+        Local(workers=2, threads=1, retries=0).run([killer], Store(tmp_path), Watcher(), keep_going=False)
 
 
 def test_the_longest_road_is_begun_first(tmp_path):

@@ -11,7 +11,12 @@ import yaml
 from safetensors.numpy import load_file
 
 import tombola
+from tests.store.kinds import Fail, Write
+from tombola.errors import TombolaError
 from tombola.masks import Mask
+from tombola.pipeline.engines import Local, ranks
+from tombola.pipeline.watching import Watcher
+from tombola.store.store import Store
 
 TRAINING = {"epochs": 2, "learning_rate": 3e-3, "max_length": 16, "dropout": 0.0, "group_by_length": False}
 
@@ -46,6 +51,25 @@ def launch(recipe, output, store, verb="run"):
         env=environment,
         check=False,
     )
+
+
+def test_a_failure_ends_the_run_of_several_processes(tmp_path, monkeypatch):
+    """The others wait for the stage, so the first must not go on without it."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="boom"):
+        Local().run([Fail(text="boom")], Store(tmp_path), Watcher(), keep_going=True)
+
+
+def test_processes_never_train_different_stages_together(tmp_path, monkeypatch):
+    """One may have found a stage finished that another process finished a moment later for the other."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(Write, "distributed", True)
+    store, first, second = Store(tmp_path), Write(text="1"), Write(text="2")
+    said = [(first.name, None), (second.name, None), (first.name, str(tmp_path))]
+    monkeypatch.setattr(ranks, "_shared", lambda _: said.pop(0))
+    assert not ranks.make_on_all_ranks(second, store, lambda folder: pytest.fail("it is finished"))
+    with pytest.raises(TombolaError, match=f"the first works on {first.name}, this one on {second.name}"):
+        ranks.make_on_all_ranks(second, store, lambda folder: pytest.fail("it is another stage"))
 
 
 @pytest.mark.thorough

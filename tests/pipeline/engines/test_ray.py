@@ -7,10 +7,14 @@ import time
 
 import psutil
 import pytest
+from filelock import FileLock
 
+from tests.store.kinds import Fail, Write
 from tombola import study
+from tombola.errors import TombolaError
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.watching import Watcher
+from tombola.store.store import Store
 
 pytest.importorskip("ray")
 
@@ -58,3 +62,18 @@ def test_a_study_survives_the_loss_of_a_worker(world, tmp_path):
     assert far.failures == []
     assert scores(far) == scores(local)
     assert len(far.cells) == 4
+
+
+@pytest.mark.slow
+def test_a_failure_leaves_no_stage_at_work_on_a_cluster_that_was_there_before(tmp_path):
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        store, slow = Store(tmp_path), Write(text="slow", sleep=60)
+        with pytest.raises(TombolaError, match="boom"):
+            Ray(threads=1).run([Fail(text="boom"), slow], store, Watcher(), keep_going=False)
+        with FileLock(store.path(slow).with_name(f"{slow.key}.lock"), timeout=30):
+            assert not store.has(slow)
+    finally:
+        ray.shutdown()

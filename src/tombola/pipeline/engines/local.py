@@ -11,6 +11,7 @@ from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware.machine import cores
 from tombola.foundations.hardware.threads import threads_of, using_threads
 from tombola.foundations.settings import Kind
+from tombola.pipeline.engines.ranks import ranks
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.engines.work import attempt, log_failure, work
 from tombola.pipeline.watching import Outcome, Watcher
@@ -43,12 +44,13 @@ class Local(Kind):
             stages: All stages, inputs before the stages that need them.
             store: The store of finished stages.
             watcher: Receives progress events.
-            keep_going: Continue with the other stages when one fails; otherwise its error is raised.
+            keep_going: Continue with the other stages when one fails; otherwise its error is raised, and always under
+                `accelerate launch`, since the other processes would wait for the failed stage.
         """
         schedule = Schedule(stages, store, watcher)
         if self.workers == 1:
             with using_threads(self.threads):
-                _in_process(schedule, store, watcher, keep_going)
+                _in_process(schedule, store, watcher, keep_going and ranks() == 1)
         elif not schedule.over:
             from tombola.pipeline.engines.pool import Pool
 

@@ -18,6 +18,7 @@ from tombola.foundations.hardware.threads import PATIENT, using_threads
 from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.engines.work import attempt
+from tombola.pipeline.watching import Failure
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 
@@ -63,14 +64,14 @@ class Pool:
                 try:
                     progress, reason = worker.line.recv()
                 except (EOFError, OSError):
-                    self._bury(worker, schedule, retries)
-                    continue
-                assert worker.stage is not None, "only a worker with a stage reports"
-                if progress is not None:
-                    schedule.watcher.progressed(worker.stage, *progress)
-                    continue
-                failure = schedule.end(worker.stage, reason)
-                worker.stage = None
+                    failure = self._bury(worker, schedule, retries)
+                else:
+                    assert worker.stage is not None, "only a worker with a stage reports"
+                    if progress is not None:
+                        schedule.watcher.progressed(worker.stage, *progress)
+                        continue
+                    failure = schedule.end(worker.stage, reason)
+                    worker.stage = None
                 if failure is not None and not keep_going:
                     raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
 
@@ -103,19 +104,19 @@ class Pool:
         with suppress(OSError):
             worker.line.send(stage)
 
-    def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> None:
-        """Remove a dead worker, and give its stage, if any, to another."""
+    def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> Failure | None:
+        """Remove a dead worker, and give its stage, if any, to another, unless it has cost too many workers."""
         worker.process.join()
         self.workers.remove(worker)
         stage = worker.stage
         if stage is None:
-            return
+            return None
         self.deaths[stage.key] = self.deaths.get(stage.key, 0) + 1
         if self.deaths[stage.key] > retries:
             code, times = worker.process.exitcode, self.deaths[stage.key]
-            schedule.end(stage, f"its worker died (exit code {code}) in each of {times} attempts")
-        else:
-            self._give(self._start(), stage)
+            return schedule.end(stage, f"its worker died (exit code {code}) in each of {times} attempts")
+        self._give(self._start(), stage)
+        return None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tombola.errors import TombolaError
 from tombola.store.stage import WORK, Stage
 from tombola.store.store import Store
 
@@ -37,18 +38,25 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
         return _take_part(stage, store, run)
 
     def lead(folder: Path) -> None:
-        _shared(str(folder))
+        _shared((stage.name, str(folder)))
         run(folder)
 
     ran = store.make(stage, lead)
     if not ran:
-        _shared(None)
+        _shared((stage.name, None))
     return ran
 
 
 def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
     """Train like rank 0, from the same checkpoint, in a temporary folder."""
-    folder = _shared(None)
+    name, folder = _shared(None)
+    while name != stage.name and folder is None:  # found finished by this rank from the beginning
+        name, folder = _shared(None)
+    if name != stage.name:
+        raise TombolaError(
+            f"the processes of this run do not agree on what is finished: the first works on {name}, this one on "
+            f"{stage.name}. Start it again, and no other run of the same stages beside it"
+        )
     if folder is None:
         return False
     with TemporaryDirectory() as scratch:
@@ -65,13 +73,13 @@ def _wait_for(stage: Stage[Any], store: Store) -> bool:
     return False
 
 
-def _shared(message: str | None) -> str | None:
-    """Return the message of rank 0 on all ranks."""
+def _shared(message: tuple[str, str | None] | None) -> tuple[str, str | None]:
+    """Return the message of rank 0 on all ranks: the name of a stage, and its folder unless it is finished."""
     import torch
     from accelerate import PartialState
     from accelerate.utils import broadcast_object_list
 
     PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
-    received: str | None
+    received: tuple[str, str | None]
     (received,) = broadcast_object_list([message])
     return received

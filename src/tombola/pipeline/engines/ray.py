@@ -90,23 +90,29 @@ class Ray(Kind):
         remote = ray.remote(_attempt)
         running: dict[Any, Stage[Any]] = {}
         plugins, threads = loaded_plugins(), threads_of(self.threads)
-        while not schedule.over:
-            while stage := schedule.take():
-                needs = self.by_kind.get(stage.kind, self.resources)
-                options: dict[str, Any] = {
-                    "num_cpus": needs.cpus,
-                    "num_gpus": needs.gpus,
-                    "max_retries": self.retries,
-                }
-                options["runtime_env"] = {"env_vars": dict(PATIENT)}
-                task = remote.options(name=stage.label, **options).remote(
-                    pickle.dumps(stage), store.address, plugins, threads
-                )
-                running[task] = stage
-            (done,), _ = ray.wait(list(running))
-            failure = schedule.end(running.pop(done), _reason(ray, done))
-            if failure is not None and not keep_going:
-                raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+        try:
+            while not schedule.over:
+                while stage := schedule.take():
+                    needs = self.by_kind.get(stage.kind, self.resources)
+                    options: dict[str, Any] = {
+                        "num_cpus": needs.cpus,
+                        "num_gpus": needs.gpus,
+                        "max_retries": self.retries,
+                    }
+                    options["runtime_env"] = {"env_vars": dict(PATIENT)}
+                    task = remote.options(name=stage.label, **options).remote(
+                        pickle.dumps(stage), store.address, plugins, threads
+                    )
+                    running[task] = stage
+                (done,), _ = ray.wait(list(running))
+                failure = schedule.end(running.pop(done), _reason(ray, done))
+                if failure is not None and not keep_going:
+                    raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+        finally:
+            for (
+                task
+            ) in running:  # after a failure or Ctrl-C; a cluster that was there before would go on with them
+                ray.cancel(task, force=True)
 
 
 def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin], threads: int) -> str | None:

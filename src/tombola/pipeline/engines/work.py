@@ -39,13 +39,11 @@ def attempt(stage: Stage[Any], store: Store, progress: Progress, capture: bool) 
 
     With `capture`, for worker processes, the stage's output goes there too.
     """
-    log = store.log(stage)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with _captured(log) if capture else nullcontext():
-        try:
+    try:
+        with _captured(store.log(stage)) if capture else nullcontext():
             work(stage, store, progress)
-        except Exception as error:
-            return log_failure(stage, store, error)
+    except Exception as error:
+        return log_failure(stage, store, error)
     return None
 
 
@@ -66,8 +64,9 @@ def log_failure(stage: Stage[Any], store: Store, error: Exception) -> str:
 def _captured(log: Path) -> Iterator[None]:
     """Redirect the output of this process, C libraries included, to a file."""
     streams = (sys.stdout, sys.stderr)
-    saved = [os.dup(descriptor) for descriptor in (1, 2)]
+    log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab", buffering=0) as file:
+        saved = [os.dup(descriptor) for descriptor in (1, 2)]
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
         try:

@@ -24,6 +24,7 @@ from tombola.foundations.paths import path_part
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
+from tombola.models.loading import require_whole
 from tombola.models.safety import open_config, open_pretrained
 
 TASKS = "tasks"
@@ -101,11 +102,19 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
     place = task_folder(folder, name)
     with quiet(), torch.random.fork_rng(devices=[]):
         config = open_config(place)
-        model = open_pretrained(
-            AutoModelForSequenceClassification, folder, config=config, dtype=torch.float32
+        model, loading = open_pretrained(
+            AutoModelForSequenceClassification,
+            folder,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
+    require_whole(folder, set(loading["missing_keys"]) - head_of(model).keys())
     try:
-        model.load_state_dict(load_file(place / HEAD), strict=False)
+        head = load_file(place / HEAD)
+        if head.keys() != head_of(model).keys():  # the rest would stay random
+            raise ModelError(f"{place / HEAD} is not the head of its config.json: copy or make it again")
+        model.load_state_dict(head, strict=False)
     except (SafetensorError, OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0][:200]
         raise ModelError(f"{place / HEAD} is damaged ({reason}): copy or make it again") from None
