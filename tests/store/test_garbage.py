@@ -15,17 +15,8 @@ from tombola.errors import DamagedArtefact
 from tombola.foundations.checksums import sealed
 from tombola.pipeline.engines import Local
 from tombola.pipeline.watching import Watcher
-from tombola.store.garbage import (
-    LEASE,
-    MISSING,
-    collect_garbage,
-    damaged,
-    garbage,
-    items,
-    register_root,
-    roots,
-    running,
-)
+from tombola.store.garbage import collect_garbage, damaged, garbage, items
+from tombola.store.roots import LEASE, MISSING, register_root, roots, running
 from tombola.store.store import LOGS, Store
 
 START = Write(text="fine-tune")
@@ -91,7 +82,7 @@ def test_a_run_is_spared_as_long_as_it_is_at_work(store, tmp_path):
 
 
 def test_a_running_process_renews_its_root(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("tombola.store.garbage.RENEWAL", 0.01)
+    monkeypatch.setattr("tombola.store.roots.RENEWAL", 0.01)
     with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
         age(store, LEASE + 1)
         deadline = time.monotonic() + 10
@@ -120,7 +111,7 @@ def test_a_killed_run_is_not_spared_for_its_lock(store, tmp_path):
 
 
 def test_a_root_that_was_deleted_while_its_run_was_paused_comes_back(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("tombola.store.garbage.RENEWAL", 0.01)
+    monkeypatch.setattr("tombola.store.roots.RENEWAL", 0.01)
     with running(store, tmp_path / "later" / "results.json", END.with_inputs()):
         next((store.root / "roots").glob("*.json")).unlink()
         deadline = time.monotonic() + 10
@@ -253,7 +244,7 @@ def test_a_finished_store_can_be_read_only(store, result, monkeypatch):
     def denied(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tombola.store.garbage._write", denied)
+    monkeypatch.setattr("tombola.store.roots._write", denied)
     monkeypatch.setattr(os, "utime", denied)
     register_root(store, result, END.with_inputs(), finished=True)
     assert not store.make(END, _die)
@@ -295,7 +286,7 @@ def test_a_store_that_cannot_be_written_serves_what_is_finished(store, result, m
     def refuse(*args, **kwargs):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("tombola.store.garbage.FileLock", refuse)
+    monkeypatch.setattr("tombola.store.roots.FileLock", refuse)
     monkeypatch.setattr("tombola.store.leases.FileLock", refuse)
     monkeypatch.setattr("tombola.store.store.FileLock", refuse)
     monkeypatch.setattr("os.utime", refuse)

@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from tests.store.kinds import Write
 from tombola.cli import app
 from tombola.errors import TombolaError
-from tombola.store.garbage import register_root, roots
 from tombola.store.removing import find_removal, sizes_by_run
+from tombola.store.roots import register_root, roots
 from tombola.store.store import Store
 
 START = Write(text="fine-tune")

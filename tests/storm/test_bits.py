@@ -19,7 +19,7 @@ from tombola.masks import Mask
 from tombola.models.finding import find_folder
 from tombola.results.result import Result
 from tombola.shrink import unpack
-from tombola.store.garbage import damaged_roots
+from tombola.store.roots import damaged_roots
 from tombola.store.store import Store
 from tombola.tickets.exporting import export_folder
 from tombola.tickets.multitask import MultiTaskTicket

@@ -25,7 +25,7 @@ from tombola.results.collecting import write_cell
 from tombola.results.compression import Compression, chosen_speedup, judge
 from tombola.results.result import RESULTS, Result
 from tombola.results.run_folder import RunFolder
-from tombola.store.garbage import register_root, running
+from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task

@@ -21,7 +21,7 @@ from tombola.results.collecting import collect
 from tombola.results.result import RESULTS, Result
 from tombola.results.run_folder import claimed
 from tombola.results.transfer import transfer_grid
-from tombola.store.garbage import register_root
+from tombola.store.roots import register_root
 from tombola.store.store import Store
 
 Source = Path | str | Mapping[str, Any]

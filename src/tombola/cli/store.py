@@ -26,7 +26,8 @@ def ls(screen: Screen, store: Store = None) -> None:
     """
     from rich.table import Table
 
-    from tombola.store.garbage import items, roots
+    from tombola.store.garbage import items
+    from tombola.store.roots import roots
     from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
@@ -80,7 +81,8 @@ def verify(screen: Screen, store: Store = None) -> None:
 
     [bold]Example:[/bold] tombola store verify
     """
-    from tombola.store.garbage import damaged, damaged_roots
+    from tombola.store.garbage import damaged
+    from tombola.store.roots import damaged_roots
     from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)

@@ -10,7 +10,7 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.watching import Outcome, Watcher
-from tombola.store.garbage import running
+from tombola.store.roots import running
 from tombola.store.store import Store
 
 

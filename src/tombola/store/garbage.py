@@ -1,54 +1,29 @@
-"""List, check and garbage-collect the content of a store.
-
-Every run records a root in the store: the stages that its result needs. While it runs, it renews its root every
-minute, and holds a lock, which on its own machine protects it even while it is paused. The stages of a root are kept as
-long as its run is active or its result exists, and for a grace period after.
-"""
+"""List, check and garbage-collect the content of a store. What runs need is recorded in its roots."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import logging
-import os
 import re
 import shutil
-import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tombola.errors import DamagedArtefact, TombolaError
-from tombola.foundations.checksums import is_intact, sealed, write_whole
-from tombola.store.leases import at_work, is_at_work
+from tombola.errors import DamagedArtefact
 from tombola.store.manifest import MANIFEST, read_manifest, verify
-from tombola.store.stage import Stage
+from tombola.store.roots import DAY, ROOTS, Root, damaged_roots, locked, roots
 from tombola.store.store import LOGS, SET_ASIDE, Store
 
-ROOTS = "roots"
 TRASH = "trash"
-LOCK = "store.lock"
-DAY = 86_400.0
-RENEWAL = 60.0
-"""Seconds between renewals of a running process's root."""
-LEASE = 15 * RENEWAL
-"""Seconds without renewal after which a root no longer counts as running."""
-MISSING = 30 * DAY
-"""Seconds to keep the stages of a result after its file was last seen: it may have been moved."""
 
 _STAGE = re.compile(r"[a-z0-9_]+/[0-9a-f]{24}(\..+)?")
 _STAGE_LOCK = re.compile(r"[0-9a-f]{24}\.lock")
 _STAGE_LOG = re.compile(r"[a-z0-9_]+-[0-9a-f]{24}\.log")
 _TRASHED = re.compile(r"[0-9a-f]{32}")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,110 +37,6 @@ class Item:
     used: float
     """The time when the stage was made or last read."""
     finished: bool
-
-
-class RootRecord(BaseModel):
-    """The content of a root's file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    result: str
-    finished: bool
-    stages: list[str]
-    seen: float
-    """The time when the result's file was last known to exist; for an unfinished run, the time of its start."""
-    checksum: str = ""
-
-
-@dataclass(frozen=True)
-class Root:
-    """A result and the stages that it needs."""
-
-    file: Path
-    result: Path
-    stages: frozenset[str]
-    alive: bool
-    running: bool = False
-    """Whether its run is active."""
-
-
-def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], finished: bool) -> None:
-    """Record that a result needs these stages. Until it is `finished`, its file need not exist.
-
-    The stages of an existing result are kept until it is replaced: the run may never finish. A read-only store records
-    no roots: its owner decides what to delete.
-    """
-    path = str(result.absolute())
-    file, names = _root_file(store, path), {stage.name for stage in stages}
-    try:
-        with _locked(store):
-            if not finished and result.is_file() and file.is_file():
-                with suppress(DamagedArtefact):
-                    names |= set(_read_root(file).stages)
-            _write(file, RootRecord(result=path, finished=finished, stages=sorted(names), seen=time.time()))
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-
-
-@contextmanager
-def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterator[None]:
-    """Protect the stages of a result from garbage collection, however long the run takes."""
-    stages = list(stages)
-    register_root(store, result, stages, finished=False)
-    file, over = _root_file(store, str(result.absolute())), threading.Event()
-
-    def renew() -> None:
-        while not over.wait(RENEWAL):
-            with suppress(OSError):
-                try:
-                    os.utime(file)
-                except FileNotFoundError:  # deleted on another machine while this process was paused
-                    register_root(store, result, stages, finished=False)
-
-    thread = threading.Thread(target=renew, daemon=True, name="tombola store lease")
-    thread.start()
-    try:
-        with at_work(file):
-            yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def roots(store: Store) -> list[Root]:
-    """Return the known results, and whether their stages are still needed."""
-    found, now = [], time.time()
-    for file in _root_files(store):
-        try:
-            record = _read_root(file)
-        except DamagedArtefact as error:
-            logger.warning("%s", error)
-            continue
-        result, renewed = Path(record.result), file.stat().st_mtime
-        running = not record.finished and (now - renewed < LEASE or is_at_work(file))
-        if result.is_file():
-            alive = True
-            if record.finished and now - record.seen > DAY:
-                with suppress(OSError):
-                    _write(file, record.model_copy(update={"seen": now}))
-        elif record.finished:
-            alive = now - record.seen < MISSING
-        else:
-            alive = running
-        found.append(Root(file, result, frozenset(record.stages), alive, running))
-    return found
-
-
-def damaged_roots(store: Store) -> list[str]:
-    """Return a sentence for each root that cannot be read."""
-    wrong = []
-    for file in _root_files(store):
-        try:
-            _read_root(file)
-        except DamagedArtefact as error:
-            wrong.append(str(error))
-    return wrong
 
 
 def items(store: Store) -> Iterator[Item]:
@@ -228,7 +99,7 @@ def collect_garbage(store: Store, days: float = 1.0) -> list[Item]:
     Garbage is determined and renamed under the store's lock, which every starting run takes too, so a run never relies
     on a stage that is about to be deleted.
     """
-    with _locked(store):
+    with locked(store):
         gone = _to_trash(store, garbage(store, days))
         for root in roots(store):
             if not root.alive:
@@ -246,7 +117,7 @@ def discard(store: Store, found: Iterable[Item], run: Root | None = None) -> lis
         found: The stages.
         run: The run whose root is deleted too, unless it has been started again.
     """
-    with _locked(store):
+    with locked(store):
         active = [root for root in roots(store) if root.running]
         needed = {name for root in active for name in root.stages}
         gone = _to_trash(store, [item for item in found if item.name not in needed])
@@ -291,41 +162,3 @@ def _sweep(store: Store, oldest: float) -> None:
         with suppress(OSError):
             if _STAGE_LOG.fullmatch(log.name) and log.stat().st_mtime <= oldest:
                 log.unlink()
-
-
-def _root_files(store: Store) -> list[Path]:
-    return sorted((store.root / ROOTS).glob("*.json"))
-
-
-def _read_root(file: Path) -> RootRecord:
-    try:
-        content = file.read_bytes()
-        record = RootRecord.model_validate_json(content)
-    except (ValidationError, OSError):
-        record = None
-    if record is None or not is_intact(content):
-        raise DamagedArtefact(
-            f"{file} is damaged: delete it, and the run that made it will write it again. Until then, "
-            "`tombola store gc` leaves finished stages alone"
-        )
-    return record
-
-
-def _root_file(store: Store, result: str) -> Path:
-    return store.root / ROOTS / f"{hashlib.blake2b(result.encode(), digest_size=12).hexdigest()}.json"
-
-
-def _write(file: Path, record: RootRecord) -> None:
-    write_whole(file, sealed(record.model_dump(mode="json", exclude={"checksum"})))
-
-
-@contextmanager
-def _locked(store: Store) -> Iterator[None]:
-    try:
-        store.root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TombolaError(
-            f"the store {store.root} cannot be written ({error.strerror}): give another one with --store"
-        ) from None
-    with FileLock(store.root / LOCK):
-        yield

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tombola.errors import TombolaError
-from tombola.store.garbage import Item, Root, damaged_roots, discard, items, roots
+from tombola.store.garbage import Item, discard, items
+from tombola.store.roots import Root, damaged_roots, roots
 from tombola.store.store import Store
 
 SHORTEST = 4
