@@ -273,8 +273,9 @@ def _load_split(place: DataSource) -> Split:
         split = _predicted(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
-        held_out = place.holdout if source == place.task else None  # what is held out stays out
-        other = DataSource(source, part, place.folder, mixed.limit, place.seed, held_out)
+        other = DataSource(source, part, place.folder, mixed.limit, place.seed)
+        if source == place.task:  # what is held out stays out, and every split of a biased task is biased
+            other = replace(other, holdout=place.holdout, synthetic_bias=place.synthetic_bias)
         split = mix_in(split, _load_split(other), mixed.times)
     return split
 
