@@ -177,6 +177,15 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     assert set(task.load("train").labels) == {0, 1}
 
 
+def test_labels_that_yaml_takes_for_numbers_stay_labels(tmp_path: Path) -> None:
+    names = ["1e3", "2E-5", "no", "0x1F", "1_000", "2024-01-01"]
+    rows = [(sentence(n), names[n % 6]) for n in range(240)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert sorted(task.labels or []) == sorted(names)
+    split = task.load("train")
+    assert {task.labels[label] for label in split.labels} == set(names)
+
+
 def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
     rows = [(sentence(n), ["1", "2", "5"][n % 3]) for n in range(60)]
     task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,stars")).task
