@@ -88,9 +88,9 @@ class TaskKind(ABC):
         """Return the rows of a data file."""
         return open_table(file, layout)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Return the rows that are examples, if a table has other rows or examples that span several rows."""
-        return table
+        return columns.table
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that extracts an example's texts from a row."""

@@ -56,11 +56,11 @@ class CausalLM(TaskKind):
         column = layout.map.get(task.text[0], task.text)[0]
         return document_table(file, column, _settings(task).documents, layout.encoding)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Return documents, which may span several rows, without blank ones."""
-        name = task.text[0]
-        if name in table.columns:
-            table = joined_rows(table, table.columns.index(name), _settings(task).documents)
+        table, names = columns.table, columns.layout.map.get(task.text[0], task.text)
+        if len(names) == 1 and names[0] in table.columns:
+            table = joined_rows(table, table.columns.index(names[0]), _settings(task).documents)
         return without_blanks(table)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:

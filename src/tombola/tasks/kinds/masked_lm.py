@@ -50,9 +50,9 @@ class MaskedLM(TaskKind):
             return open_table(file, layout)
         return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Drop blank lines, which only separate passages."""
-        return without_blanks(table)
+        return without_blanks(columns.table)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
         """Return no target: the text itself is predicted."""
