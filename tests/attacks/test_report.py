@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -152,5 +153,8 @@ def test_successes_become_a_task(tmp_path):
     assert split.texts == [("a decent film",), ("a fine movie",), ("tab\tor\nline “quoted”",)]
     assert split.labels == [1, 1, 1]
     assert split.ids == ["textfooler-0", "textfooler-7", "textfooler-9"]
+    numbers = replace(report(MIXED), labels=["no", "1e3"]).to_task(tmp_path / "numbers", "adversarial")
+    assert Task.from_file(numbers).labels == ["no", "1e3"]
+    assert Task.from_file(numbers).load("validation").labels == [1, 1]
     with pytest.raises(DataError, match="changed no label"):
         report([example(0, "Failed")]).to_task(tmp_path, "none")

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tombola.foundations.yaml12 import parse_yaml
+from tombola.foundations.yaml12 import dump_yaml, parse_yaml
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,15 @@ def test_what_is_wrong_is_a_short_yaml_error_at_once(text, message):
 def test_any_text_is_read_or_refused(text):
     with suppress(yaml.YAMLError):
         parse_yaml(text)
+
+
+@given(st.text(alphabet="0123456789eE.+-_:xobaftnly~<=", max_size=8) | st.text(max_size=12))
+def test_a_text_that_is_written_is_read_back_as_that_text(text):
+    written = dump_yaml({"labels": [text], "values": {text: text}}, default_flow_style=None)
+    assert parse_yaml(written) == {"labels": [text], "values": {text: text}}
+
+
+def test_numbers_are_written_as_numbers():
+    content = {"rate": 2e-5, "many": 1e30, "share": 0.5, "steps": 10, "shrink": True, "start": None}
+    assert parse_yaml(dump_yaml(content)) == content
+    assert dump_yaml({"about": "fine", "label": "1e3"}) == "about: fine\nlabel: '1e3'\n"

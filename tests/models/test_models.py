@@ -131,6 +131,19 @@ def test_a_head_that_names_no_labels_is_kept_as_it_is(tmp_path: Path) -> None:
     assert same_weights(original, load_model(tmp_path, MNLI, seed=0))
 
 
+def test_a_head_with_other_label_names_is_kept_with_a_warning_but_no_teacher(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    original = tiny("bert", num_labels=3)
+    original.config.id2label = {0: "red", 1: "green", 2: "blue"}
+    original.save_pretrained(tmp_path)
+    model = load_model(tmp_path, MNLI, seed=0)
+    assert same_weights(original, model)
+    assert "['red', 'green', 'blue'], are taken for the labels of mnli" in caplog.text
+    with pytest.raises(ModelError, match="the model's labels are"):
+        load_model(tmp_path, MNLI, seed=0, finetuned=True)
+
+
 def test_a_head_of_another_size_is_replaced_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

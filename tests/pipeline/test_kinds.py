@@ -11,6 +11,7 @@ import yaml
 from safetensors.torch import load_file
 
 import tombola
+from tests.pipeline.running import plans
 from tests.tiny import tiny
 from tests.training.test_resume import Killed, killed_at
 from tests.training.toy import TOKENIZER, same_weights
@@ -18,6 +19,7 @@ from tests.words import word_tokenizer
 from tests.world import World
 from tombola.errors import RecipeError
 from tombola.masks import Mask
+from tombola.models.loading import load_tokenizer
 from tombola.tasks import MaskTokens, Split, Task, encode
 from tombola.training import TrainSettings, train
 
@@ -170,3 +172,21 @@ def test_a_resumed_training_asks_for_the_tokens_that_it_would_have_asked_for(
     assert rest.resumed_from == step
     assert same_weights(whole, resumed)
     assert rest.curve == log.curve
+
+
+@pytest.mark.parametrize("kind", ["question-answering", "masked-lm"])
+def test_a_plan_counts_the_steps_of_windows_and_blocks(worlds: dict[str, World], kind: str) -> None:
+    world = worlds[kind]
+    (plan,) = plans(world, train={"epochs": 2, "batch_size": 4, "max_length": 24})
+    split = plan.model.data.load()
+    steps = 2 * -(-len(encode(split, load_tokenizer(world.model), 24)) // 4)
+    assert steps > 1.5 * 2 * len(split) / 4
+    assert plan.model.training_steps() == pytest.approx(steps, rel=0.25)
+
+
+def test_a_rewind_within_the_windows_is_not_refused(worlds: dict[str, World]) -> None:
+    world = worlds["question-answering"]  # 160 examples in more than 240 windows: more than 15 steps of 16
+    training = {"epochs": 1, "batch_size": 16, "max_length": 24}
+    search = {**IMP, "rewind_step": 13}
+    (plan,) = plans(world, train=training, search=search, draw={"sparsity": 0.3})
+    assert {stage.training_steps() for stage in plan.stages() if getattr(stage, "stop_at", None)} == {13}

@@ -9,6 +9,7 @@ import pytest
 from tests.results.builder import cell, measured, result, score
 from tombola.errors import TombolaError, UnknownName
 from tombola.evaluation.scores import Score
+from tombola.results.differences import estimate_difference
 from tombola.results.export import write_table
 from tombola.results.result import Result, Study
 
@@ -136,6 +137,16 @@ def test_every_two_variants_are_compared_seed_by_seed(found):
     assert pairs["imp", "random"].holm == pytest.approx(2 * pairs["imp", "random"].t)
     with pytest.raises(UnknownName, match="validation"):
         found.differences("validaton")
+
+
+def test_equal_differences_of_all_seeds_prove_nothing():
+    cells = [cell("dense", 0.80, seed=0), cell("dense", 0.90, seed=1)]
+    found = result(*cells, cell("imp", 0.83, 0.5, seed=0), cell("imp", 0.93, 0.5, seed=1))
+    (one,) = found.differences("validation")
+    assert (one.t, one.holm, one.flips) == (None, None, 1 / 2)
+    assert row(found, "imp")["p"] is None
+    change = estimate_difference(*found.summaries(), "validation")
+    assert change.low < 0 < change.high  # the interval of one seed, not one without width
 
 
 def test_predictions_that_are_not_in_the_store_are_named(found, tmp_path):

@@ -98,6 +98,24 @@ def test_rows_of_a_table_are_documents_unless_they_are_lines_of_articles(tmp_pat
     assert own.load("validation").texts == [(FIRST,), (" = Second = \n \n Other text . ",)]
 
 
+def test_lines_of_articles_are_joined_in_the_column_that_the_text_is_mapped_to(tmp_path: Path) -> None:
+    lines = [{"body": line, "text": "another"} for line in WIKI.split("\n")[:-1]]
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    task(tmp_path, {"train": "lines.jsonl"}, documents="headings")
+    path = tmp_path / "task.yaml"
+    path.write_text(path.read_text().replace("source: {", "source: {map: {text: body}, "))
+    own = Task.from_file(path)
+    assert own.load("train").texts == [(FIRST,), (" = Second = \n \n Other text . ",)]
+
+
+def test_an_article_has_the_id_of_its_first_line(tmp_path: Path) -> None:
+    lines = [{"id": f"line {place}", "text": line} for place, line in enumerate(WIKI.split("\n")[:-1])]
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    split = task(tmp_path, {"train": "lines.jsonl"}).load("train")
+    assert split.texts == [(FIRST,), (" = Second = \n \n Other text . ",)]
+    assert split.ids == ["line 1", "line 6"]
+
+
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "novel").write_bytes("a text\nof two lines".encode("utf-16-le"))
     with pytest.raises(DataError, match="novel:1: there is a NUL byte"):

@@ -156,6 +156,43 @@ def test_pairs_and_numbers(tmp_path: Path) -> None:
     assert len(task.load("test").texts[0]) == 2
 
 
+def test_numbers_with_a_decimal_comma_are_numbers(tmp_path: Path) -> None:
+    numbers = [n / 8 - 2 for n in range(60)]
+    lines = [
+        f"{WORDS[n % 10]} is rated {n};{str(number).replace('.', ',')}" for n, number in enumerate(numbers)
+    ]
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(["text;score", *lines]) + "\n")
+    found = infer_task(path)
+    assert (found.task.kind, found.task.source.decimal) == ("regression", ",")
+    assert "regression: numbers from -2 to 5.375" in found.notes
+    assert (
+        sorted(label for name in found.task.split_names() for label in found.task.load(name).labels)
+        == numbers
+    )
+    with_points = csv_of(tmp_path / "p.csv", [(sentence(n), str(n / 8)) for n in range(60)], "text,score")
+    assert infer_task(with_points).task.source.decimal == "."
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [(["3,0", "4,0", "5,0"], ["3,0", "4,0", "5,0"]), (["1,2,3", "1,2", "3"], ["3", "1,2", "1,2,3"])],
+)
+def test_few_whole_numbers_and_lists_are_classes_with_commas_too(
+    tmp_path: Path, values: list[str], labels: list[str]
+) -> None:
+    data = csv_of(tmp_path / "d.csv", [(sentence(n), values[n % 3]) for n in range(60)], "text,label")
+    assert infer_task(data).task.labels == labels
+
+
+@pytest.mark.parametrize("values", [["1,234", "12", "3,100"], ["1,5", "2.5", "3"], ["1,234,567", "2,5", "3"]])
+def test_commas_that_are_decimal_or_not_are_refused(tmp_path: Path, values: list[str]) -> None:
+    data = csv_of(tmp_path / "d.csv", [(sentence(n), values[n % 3]) for n in range(60)], "text,score")
+    with pytest.raises(DataError, match=r"the label column score holds numbers .*comma"):
+        infer_task(data)
+    assert not task_file_of(data).exists()
+
+
 def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow
@@ -175,6 +212,15 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
     assert set(task.load("train").labels) == {0, 1}
+
+
+def test_labels_that_yaml_takes_for_numbers_stay_labels(tmp_path: Path) -> None:
+    names = ["1e3", "2E-5", "no", "0x1F", "1_000", "2024-01-01"]
+    rows = [(sentence(n), names[n % 6]) for n in range(240)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert sorted(task.labels or []) == sorted(names)
+    split = task.load("train")
+    assert {task.labels[label] for label in split.labels} == set(names)
 
 
 def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ def test_a_bad_row_is_named_by_file_line_and_reason(tmp_path: Path, content: str
     ("label", "reason"),
     [
         ("high", "is not a number: correct it, or take kind: classification"),
+        ("3,5", "is not a number: set `source.decimal: ','` in the task file, or take kind: classification"),
         ("nan", "is not a finite number"),
     ],
 )

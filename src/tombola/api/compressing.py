@@ -18,10 +18,9 @@ from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
-from tombola.pipeline.stages.export import Quantise
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
-from tombola.results.collecting import write_cell
+from tombola.results.collecting import onnx_files, write_cell
 from tombola.results.compression import Compression, chosen_speedup, judge
 from tombola.results.result import RESULTS, Result
 from tombola.results.run_folder import RunFolder
@@ -260,9 +259,7 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
         if cell.cell.variant == "ticket"
     }
     cell, found = by_runtime.get("transformers") or next(iter(by_runtime.values()))
-    exported = [stage for other, _ in by_runtime.values() if (stage := other.exported) is not None]
-    exported += [stage.exported for stage in exported if isinstance(stage, Quantise)]
-    beside = {file.name: file for stage in exported for file in store.open(stage).glob(f"{stage.graph}*")}
+    beside = onnx_files([other for other, _ in by_runtime.values()], store)
     task = Path(cell.cell.recipe.task)
     if task.suffix in (".yaml", ".yml"):
         beside["task.yaml"] = task

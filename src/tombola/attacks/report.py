@@ -15,6 +15,7 @@ from tombola.attacks.text import Text
 from tombola.errors import DamagedArtefact, DataError
 from tombola.evaluation.intervals import wilson
 from tombola.foundations.checksums import check_checksums, write_checksums, write_whole
+from tombola.foundations.yaml12 import dump_yaml
 
 ResultType = Literal["Successful", "Failed", "Skipped"]
 
@@ -165,8 +166,6 @@ class AttackReport:
 
     def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:
         """Write the successes as a task called `name`, for training or evaluation, and return its YAML file."""
-        import yaml
-
         successes = self.of("Successful")
         if not successes:
             raise DataError(f"{self.attack} changed no label, so there are no adversarial examples to write.")
@@ -191,7 +190,7 @@ class AttackReport:
             "citation": f"adversarial examples found by {self.attack}",
         }
         path = folder / f"{name}.yaml"
-        write_whole(path, yaml.safe_dump(task, sort_keys=False, allow_unicode=True))
+        write_whole(path, dump_yaml(task))
         return path
 
 

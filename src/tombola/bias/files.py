@@ -66,6 +66,25 @@ def predicted_ids(path: Path) -> set[str]:
     return set(content)
 
 
+def with_predictions(split: Split, path: Path) -> Split:
+    """Return the examples of a split that a file has predictions for, with a warning if others are left out."""
+    if not path.is_file():
+        raise DataError(f"bias.path: there is no file {path}")
+    known = predicted_ids(path)
+    kept = [place for place, identity in enumerate(split.ids) if identity in known]
+    if not kept:
+        raise DataError(
+            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; "
+            f"one of their ids is {split.ids[0]!r}, one of the file's {next(iter(known), None)!r}."
+        )
+    if len(kept) < len(split):
+        logger.warning(
+            "bias.missing: drop leaves out %s of the %s training examples, for which %s has no prediction",
+            len(split) - len(kept), len(split), path,
+        )  # fmt: skip
+    return split.select(kept)
+
+
 def _read(path: Path) -> np.ndarray | dict[str, Any]:
     """Read rows in order, or rows by id; numeric ids become strings."""
     match path.suffix:

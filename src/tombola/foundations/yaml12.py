@@ -1,4 +1,4 @@
-"""Safe YAML 1.2 parsing: `on` and `no` are words, `2e-5` is a number, and duplicate keys are errors.
+"""Safe YAML 1.2: `on` and `no` are words, `2e-5` is a number, and duplicate keys are errors.
 
 Untrusted files are limited in size, depth and aliases, and every problem is a `YAMLError`.
 """
@@ -47,6 +47,24 @@ _Loader.yaml_implicit_resolvers = {
 }
 _Loader.add_implicit_resolver(_BOOL, _BOOLS, list("tTfF"))
 _Loader.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, which quotes a text that any version of YAML would read as something else."""
+
+
+_Dumper.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
+
+
+def dump_yaml(value: Any, **options: Any) -> str:
+    """Return a value as YAML that `parse_yaml` reads back unchanged, with keys in their order.
+
+    Args:
+        value: Mappings, lists and plain values.
+        **options: Options of PyYAML's `dump`, such as `width`.
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **options)
+    return text
 
 
 def parse_yaml(text: str) -> Any:

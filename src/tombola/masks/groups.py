@@ -1,15 +1,17 @@
 """Groups of prunable units: the tensor slices that each head, neuron, row … covers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import get_args
+from typing import TypeVar, get_args
 
 from torch import Tensor
 
 from tombola.errors import UnknownName
 from tombola.masks.layout import ATTENTION, FFN, Layout, Matrix
 from tombola.masks.names import Granularity
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -161,3 +163,22 @@ def _bias_rows(matrix: Matrix, width: int) -> tuple[Part, ...]:
 
 def _columns(matrix: Matrix, width: int) -> Part:
     return Part(matrix.tensor, 1 - matrix.out_dim, 0, width, slab=_slab(matrix, matrix.out_dim))
+
+
+def removed_shares(
+    groups: Iterable[Group], removed: Callable[[Group], int], key: Callable[[Group], K]
+) -> dict[K, float]:
+    """Return the share of the weights that is removed, over all groups with the same key.
+
+    Args:
+        groups: The groups.
+        removed: The number of removed units of a group.
+        key: What to add groups up by, such as their layer.
+    """
+    gone: dict[K, int] = {}
+    total: dict[K, int] = {}
+    for group in groups:
+        place = key(group)
+        gone[place] = gone.get(place, 0) + removed(group) * group.unit_weights
+        total[place] = total.get(place, 0) + group.weights
+    return {place: gone[place] / total[place] for place in total}

@@ -1,9 +1,9 @@
 """A mask: one bit per prunable unit, 1 = kept, with its algebra and its effect on a model."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,14 +15,12 @@ from tombola.masks import storage
 from tombola.masks.base import Base
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_groups, check_model, check_same
-from tombola.masks.groups import Group
+from tombola.masks.groups import Group, removed_shares
 from tombola.masks.layout import loaded_parameters_of
 from tombola.masks.units import Units
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-K = TypeVar("K", bound=Hashable)
 
 
 class Mask(Mapping[str, Tensor]):
@@ -182,15 +180,15 @@ class Mask(Mapping[str, Tensor]):
 
     def by_layer(self) -> dict[int | None, float]:
         """Return the fraction of removed weights among the covered weights of each layer; the pooler has layer None."""
-        return self._sparsities(lambda group: group.layer)
+        return removed_shares(self.units.groups, self._removed_in, lambda group: group.layer)
 
     def by_kind(self) -> dict[str, float]:
         """Return the fraction of removed weights among the covered weights of each kind of matrix or unit."""
-        return self._sparsities(lambda group: group.kind)
+        return removed_shares(self.units.groups, self._removed_in, lambda group: group.kind)
 
     def table(self) -> dict[tuple[int | None, str], float]:
         """Return the fraction of removed weights in each layer and kind."""
-        return self._sparsities(lambda group: (group.layer, group.kind))
+        return removed_shares(self.units.groups, self._removed_in, lambda group: (group.layer, group.kind))
 
     def overlap(self, other: "Mask") -> float:
         """Return the Jaccard overlap of the kept units: |A ∩ B| / |A ∪ B|, 1 for two empty masks. (BERT-Tickets, §4)
@@ -223,15 +221,6 @@ class Mask(Mapping[str, Tensor]):
 
     def _removed_in(self, group: Group) -> int:
         return group.count - packed.population(self.bits[group.name])
-
-    def _sparsities(self, key: Callable[[Group], K]) -> dict[K, float]:
-        removed: dict[K, int] = {}
-        total: dict[K, int] = {}
-        for group in self.units.groups:
-            place = key(group)
-            removed[place] = removed.get(place, 0) + self._removed_in(group) * group.unit_weights
-            total[place] = total.get(place, 0) + group.weights
-        return {place: removed[place] / total[place] for place in total}
 
     # On a model
 

@@ -92,9 +92,10 @@ def load_model(
 ) -> "PreTrainedModel":
     """Load the model with a head for `task`. Weights that the checkpoint lacks are initialised from `seed`.
 
-    The checkpoint's head is kept if it names the task's labels; its outputs are put in the task's order. A sentence
-    encoder's pooler was never trained, and `new_pooler` replaces it. With `finetuned`, a model that would get any new
-    weights is rejected.
+    The checkpoint's head is kept if it has an output per label. Outputs that name the task's labels are put in the
+    task's order; others are taken in their own order, with a warning if they have other names. A sentence encoder's
+    pooler was never trained, and `new_pooler` replaces it. With `finetuned`, a model that would get any new weights or
+    has other label names is rejected.
     """
     import torch
     import transformers

@@ -15,6 +15,7 @@ from tombola.attacks.resources import ENCODER, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
+from tombola.pipeline.limits import BY_HEAD
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
@@ -24,12 +25,12 @@ from tombola.pipeline.stages.export import Export, OnnxStage, Quantise
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.latency import Latency
-from tombola.pipeline.stages.measure import Measure
+from tombola.pipeline.stages.measure import Measure, exported_dense
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.shrink import Shrink
-from tombola.pipeline.trainings import BY_HEAD, TrainingBuilder
+from tombola.pipeline.trainings import TrainingBuilder
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
 from tombola.tasks import kind_of
@@ -287,18 +288,8 @@ class StageBuilder(TrainingBuilder):
             mask=mask if cut is None else None,
             cut=cut,
             exported=exported,
-            reference=_exported_dense(model, cut) if exported is not None else None,
+            reference=exported_dense(model, cut) if exported is not None else None,
             measure=settings,
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on) if of_task else None,
             max_length=self.recipe.max_length if of_task else None,
         )
-
-
-def _exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
-    """The dense model that a model comes from, as ONNX: itself, unless it was cut out of a larger one."""
-    if cut is None:
-        return Export(model=model)
-    first = cut.first()
-    if first.of is not None:
-        return Export(model=first.of)
-    return Export(model=first.model, data=first.data, seed=first.seed)

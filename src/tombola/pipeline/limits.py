@@ -7,18 +7,26 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from tombola.attacks.in_the_loop import AttackAdversary
+from tombola.attacks.resources import Resources
 from tombola.augmentations import Augmentation
 from tombola.augmentations.reach import unchanged_by, why_unchanged
+from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
 from tombola.models.safety import read_config
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.recipe.recipe import Recipe
+from tombola.tasks import kind_of
+from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 logger = logging.getLogger(__name__)
+
+BY_HEAD = "leave `by: likelihood` out of the task's settings, or this out of the recipe"
+"""Advice for methods that need a classifier's logits."""
 
 
 def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
@@ -53,6 +61,38 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
             _compare_letters(place, augment.of, data)
     if recipe.data.train is not None and data.predicted_in is None:
         _compare_size(recipe.data.train, data.unmixed())
+
+
+def check_texts(settings: TrainSettings, data: DataSource) -> None:
+    """Raise if texts that labels point into would be changed, or if English synonyms meet another language."""
+    task = data.definition
+    if settings.augment is not None and not kind_of(task).reads_whole_texts:
+        raise RecipeError(
+            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
+            "must stay as they are: leave `augment` out"
+        )
+    changes = settings.augment.of if settings.augment is not None else ()
+    if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
+        raise RecipeError(
+            f"augment: the synonyms of the package are English, and {task.name} is in {task.language!r}: take others, "
+            "such as typos"
+        )
+
+
+def check_attacked(settings: TrainSettings, data: DataSource) -> None:
+    """Raise if an attack in the loop cannot run: it needs a head that predicts one label, and words of the language."""
+    task = data.definition
+    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
+        raise RecipeError(
+            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
+            "freelb or pgd"
+        )
+    if isinstance(settings.adversary, AttackAdversary) and not kind_of(task).label_logits:
+        raise RecipeError(
+            f"adversary: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
+        )
+    if isinstance(settings.adversary, AttackAdversary):
+        Resources(language=task.language).require(settings.adversary.recipe)
 
 
 @cached_in_run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from tombola.tasks.targets import all_targets, find_target
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-logger = logging.getLogger(__name__)
 
 Pooler = Literal["own", "new"]
 
@@ -270,31 +268,13 @@ def _load_split(place: DataSource) -> Split:
 
         split = changed_split(split, form, bundled_words())
     if place.predicted_in is not None:
-        split = _predicted(split, Path(place.predicted_in).expanduser())
+        from tombola.bias.files import with_predictions
+
+        split = with_predictions(split, Path(place.predicted_in).expanduser())
     for mixed in place.mix:
         source, part = find_target(mixed.on, place.task)
-        held_out = place.holdout if source == place.task else None  # what is held out stays out
-        other = DataSource(source, part, place.folder, mixed.limit, place.seed, held_out)
+        other = DataSource(source, part, place.folder, mixed.limit, place.seed)
+        if source == place.task:  # what is held out stays out, and every split of a biased task is biased
+            other = replace(other, holdout=place.holdout, synthetic_bias=place.synthetic_bias)
         split = mix_in(split, _load_split(other), mixed.times)
     return split
-
-
-def _predicted(split: Split, path: Path) -> Split:
-    """Select the examples that a bias model's file has predictions for."""
-    from tombola.bias.files import predicted_ids
-
-    if not path.is_file():
-        raise DataError(f"bias.path: there is no file {path}")
-    known = predicted_ids(path)
-    kept = [place for place, identity in enumerate(split.ids) if identity in known]
-    if not kept:
-        raise DataError(
-            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; "
-            f"one of their ids is {split.ids[0]!r}, one of the file's {next(iter(known), None)!r}."
-        )
-    if len(kept) < len(split):
-        logger.warning(
-            "bias.missing: drop leaves out %s of the %s training examples, for which %s has no prediction",
-            len(split) - len(kept), len(split), path,
-        )  # fmt: skip
-    return split.select(kept)

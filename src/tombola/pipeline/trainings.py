@@ -8,7 +8,7 @@ from typing import Any
 from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
 from tombola.augmentations import AugmentSettings
-from tombola.augmentations.synonyms import SynonymSwaps, uses_neighbours
+from tombola.augmentations.synonyms import uses_neighbours
 from tombola.bias.file import BiasFile
 from tombola.defenses.spelling import Spelling
 from tombola.errors import RecipeError
@@ -16,7 +16,7 @@ from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
-from tombola.pipeline.limits import check_limits
+from tombola.pipeline.limits import BY_HEAD, check_attacked, check_limits, check_texts
 from tombola.pipeline.references import DataSource, ModelSource, find_data
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
@@ -198,42 +198,6 @@ class TrainingBuilder:
 
     def _own(self, settings: Any) -> Any:
         return shared(_own, settings, self.recipe.train.augment)
-
-
-BY_HEAD = "leave `by: likelihood` out of the task's settings, or this out of the recipe"
-"""Advice for methods that need a classifier's logits."""
-
-
-def check_texts(settings: TrainSettings, data: DataSource) -> None:
-    """Raise if texts that labels point into would be changed, or if English synonyms meet another language."""
-    task = data.definition
-    if settings.augment is not None and not kind_of(task).reads_whole_texts:
-        raise RecipeError(
-            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
-            "must stay as they are: leave `augment` out"
-        )
-    changes = settings.augment.of if settings.augment is not None else ()
-    if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
-        raise RecipeError(
-            f"augment: the synonyms of the package are English, and {task.name} is in {task.language!r}: take others, "
-            "such as typos"
-        )
-
-
-def check_attacked(settings: TrainSettings, data: DataSource) -> None:
-    """Raise if an attack in the loop cannot run: it needs a head that predicts one label, and words of the language."""
-    task = data.definition
-    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
-        raise RecipeError(
-            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
-            "freelb or pgd"
-        )
-    if isinstance(settings.adversary, AttackAdversary) and not kind_of(task).label_logits:
-        raise RecipeError(
-            f"adversary: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
-        )
-    if isinstance(settings.adversary, AttackAdversary):
-        Resources(language=task.language).require(settings.adversary.recipe)
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:

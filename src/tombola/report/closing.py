@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import yaml
-
 from tombola.foundations.folders import publishable
+from tombola.foundations.yaml12 import dump_yaml
 from tombola.report.parts import Column, Listing, Part, Row, Section, Table
 from tombola.results.result import Result
 
@@ -28,9 +27,7 @@ def failed(result: Result) -> Section | None:
 
 def recipe(result: Result) -> Section:
     """Return the section with the recipe as it was run, and the package versions."""
-    text = yaml.safe_dump(
-        publishable(result.record.recipe), sort_keys=False, allow_unicode=True, default_flow_style=None
-    )
+    text = dump_yaml(publishable(result.record.recipe), default_flow_style=None)
     versions = [Row([package, number]) for package, number in result.record.versions.items()]
     parts: list[Part] = [
         Listing("recipe", text),

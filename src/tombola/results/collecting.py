@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from tombola.pipeline.references import ModelSource
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn, cut_of
 from tombola.pipeline.stages.course import ScoreCourse
+from tombola.pipeline.stages.export import Quantise
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.shrink import Shrink
@@ -170,7 +171,10 @@ def _write_tickets(
             placed.append(cell.model_copy(update={"ticket": place}))
         else:
             place = former or f"models/{name}"
-            write_model(folder.path / place, store.open(cell_plan.model), _about_model(cell_plan, cell))
+            about = _about_model(cell_plan, cell)
+            write_model(
+                folder.path / place, store.open(cell_plan.model), about, onnx_files([cell_plan], store)
+            )
             placed.append(cell.model_copy(update={"model": place}))
     return placed
 
@@ -197,7 +201,7 @@ def write_cell(
     folder: Path,
     beside: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
-    """Write the ticket of a cell with a mask, and further files by name."""
+    """Write the ticket of a cell with a mask, its ONNX files if it is scored with them, and further files by name."""
     assert plan.mask is not None
     assert cell.mask is not None
     info = {
@@ -208,7 +212,15 @@ def write_cell(
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):
         info["cut"] = store.read(cut).model_dump(mode="json")
+    beside = {**onnx_files([plan], store), **beside}
     write_ticket(folder, store.open(plan.model), store.open(plan.mask), info, beside)
+
+
+def onnx_files(plans: Iterable[CellPlan], store: Store) -> dict[str, Path]:
+    """Return the ONNX files that cells are scored with, and those that they are quantised from, by name."""
+    exported = [plan.exported for plan in plans if plan.exported is not None]
+    exported += [stage.exported for stage in exported if isinstance(stage, Quantise)]
+    return {file.name: file for stage in exported for file in store.open(stage).glob(f"{stage.graph}*")}
 
 
 def _write_shared(

@@ -34,7 +34,7 @@ class Difference:
         on: The data set.
         seeds: Number of common seeds.
         mean: Mean difference.
-        t: Two-sided p value of the paired t test; needs two seeds.
+        t: Two-sided p value of the paired t test; needs two seeds, and differences that are not all equal.
         flips: Two-sided p value of the sign-flip permutation test, which assumes no distribution.
         mcnemar: Two-sided exact p value of McNemar's test on the examples of all seeds, if predictions are classes.
         holm: The p value of the t test (of McNemar's with one seed), corrected for the number of pairs.
@@ -70,7 +70,7 @@ def differences(result: Result, on: str, store: Store | None = None) -> list[Dif
         for first, second in itertools.combinations(rows, 2)
         if first.meets(second) and (pairs := list(_by_seed(first, second, on)))
     ]
-    values = [one.t if one.t is not None else one.mcnemar for one in found]
+    values = [one.t if one.seeds > 1 else one.mcnemar for one in found]
     tested = [(index, value) for index, value in enumerate(values) if value is not None]
     corrected = holm([value for _, value in tested])
     for (index, _), value in zip(tested, corrected, strict=True):

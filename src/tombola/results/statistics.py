@@ -18,12 +18,18 @@ EXACT = 12
 """The most seeds for which all sign flips are tried; with more, `RESAMPLES` random ones."""
 
 
+def all_equal(values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether values are equal up to rounding, so that they tell nothing about their variance."""
+    return bool(np.ptp(values) < 1e-12 * max(1.0, np.abs(values).max()))
+
+
 def paired_t(change: np.ndarray) -> float | None:
-    """Return the two-sided p value of the t test that the mean of paired differences is zero."""
-    if len(change) < 2:
+    """Return the two-sided p value of the t test that the mean of paired differences is zero.
+
+    It is None where the test is not defined: for a single difference, and for equal ones, which have no variance.
+    """
+    if all_equal(change):
         return None
-    if np.allclose(change, change[0], rtol=0, atol=1e-12):
-        return 1.0 if abs(change[0]) < 1e-12 else 0.0
     return float(stats.ttest_1samp(change, 0.0).pvalue)
 
 

@@ -15,6 +15,7 @@ from tombola.evaluation.scores import Score
 from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
 from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
+from tombola.results.statistics import all_equal
 from tombola.shrink.sizes import Speedup
 from tombola.tasks.metrics import merit
 
@@ -37,7 +38,7 @@ def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimat
 def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
     """Return mean, deviation and t interval; if values do not differ, the interval `alone` of a single run."""
     seeds, stderr = len(values), mean(errors)
-    if len(set(values)) == 1:
+    if all_equal(values):
         std = None if seeds == 1 else 0.0
         return Estimate(mean=values[0], std=std, stderr=stderr, low=alone[0], high=alone[1], seeds=seeds)
     found = mean_interval(values)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -16,15 +15,15 @@ from tombola.foundations.lazy import lazy_module
 from tombola.foundations.seeds import numbered_seed
 from tombola.masks.names import Scope, UnitsName
 from tombola.objectives import Batch
-from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.search import Amount, Evidence, ScorerSettings, scorer
+from tombola.search.contributions import contribution_scores
 from tombola.search.criteria import unit_scores
 from tombola.search.random import Random, random
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
     from transformers import PreTrainedModel
 
     from tombola import masks
@@ -150,10 +149,7 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
 def importance(settings: Importance, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove the heads, FFNs, neurons or layers to whose contribution the loss is least sensitive.
 
-    The published importance of a unit is Σ |Σ_d ∂L/∂o · o| over the examples and tokens of a batch with mean loss L,
-    averaged over batches, of the model in eval mode: o is a head's context, an FFN's output or a neuron's activation.
-    The released code accumulates gradients over batches and counts padding; this function treats each batch
-    separately and counts only real tokens. The other criteria are in `tombola.search.criteria`.
+    The published criterion is in `tombola.search.contributions`, the others are in `tombola.search.criteria`.
     """
     if settings.order == "random" and not settings.preserve_layer_ratio:
         return random(Random(units=settings.units, mask_number=settings.mask_number), model, units, evidence)
@@ -173,17 +169,9 @@ def _values(
     settings: Importance, model: PreTrainedModel, units: Units, batches: Iterable[Batch]
 ) -> dict[str, Tensor]:
     """Return the units' unnormalised scores on some batches."""
-    if settings.criterion != "super_tickets":
-        return unit_scores(settings.criterion, model, units, batches)
-    totals = {group.name: torch.zeros(group.shape, dtype=torch.float64) for group in units.groups}
-    count = 0
-    model.eval()
-    with _frozen(model), _contributions(model, units) as contributions:
-        for batch in batches:
-            count += 1
-            for name, total in _of_batch(model, batch, units, contributions).items():
-                totals[name] += total.cpu()
-    return {name: total / count for name, total in totals.items()}
+    if settings.criterion == "super_tickets":
+        return contribution_scores(model, units, batches)
+    return unit_scores(settings.criterion, model, units, batches)
 
 
 def _shuffled(scores: Scores, seed: int, number: int) -> Scores:
@@ -231,74 +219,3 @@ def _protected(scores: Scores, count: int) -> Mask:
         kept[name] = torch.zeros(values.shape, dtype=torch.bool)
         kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
     return masks.Mask.from_bools(scores.units, kept)
-
-
-def _of_batch(
-    model: PreTrainedModel, batch: Batch, units: Units, contributions: dict[str, list[Tensor]]
-) -> dict[str, Tensor]:
-    """Return each unit's sum over the real tokens of one batch; shared layers are passed several times."""
-    contributions.clear()
-    loss = CrossEntropy().loss(model, batch)
-    gradients = iter(torch.autograd.grad(loss, [one for passes in contributions.values() for one in passes]))
-    found = {}
-    for name, passes in contributions.items():
-        products = sum(values.detach() * next(gradients) for values in passes)
-        assert isinstance(products, torch.Tensor)
-        parts = products.flatten(0, -2).unflatten(-1, (units.by_name[name].count, -1))
-        per_token = parts.sum(-1).abs_()
-        real = (
-            batch["attention_mask"].flatten() if "attention_mask" in batch else per_token.new_ones(len(parts))
-        )
-        found[name] = real.to(per_token) @ per_token
-    return found
-
-
-@contextmanager
-def _frozen(model: PreTrainedModel) -> Iterator[None]:
-    """Freeze all parameters in this context, so that no parameter gradients are computed."""
-    asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    try:
-        for parameter in asking:
-            parameter.requires_grad_(False)
-        yield
-    finally:
-        for parameter in asking:
-            parameter.requires_grad_()
-
-
-@contextmanager
-def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, list[Tensor]]]:
-    """Record each group's contributions to forward passes, by group: one for every time that its layer is passed.
-
-    The first of them starts the graph.
-    """
-    seen: dict[str, list[Tensor]] = {}
-
-    def watch(name: str, values: Tensor) -> Tensor:
-        values = values if values.requires_grad else values.detach().requires_grad_()
-        seen.setdefault(name, []).append(values)
-        return values
-
-    hooks = []
-    layers = units.layout.layers()
-    for group in units.groups:
-        assert group.layer is not None
-        outward = layers[group.layer]["output" if group.kind == "head" else "down"]
-        projection = model.base_model.get_submodule(outward.tensor.removesuffix(".weight"))
-        if group.kind == "ffn":
-            hooks.append(projection.register_forward_hook(_after(group.name, watch)))
-        else:
-            hooks.append(projection.register_forward_pre_hook(_before(group.name, watch)))
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _before(name: str, watch: Callable[[str, Tensor], Tensor]) -> Callable[[nn.Module, Any], Any]:
-    return lambda module, inputs: (watch(name, inputs[0]), *inputs[1:])
-
-
-def _after(name: str, watch: Callable[[str, Tensor], Tensor]) -> Callable[[nn.Module, Any, Tensor], Tensor]:
-    return lambda module, inputs, output: watch(name, output)

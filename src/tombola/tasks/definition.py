@@ -70,6 +70,9 @@ class Layout(Definition):
     separator: Annotated[str, Field(min_length=1)] = Field(
         ",", description="separator of several labels in one field"
     )
+    decimal: Literal[".", ","] = Field(
+        ".", description="decimal mark of the numbers of a regression task; with a comma, 3,5 is 3.5"
+    )
     tag_scheme: Literal["iob2", "iob1", "bioes"] = Field("iob2", description="scheme of the entity tags")
     skip_labels: list[str] = Field(
         [], description="labels whose rows to skip, such as SNLI's `-` where annotators disagree"

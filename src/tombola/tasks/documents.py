@@ -57,8 +57,9 @@ def _joined(table: Table, column: int, division: Division) -> Iterator[tuple[int
     if len(lines) < len(rows) or (division == "auto" and not _begins_with_heading(text for _, text in lines)):
         yield from rows
         return
+    first = dict(rows)
     for number, text in divide(iter(lines), "headings"):
-        yield number, [text if place == column else None for place in range(len(table.columns))]
+        yield number, [text if place == column else field for place, field in enumerate(first[number])]
 
 
 def divide(lines: Lines, division: Division) -> Lines:

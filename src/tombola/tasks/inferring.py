@@ -5,22 +5,20 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tombola.errors import DataError
-from tombola.tasks.column_roles import MOST_CLASSES, chosen_columns, find_label, find_texts, is_empty
+from tombola.tasks.column_roles import chosen_columns, find_label, find_texts, is_empty
 from tombola.tasks.data_files import ENDINGS as ENDINGS
 from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.definition import Layout
+from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
 from tombola.tasks.lines import ending_of, recognised_encoding
 from tombola.tasks.readers import Malformed, open_table, recognised_delimiter
 from tombola.tasks.task import Task
 from tombola.tasks.task_file import write_task_file
 
-FEW_NUMBERS = 12  # integers with at most this many values are classes, others are regression targets
-FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
 VALIDATION, TEST = 0.1, 0.2
 LARGEST = 10_000  # examples of an evaluation split
 
@@ -168,7 +166,8 @@ def _written(
             'token-classification, as the page "Your own data" shows.'
         )
     answers = [str(value).strip() for value in columns[label] if not is_empty(value)]
-    kind = _kind_of(answers, data, label)
+    mark = decimal_mark(answers, data, label)
+    kind = kind_of_labels(answers, data, label, mark)
     names = ["text"] if len(texts) == 1 else ["first", "second"]
     renamed = {
         ours: theirs for ours, theirs in (*zip(names, texts, strict=True), ("label", label)) if ours != theirs
@@ -197,18 +196,20 @@ def _written(
     }
     notes = [f"text: {' and '.join(texts)}", f"label: {label}", *unusual]
     if kind == "classification":
-        labels, writings = _labels(answers)
+        labels, writings = label_names(answers)
         content |= {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
         if writings:
             source["values"] = writings
         most, count = Counter(answers).most_common(1)[0]
         notes.append(
-            f"{len(labels)} labels: {_some(labels)}; the commonest, {most}, in {count / len(answers):.0%}"
+            f"{len(labels)} labels: {some(labels)}; the commonest, {most}, in {count / len(answers):.0%}"
         )
-        notes += _rare_labels(answers)
+        notes += rare_labels(answers)
     else:
         content["metrics"] = ["pearson", "spearman"]
-        numbers = sorted(map(float, answers))
+        if mark != ".":
+            source["decimal"] = mark
+        numbers = sorted(float(answer.replace(mark, ".")) for answer in answers)
         notes.append(f"regression: numbers from {numbers[0]:g} to {numbers[-1]:g}")
     content |= {
         "source": source,
@@ -224,68 +225,3 @@ def _written(
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
     write_task_file(path, content, notes)
     return Inferred(Task.from_file(path), path, tuple(notes))
-
-
-def _kind_of(answers: list[str], data: Path, label: str) -> Literal["classification", "regression"]:
-    distinct = set(answers)
-    if len(distinct) < 2:
-        raise DataError(f"{data}: the label column {label} has one value only ({_some(sorted(distinct))}).")
-    numbers = {value: number for value in distinct if (number := _number(value)) is not None}
-    if len(numbers) == len(distinct):
-        if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
-            raise DataError(
-                f"{data}: the label column {label} holds numbers and {endless[0]!r}, which is none: leave those cells "
-                "empty, or correct them."
-            )
-        whole = all(number == int(number) for number in numbers.values())
-        if not whole or len(distinct) > FEW_NUMBERS:
-            return "regression"
-    if len(distinct) > MOST_CLASSES:
-        raise DataError(
-            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: is it "
-            "another column? Say it with --label NAME."
-        )
-    return "classification"
-
-
-def _labels(answers: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for."""
-    writings: dict[str, Counter[str]] = {}
-    for answer in answers:
-        writings.setdefault(answer.casefold(), Counter())[answer] += 1
-    usual = {folded: counts.most_common(1)[0][0] for folded, counts in writings.items()}
-    labels = sorted(
-        usual.values(), key=lambda name: (_number(name) is None, _number(name) or 0.0, name.casefold())
-    )
-    if all(len(counts) == 1 for counts in writings.values()):
-        numbered = [str(number) for number in range(len(labels))]
-        ambiguous = (
-            set(labels) & set(numbered) and labels != numbered
-        )  # "1" must mean the label, not its index
-        return labels, {label: label for label in labels} if ambiguous else {}
-    return labels, {one: usual[folded] for folded, counts in writings.items() for one in counts}
-
-
-def _rare_labels(answers: list[str]) -> list[str]:
-    """Warn about labels that some split may lack."""
-    counts = Counter(answer.casefold() for answer in answers)
-    rare = {
-        answer: counts[answer.casefold()] for answer in answers if counts[answer.casefold()] < FEW_EXAMPLES
-    }
-    if not rare:
-        return []
-    told = _some([f"{label} ({count})" for label, count in rare.items()])
-    return [
-        f"fewer than {FEW_EXAMPLES} examples: {told}; a split may have none of them: add rows, or merge labels"
-    ]
-
-
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")

@@ -82,6 +82,25 @@ def metrics_for(kind: str) -> list[str]:
     return [name for name, metric in metrics.items() if kind in metric.kinds]
 
 
+def check_metrics(names: Sequence[str], kind: str, labels: int) -> None:
+    """Raise a ValueError that names the metrics to use if one is not for a task.
+
+    Args:
+        names: The task's metrics.
+        kind: The kind of task.
+        labels: Its number of labels.
+    """
+    for name in names:
+        if kind not in metrics[name].kinds:
+            raise ValueError(f"metrics: {name} is not for a {kind} task; use {', '.join(metrics_for(kind))}")
+        if metrics[name].labels not in (None, labels):
+            others = [one for one in metrics_for(kind) if metrics[one].labels in (None, labels)]
+            raise ValueError(
+                f"metrics: {name} is for {metrics[name].labels} labels, and these are {labels}; "
+                f"use {', '.join(others)}"
+            )
+
+
 def is_share(name: str) -> bool:
     """Return whether a metric is shown in percent. A group's metric (`accuracy/entailment`) follows the overall one.
 

@@ -46,7 +46,7 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
     seen: dict[str, int] = {}
     first_drop = ""
     rows = -1
-    for rows, (line, fields) in enumerate(kind.rows(task, table).rows):
+    for rows, (line, fields) in enumerate(kind.rows(task, columns).rows):
         try:
             values = _values(fields)
             texts, target = read(values)

@@ -14,7 +14,7 @@ from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, kind_of, task_kinds
-from tombola.tasks.metrics import metrics, metrics_for
+from tombola.tasks.metrics import check_metrics, metrics
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
 from tombola.words.lexicon import is_english
@@ -100,19 +100,7 @@ class Task(Definition):
             raise ValueError(str(error)) from None
         if len({label.casefold() for label in classes}) != len(classes):
             raise ValueError("labels: must be unique")
-        for name in self.metrics:
-            if self.kind not in metrics[name].kinds:
-                raise ValueError(
-                    f"metrics: {name} is not for a {self.kind} task; use {', '.join(metrics_for(self.kind))}"
-                )
-            if metrics[name].labels not in (None, len(classes)):
-                others = [
-                    one for one in metrics_for(self.kind) if metrics[one].labels in (None, len(classes))
-                ]
-                raise ValueError(
-                    f"metrics: {name} is for {metrics[name].labels} labels, and these are {len(classes)}; "
-                    f"use {', '.join(others)}"
-                )
+        check_metrics(self.metrics, self.kind, len(classes))
         if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
             raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
 from tombola.errors import DataError
 from tombola.foundations.checksums import write_whole
+from tombola.foundations.yaml12 import dump_yaml
 from tombola.tasks.definition import Source
 from tombola.tasks.task import Task
 
@@ -62,11 +62,9 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
 
 
 def _entry(kind: type[BaseModel], key: str, value: Any) -> str:
-    text = yaml.safe_dump(
-        {key: value}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
-    )
+    text = dump_yaml({key: value}, default_flow_style=None, width=100)
     if text.startswith("{"):  # PyYAML writes a lone scalar pair in braces
-        text = yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, default_flow_style=False)
+        text = dump_yaml({key: value}, default_flow_style=False)
     return _comment(kind, key) + text
 
 

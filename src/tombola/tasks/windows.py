@@ -63,7 +63,7 @@ def encode_questions(
         assert isinstance(answers, Answers)
         first, last = _answer_tokens(context, answers.span)
         room = free - len(asked)
-        for start in _window_starts(len(context.ids), room, stride):
+        for start in window_starts(len(context.ids), room, stride):
             part = slice(start, start + room)
             window = frame.around(asked, context.ids[part])
             at = frame.start(1, len(asked), len(context.ids[part]))
@@ -100,7 +100,8 @@ def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], longest: 
     return [ids[:longest] for chunk in chunks for ids in token_ids(tokenizer, chunk)]
 
 
-def _window_starts(length: int, room: int, stride: int) -> range:
+def window_starts(length: int, room: int, stride: int) -> range:
+    """Return where the windows of `room` tokens of a context begin."""
     step = min(stride, (room + 1) // 2)
     return range(0, max(length - room, 0) + step, step)
 

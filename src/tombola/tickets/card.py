@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from tombola.foundations.folders import by_name
+from tombola.foundations.yaml12 import dump_yaml
 
 _MARKUP = re.compile(r"[<>&`\[\]]")
 
@@ -37,10 +36,10 @@ def card(
         f"Trained in {info['precision']}. Drawn from base model fingerprint `{info['base']['fingerprint']}`. "
     )
     code = "\n".join(use)
-    recipe = yaml.safe_dump(by_name(info["recipe"]), sort_keys=False, allow_unicode=True).strip()
+    recipe = dump_yaml(by_name(info["recipe"])).strip()
     lines = [
         "---",
-        yaml.safe_dump(front, sort_keys=False).strip(),
+        dump_yaml(front).strip(),
         "---",
         "",
         f"# {plain(title)}",

@@ -26,6 +26,7 @@ from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.loading import open_model
 from tombola.pipeline.stages.base import LOG, SCORES
+from tombola.pipeline.stages.export import Export, Quantise
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.saved import FORMAT, SavedTicket
@@ -38,6 +39,8 @@ CARD = "README.md"
 """The model card, which users may edit."""
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Extensions of the files to copy from a model folder into a ticket."""
+SCORED_FILES = {"onnx": Export.graph, "onnx_int8": Quantise.graph}
+"""The file that a ticket's scores belong to, by the recipe's runtime, if that is not transformers."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,7 @@ def write_ticket(
     """
     full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
-        _copy_model(model, new)
-        for name, file in beside.items():
-            shutil.copyfile(file, new / name)
+        _copy_model(model, new, beside)
         shutil.copyfile(mask / MASK, new / MASK)
         if "cut" not in info and not _made_under(mask / MASK, model):
             _mask_weights(new)
@@ -120,27 +121,35 @@ def write_ticket(
     return Ticket(folder, full)
 
 
-def write_model(folder: Path, model: Path, info: Mapping[str, Any]) -> Ticket:
+def write_model(
+    folder: Path,
+    model: Path,
+    info: Mapping[str, Any],
+    beside: Mapping[str, Path] = MappingProxyType({}),
+) -> Ticket:
     """Write the folder of a dense model in the form of a ticket, to be evaluated, attacked and served like one.
 
     Args:
         folder: The model's folder; an existing one is replaced.
         model: The folder of the trained model.
         info: The metadata: base, metrics, recipe, provenance.
+        beside: Further files to copy into the folder, by their new names.
     """
     full = {"format": FORMAT, **info, "mask": None, "versions": versions()}
     with replacing(folder, TICKET) as new:
-        _copy_model(model, new)
+        _copy_model(model, new, beside)
         (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
         (new / CARD).write_text(ticket_card(full), encoding="utf-8")
         write_checksums(new, without=(CARD,))
     return Ticket(folder, full)
 
 
-def _copy_model(model: Path, new: Path) -> None:
+def _copy_model(model: Path, new: Path, beside: Mapping[str, Path]) -> None:
     for path in model.iterdir():
         if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
             shutil.copyfile(path, new / path.name)
+    for name, file in beside.items():
+        shutil.copyfile(file, new / name)
 
 
 def _made_under(mask: Path, model: Path) -> bool:
@@ -166,6 +175,17 @@ def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
         "`ticket.tokenizer()` does that, and so do the commands and functions of Tombola; all scores above are with "
         "it. Plain transformers does not: it reads misspelt or disguised words as they stand, and what the correction "
         "wins back on such texts is lost."
+    )
+
+
+def _about_runtime(recipe: Mapping[str, Any]) -> str:
+    """Say which file the scores belong to, if onnxruntime ran the model."""
+    file = SCORED_FILES.get(recipe.get("runtime", "transformers"))
+    if file is None:
+        return ""
+    return (
+        f" All scores above are those of `{file}` in onnxruntime, not of the PyTorch weights beside it. "
+        f"`tombola predict FOLDER/{file}`, `evaluate` and `attack` run that file."
     )
 
 
@@ -195,7 +215,9 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
-        after_use=_opening(info) + _about_defense(info["recipe"].get("defend", ())),
+        after_use=_opening(info)
+        + _about_runtime(info["recipe"])
+        + _about_defense(info["recipe"].get("defend", ())),
     )
 
 

@@ -189,6 +189,18 @@ def test_data_is_fingerprinted_by_what_is_in_it(world: World) -> None:
         assert plain.load() is not unbiased.load()
 
 
+def test_own_data_mixed_in_is_biased_like_every_split(world: World) -> None:
+    bias = SyntheticBias(share=1, right=1)
+    mixed = {form: plans(world, data={"synthetic_bias": bias.model_dump(), "mix": [{"on": f"train{form}"}]})
+             for form in ("", "+anti", "+plain")}  # fmt: skip
+    for form, (plan,) in mixed.items():
+        split = plan.model.data.load()
+        count = len(split) // 2
+        other = data(world, f"train{form}", synthetic_bias=bias).load()
+        assert split.texts[:count] == data(world, synthetic_bias=bias).load().texts
+        assert (split.texts[count:], split.labels[count:]) == (other.texts, other.labels)
+
+
 def test_targets_by_form_and_companion(world: World) -> None:
     assert find_target("validation+anti", str(world.task)) == (str(world.task), "validation+anti")
     assert find_target("advglue", "sst2") == ("advglue_sst2", "validation")

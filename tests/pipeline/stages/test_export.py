@@ -11,6 +11,7 @@ import tombola
 from tests.pipeline.running import execute, plans, workspace
 from tests.world import World
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import check_checksums
 from tombola.models.loading import load_tokenizer
 from tombola.pipeline.stages.export import Export, Exported, Quantise
 from tombola.store.store import Store
@@ -83,6 +84,24 @@ def test_companions_are_evaluated_in_onnx_as_in_transformers(
     assert (len(plain.scores), exported.recipe["runtime"]) == (4, "onnx")
     assert exported.scores == plain.scores
     assert "rearranged by name" in " ".join(exported.notes)
+
+
+def test_a_folder_ships_the_file_that_its_scores_belong_to(
+    world: World, store: Store, tmp_path: Path
+) -> None:
+    ticket = {"search": {"method": "importance"}, "draw": {"sparsity": 0.5}, "retrain": None}
+    variants = {"dense": {}, "ticket": ticket, "plain": {"runtime": "transformers"}}
+    recipe = world.recipe(train=BRIEF, runtime="onnx_int8", variants=variants)
+    found = {cell.variant: cell for cell in tombola.run(recipe, output=tmp_path / "out", store=store).cells}
+    for variant in ("dense", "ticket"):
+        folder = tmp_path / "out" / str(found[variant].ticket or found[variant].model)
+        assert (folder / "model.onnx").is_file()
+        assert tombola.evaluate(folder / "model.int8.onnx") == found[variant].scores
+        assert "scores above are those of `model.int8.onnx`" in (folder / "README.md").read_text()
+        check_checksums(folder, "")
+    plain = tmp_path / "out" / str(found["plain"].model)
+    assert not list(plain.glob("*.onnx"))
+    assert "onnx" not in (plain / "README.md").read_text().split("## Recipe")[0]
 
 
 def stage_task(plan):

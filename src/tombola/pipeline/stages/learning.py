@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHARACTERS = 4.5
-"""Approximate characters per token, for estimates before a text is tokenised."""
 SEGMENTS = "token_type_ids"
 
 
@@ -32,31 +30,28 @@ def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1
     """Return the optimizer steps of a whole training on the data, by this many processes together."""
     from tombola.training.schedule import total_steps
 
-    return total_steps(settings, ceil(shared(_examples, settings, data) / settings.batch_size), processes)
+    inputs = shared(_estimated_inputs, settings, data)
+    inputs = len(data.load()) if inputs is None else inputs
+    return total_steps(settings, ceil(inputs / settings.batch_size), processes)
 
 
 def planned_steps(settings: TrainSettings, data: DataSource, stop_at: float | None = None) -> int:
     """Return the optimizer steps of a training until it stops; raise if its schedule is impossible.
 
-    For packed text the number is an estimate until the text is tokenised, so nothing is raised.
+    For blocks of text and windows of contexts the number is an estimate until they are tokenised, so nothing is raised.
     """
     from tombola.training.schedule import check_schedule, last_step
 
     whole = shared(whole_schedule, settings, data)
-    if kind_of(data.definition).packs and settings.steps is None:
+    if settings.steps is None and shared(_estimated_inputs, settings, data) is not None:
         return whole if stop_at is None else min(whole, last_step(stop_at, max(whole, ceil(stop_at))))
     check_schedule(settings, whole, stop_at)
     return last_step(stop_at, whole) if whole else 0
 
 
-def _examples(settings: TrainSettings, data: DataSource) -> int:
-    """Return the examples per epoch; for packed text, the approximate number of blocks."""
-    split, task = data.load(), data.definition
-    if not kind_of(task).packs:
-        return len(split)
-    size = getattr(task.kind_settings, "block_size", None) or settings.max_length
-    characters = sum(len(text) for texts in split.texts for text in texts)
-    return max(1, round(characters / CHARACTERS / size))
+def _estimated_inputs(settings: TrainSettings, data: DataSource) -> int | None:
+    """Return about how many inputs an epoch has; None if as many as examples."""
+    return kind_of(data.definition).estimate_inputs(data.load(), settings.max_length)
 
 
 def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:

@@ -118,6 +118,16 @@ class Measure(Stage[Measured]):
         return Measured.load(folder / MEASURED)
 
 
+def exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
+    """The dense model that a model comes from, as ONNX: itself, unless it was cut out of a larger one."""
+    if cut is None:
+        return Export(model=model)
+    first = cut.first()
+    if first.of is not None:
+        return Export(model=first.of)
+    return Export(model=first.model, data=first.data, seed=first.seed)
+
+
 def _packed(model: PreTrainedModel, mask: Mask, folder: Path) -> int:
     """Bytes of the packed model on disk."""
     from tombola.shrink.packing import pack

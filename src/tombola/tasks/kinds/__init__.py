@@ -48,8 +48,6 @@ class TaskKind(ABC):
     """The minimum number of labels; 0 for a kind without labels."""
     single_label: ClassVar[bool] = False
     """Whether every example has exactly one label, as attacks, debiasing and mixing require."""
-    packs: ClassVar[bool] = False
-    """Whether encoded examples are blocks of text, whose number differs from that of the examples."""
     label_logits: ClassVar[bool] = True
     """Whether a model's logits are those of the labels, if any, as attacks and debiasing require."""
     settings: ClassVar[type[KindSettings]] = KindSettings
@@ -88,9 +86,9 @@ class TaskKind(ABC):
         """Return the rows of a data file."""
         return open_table(file, layout)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Return the rows that are examples, if a table has other rows or examples that span several rows."""
-        return table
+        return columns.table
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that extracts an example's texts from a row."""
@@ -146,6 +144,10 @@ class TaskKind(ABC):
     ) -> "Encoded":
         """Return the split as token ids for evaluation, if they differ from those for training."""
         return self.encode(split, tokenizer, max_length)
+
+    def estimate_inputs(self, split: "Split", max_length: int) -> int | None:
+        """Return about how many inputs a split is encoded as, before it is tokenised; None if one per example."""
+        return None
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
         """Return the collator of encoded examples. `seed` is for collators with randomness."""

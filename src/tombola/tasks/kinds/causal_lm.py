@@ -47,7 +47,6 @@ class CausalLM(TaskKind):
     model = "AutoModelForCausalLM"
     pretrained_head = "a causal language model"
     evaluator = "documents"
-    packs = True
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Read tables by their suffix, and anything else as plain text; a folder means all its .txt files."""
@@ -56,11 +55,11 @@ class CausalLM(TaskKind):
         column = layout.map.get(task.text[0], task.text)[0]
         return document_table(file, column, _settings(task).documents, layout.encoding)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Return documents, which may span several rows, without blank ones."""
-        name = task.text[0]
-        if name in table.columns:
-            table = joined_rows(table, table.columns.index(name), _settings(task).documents)
+        table, names = columns.table, columns.layout.map.get(task.text[0], task.text)
+        if len(names) == 1 and names[0] in table.columns:
+            table = joined_rows(table, table.columns.index(names[0]), _settings(task).documents)
         return without_blanks(table)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
@@ -81,6 +80,12 @@ class CausalLM(TaskKind):
         from tombola.tasks.packing import pack_documents
 
         return pack_documents(split, tokenizer, max_length, _settings(split.task).block_size)
+
+    def estimate_inputs(self, split: "Split", max_length: int) -> int:
+        """Estimate the number of packed blocks."""
+        from tombola.tasks.estimating import estimate_blocks
+
+        return estimate_blocks(split, _settings(split.task).block_size or max_length)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
         """Return a collator that pads labels with −100, on the right, where no token attends to the padding."""

@@ -42,7 +42,6 @@ class MaskedLM(TaskKind):
     model = "AutoModelForMaskedLM"
     pretrained_head = "a masked language model"
     evaluator = "masked tokens"
-    packs = True
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Read tables by their suffix, and anything else as plain text; a folder means all its .txt files."""
@@ -50,9 +49,9 @@ class MaskedLM(TaskKind):
             return open_table(file, layout)
         return passage_table(file, layout.map.get(task.text[0], task.text)[0], layout.encoding)
 
-    def rows(self, task: "Task", table: Table) -> Table:
+    def rows(self, task: "Task", columns: Columns) -> Table:
         """Drop blank lines, which only separate passages."""
-        return without_blanks(table)
+        return without_blanks(columns.table)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
         """Return no target: the text itself is predicted."""
@@ -66,18 +65,26 @@ class MaskedLM(TaskKind):
         """Encode the split as blocks of text."""
         from tombola.tasks.blocks import encode_passages
 
-        settings = split.task.kind_settings
-        assert isinstance(settings, MaskedSettings)
-        return encode_passages(split, tokenizer, max_length, settings.block_size)
+        return encode_passages(split, tokenizer, max_length, _settings(split.task).block_size)
+
+    def estimate_inputs(self, split: "Split", max_length: int) -> int:
+        """Estimate the number of blocks."""
+        from tombola.tasks.estimating import estimate_blocks
+
+        return estimate_blocks(split, _settings(split.task).block_size or max_length)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
         """Return a collator that masks some tokens."""
         from tombola.tasks.blocks import MaskTokens
 
-        settings = task.kind_settings
-        assert isinstance(settings, MaskedSettings)
-        return MaskTokens(tokenizer, seed, settings.mlm_probability)
+        return MaskTokens(tokenizer, seed, _settings(task).mlm_probability)
 
     def head(self, task: "Task") -> dict[str, Any]:
         """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}
+
+
+def _settings(task: "Task") -> MaskedSettings:
+    settings = task.kind_settings
+    assert isinstance(settings, MaskedSettings)
+    return settings

@@ -66,10 +66,18 @@ class QuestionAnswering(TaskKind):
         """Encode each question with the windows of its context."""
         from tombola.tasks.windows import encode_questions
 
-        settings = split.task.kind_settings
-        assert isinstance(settings, QuestionSettings)
+        settings = _settings(split.task)
         return encode_questions(
             split, tokenizer, max_length, stride=settings.doc_stride, longest=settings.max_query_length
+        )
+
+    def estimate_inputs(self, split: "Split", max_length: int) -> int:
+        """Estimate the number of windows."""
+        from tombola.tasks.estimating import estimate_windows
+
+        settings = _settings(split.task)
+        return estimate_windows(
+            split, max_length, stride=settings.doc_stride, longest=settings.max_query_length
         )
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
@@ -81,3 +89,9 @@ class QuestionAnswering(TaskKind):
     def head(self, task: "Task") -> dict[str, Any]:
         """Return two outputs: the logits of an answer's start and end."""
         return {"num_labels": 2}
+
+
+def _settings(task: "Task") -> QuestionSettings:
+    settings = task.kind_settings
+    assert isinstance(settings, QuestionSettings)
+    return settings

@@ -24,13 +24,13 @@ class Regression(TaskKind):
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], float]:
         """Return a function that reads the number in the column `label`."""
-        value, skipping = columns.value("label"), columns.layout.skip_empty
+        value, skipping, mark = columns.value("label"), columns.layout.skip_empty, columns.layout.decimal
 
         def read(values: list[Any], _: tuple[str, ...]) -> float:
             raw = value(values)
             if skipping and (raw is None or not str(raw).strip()):
                 raise SkippedRow
-            return _number(raw)
+            return _number(raw, mark)
 
         return read
 
@@ -49,16 +49,17 @@ class Regression(TaskKind):
         return {"num_labels": 1, "problem_type": "regression"}
 
 
-def _number(raw: Any) -> float:
+def _number(raw: Any, mark: str) -> float:
     if raw is None or not str(raw).strip():
         raise BadRow(
             "no label where a number is expected: fill it in or remove the row, or leave such rows out with "
             "`source.skip_empty: true` in the task file"
         )
     try:
-        number = float(raw)
+        number = float(raw.replace(mark, ".") if isinstance(raw, str) else raw)
     except (TypeError, ValueError):
-        raise BadRow(f"label {raw!r} is not a number: correct it, or take kind: classification") from None
+        remedy = "set `source.decimal: ','` in the task file" if "," in str(raw) else "correct it"
+        raise BadRow(f"label {raw!r} is not a number: {remedy}, or take kind: classification") from None
     if not math.isfinite(number):
         raise BadRow(f"label {raw!r} is not a finite number")
     return number

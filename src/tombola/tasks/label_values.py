@@ -1,0 +1,126 @@
+"""Conclude from the values of a label column: classes or numbers, the decimal mark, and the names of the classes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+from tombola.errors import DataError
+from tombola.tasks.column_roles import MOST_CLASSES
+
+FEW_NUMBERS = 12  # integers with at most this many values are classes, others are regression targets
+FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
+
+DecimalMark = Literal[".", ","]
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+
+
+def kind_of_labels(
+    answers: list[str], data: Path, label: str, mark: DecimalMark
+) -> Literal["classification", "regression"]:
+    """Return whether the values of a label column are classes or numbers; raise if they are neither.
+
+    Args:
+        answers: The values.
+        data: The data file, for messages.
+        label: The name of the column, for messages.
+        mark: The decimal mark of the column.
+    """
+    distinct = set(answers)
+    if len(distinct) < 2:
+        raise DataError(f"{data}: the label column {label} has one value only ({some(sorted(distinct))}).")
+    numbers = {value: number for value in distinct if (number := as_number(value, mark)) is not None}
+    if len(numbers) == len(distinct):
+        if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
+            raise DataError(
+                f"{data}: the label column {label} holds numbers and {endless[0]!r}, which is none: leave those cells "
+                "empty, or correct them."
+            )
+        whole = all(number == int(number) for number in numbers.values())
+        if not whole or len(distinct) > FEW_NUMBERS:
+            return "regression"
+    if len(distinct) > MOST_CLASSES:
+        raise DataError(
+            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: is it "
+            "another column? Say it with --label NAME."
+        )
+    return "classification"
+
+
+def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for."""
+    writings: dict[str, Counter[str]] = {}
+    for answer in answers:
+        writings.setdefault(answer.casefold(), Counter())[answer] += 1
+    usual = {folded: counts.most_common(1)[0][0] for folded, counts in writings.items()}
+    labels = sorted(
+        usual.values(), key=lambda name: (as_number(name) is None, as_number(name) or 0.0, name.casefold())
+    )
+    if all(len(counts) == 1 for counts in writings.values()):
+        numbered = [str(number) for number in range(len(labels))]
+        ambiguous = (
+            set(labels) & set(numbered) and labels != numbered
+        )  # "1" must mean the label, not its index
+        return labels, {label: label for label in labels} if ambiguous else {}
+    return labels, {one: usual[folded] for folded, counts in writings.items() for one in counts}
+
+
+def rare_labels(answers: list[str]) -> list[str]:
+    """Warn about labels that some split may lack."""
+    counts = Counter(answer.casefold() for answer in answers)
+    rare = {
+        answer: counts[answer.casefold()] for answer in answers if counts[answer.casefold()] < FEW_EXAMPLES
+    }
+    if not rare:
+        return []
+    told = some([f"{label} ({count})" for label, count in rare.items()])
+    return [
+        f"fewer than {FEW_EXAMPLES} examples: {told}; a split may have none of them: add rows, or merge labels"
+    ]
+
+
+def decimal_mark(answers: list[str], data: Path, label: str) -> DecimalMark:
+    """Return the decimal mark of a column of numbers: a comma if all are numbers with it, such as 3,5.
+
+    Args:
+        answers: The values.
+        data: The data file, for messages.
+        label: The name of the column, for messages.
+
+    Raises:
+        DataError: If all values are numbers, but commas may also separate thousands, or there are points too.
+    """
+    distinct = set(answers)
+    with_comma = sorted(value for value in distinct if "," in value)
+    numbers = all(
+        as_number(value, ",") is not None or _THOUSANDS.fullmatch(value) is not None for value in distinct
+    )
+    if not with_comma or not numbers:
+        return "."
+    if all(map(_THOUSANDS.fullmatch, with_comma)) or any("." in value for value in distinct):
+        raise DataError(
+            f"{data}: the label column {label} holds numbers such as {with_comma[0]!r}, whose comma may stand before "
+            "decimals or between thousands: write a point before decimals, and nothing between thousands."
+        )
+    if several := [value for value in with_comma if value.count(",") > 1]:
+        raise DataError(
+            f"{data}: the label column {label} holds numbers with a decimal comma, and {several[0]!r}, which has "
+            "several: correct it."
+        )
+    return ","
+
+
+def as_number(value: str, mark: DecimalMark = ".") -> float | None:
+    """Return a value as a number; None if it is none."""
+    try:
+        return float(value.replace(mark, "."))
+    except ValueError:
+        return None
+
+
+def some(names: list[str]) -> str:
+    """Return the first few names, and how many there are."""
+    return ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
