@@ -15,6 +15,7 @@ from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
 from tombola.pipeline.costs import Cost
+from tombola.recipe.recipe import Recipe
 from tombola.results.result import Result
 from tombola.shrink import latency
 
@@ -176,6 +177,27 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
     raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
     assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
     assert raw["defend"] == ["unicode", "spelling"]
+
+
+def test_textfooler_attacks_the_training_of_a_ticket_that_should_withstand_synonyms(
+    world: World, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(str(world.model), str(data), against=("synonyms",))
+    raw, notes = plan_compression(order)
+    assert raw["retrain"]["adversary"] == {"kind": "attack", "recipe": "textfooler", "share": 0.15}
+    assert any("TextFooler attacks 0.15 of the training texts" in note for note in notes)
+    Recipe.model_validate(
+        {name: value for name, value in raw.items() if name != "variants"} | {"runtime": "onnx"}
+    )
+    monkeypatch.setattr("tombola.api.orders.ATTACKED", 5)
+    raw, _ = plan_compression(replace(order, overrides=("data.train=100",)))
+    assert raw["retrain"]["adversary"]["share"] == 0.05
+    raw, _ = plan_compression(replace(order, overrides=("retrain.adversary={kind: freelb}",)))
+    assert raw["retrain"]["adversary"] == {"kind": "freelb"}
+    raw, notes = plan_compression(replace(order, seconds=600.0))
+    assert "adversary" not in raw["retrain"]
+    assert any("trained on random synonyms alone" in note for note in notes)
+    assert "adversary" not in plan_compression(Order(str(world.model), str(data)))[0]["retrain"]
 
 
 FAST = (*QUICK[:-2], "runtime=transformers", "attack=null", "search.batches=2", "draw.multiple=1")

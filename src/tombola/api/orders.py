@@ -17,7 +17,7 @@ from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.recipe.sections import AttackSettings
-from tombola.tasks import Task, kind_of
+from tombola.tasks import Split, Task, kind_of
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
 
@@ -28,6 +28,10 @@ AGAINST = {
     "synonyms": {"augment": "synonyms", "defend": []},
 }
 """What a ticket can withstand: the augmentation it is trained on, and the defences that correct its inputs."""
+ATTACKED = 1000
+"""The most training texts that TextFooler attacks in each epoch of a ticket that should withstand synonyms."""
+ATTACKED_SHARE = 0.15
+"""The largest share of the training texts to attack."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
         notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
     against = _possible(order.against, raw)
     _withstand(raw, against)
+    if "synonyms" in against:
+        notes += _attack_in_training(raw, Task.named(task), order)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _judged_on(raw, Task.named(task), typos=against == order.against)
@@ -125,8 +131,7 @@ def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
     task = Task.named(raw["task"])
     if "typos" not in against or not kind_of(task).reads_whole_texts:
         return against
-    folder = (raw.get("data") or {}).get("folder")
-    split = task.load("train", folder=Path(folder).expanduser() if folder else None)
+    split = _training_texts(raw)
     unchanged = unchanged_by([Typos()], split)
     if not unchanged:
         return against
@@ -148,6 +153,28 @@ def _withstand(raw: Raw, against: Sequence[str]) -> None:
             part.pop("augment", None)
     if not kinds:
         raw["search"]["inputs"] = "clean"
+
+
+def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
+    """Train the ticket on texts that TextFooler finds in every epoch: random synonyms alone do not help against it."""
+    if raw["retrain"].get("adversary") or not task.single_label or not task.english:
+        return ()
+    if order.seconds is not None:
+        return (
+            "against synonyms: trained on random synonyms alone; without --time, also on those that TextFooler finds, "
+            "whose time cannot be foreseen",
+        )
+    count = len(_training_texts(raw))
+    if limit := (raw.get("data") or {}).get("train"):
+        count = min(count, limit)
+    share = min(ATTACKED_SHARE, ATTACKED / count)
+    raw["retrain"]["adversary"] = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}")}
+    return (f"against synonyms: TextFooler attacks {share:.2g} of the training texts in every epoch",)
+
+
+def _training_texts(raw: Raw) -> Split:
+    folder = (raw.get("data") or {}).get("folder")
+    return Task.named(raw["task"]).load("train", folder=Path(folder).expanduser() if folder else None)
 
 
 def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
