@@ -184,7 +184,8 @@ def test_textfooler_attacks_the_training_of_a_ticket_that_should_withstand_synon
 ) -> None:
     order = Order(str(world.model), str(data), against=("synonyms",))
     raw, notes = plan_compression(order)
-    assert raw["retrain"]["adversary"] == {"kind": "attack", "recipe": "textfooler", "share": 0.15}
+    attack = {"kind": "attack", "recipe": "textfooler", "share": 0.15, "after": 1}
+    assert raw["retrain"]["adversary"] == attack
     assert any("TextFooler attacks 0.15 of the training texts" in note for note in notes)
     Recipe.model_validate(
         {name: value for name, value in raw.items() if name != "variants"} | {"runtime": "onnx"}

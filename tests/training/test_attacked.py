@@ -107,6 +107,17 @@ def test_each_attack_meets_the_model_of_its_epoch(learned: World, tmp_path: Path
     assert set(texts["epoch-2.json"]) != set(texts["epoch-4.json"])
 
 
+@pytest.mark.parametrize(
+    ("settings", "attacked"),
+    [({"after": 2}, ["epoch-3.json", "epoch-4.json"]), ({"after": 1, "every": 2}, ["epoch-3.json"])],
+)
+def test_the_first_epochs_may_go_without(
+    learned: World, tmp_path: Path, settings: dict[str, int], attacked: list[str]
+) -> None:
+    run(learned, tmp_path, adversary=AttackAdversary(share=0.1, **settings), epochs=4)
+    assert list(found(tmp_path)) == attacked
+
+
 @pytest.mark.parametrize("kill", [2, 4, 6])  # in the first epoch, at its end, in the second
 def test_a_kill_changes_nothing(learned: World, tmp_path: Path, kill: int) -> None:
     options: dict[str, Any] = {

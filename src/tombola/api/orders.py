@@ -156,7 +156,7 @@ def _withstand(raw: Raw, against: Sequence[str]) -> None:
 
 
 def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
-    """Train the ticket on texts that TextFooler finds in every epoch: random synonyms alone do not help against it."""
+    """Train the ticket on texts that TextFooler finds as it goes: random synonyms alone do not help against it."""
     if raw["retrain"].get("adversary") or not task.single_label or not task.english:
         return ()
     if order.seconds is not None:
@@ -168,8 +168,11 @@ def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
     if limit := (raw.get("data") or {}).get("train"):
         count = min(count, limit)
     share = min(ATTACKED_SHARE, ATTACKED / count)
-    raw["retrain"]["adversary"] = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}")}
-    return (f"against synonyms: TextFooler attacks {share:.2g} of the training texts in every epoch",)
+    attack = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}"), "after": 1}
+    raw["retrain"]["adversary"] = attack
+    return (
+        f"against synonyms: TextFooler attacks {share:.2g} of the training texts in every epoch but the first",
+    )
 
 
 def _training_texts(raw: Raw) -> Split:

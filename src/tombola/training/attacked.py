@@ -19,7 +19,7 @@ FOLDER = "adversarial"
 
 
 class AttackEpochs(TrainerCallback):
-    """Attacks a fraction of the training data at the start of every `every`-th epoch.
+    """Attacks a fraction of the training data at the start of every `every`-th epoch `after` the first ones.
 
     For that epoch, a successful adversarial text follows its original in the batch, with the same label. Batches
     grow, but the number of steps and the schedule stay those of a training without the attack. The texts are saved
@@ -47,7 +47,8 @@ class AttackEpochs(TrainerCallback):
     ) -> None:
         """Attack, or load the texts found earlier."""
         epoch = int(state.epoch)
-        if (epoch + 1) % self.settings.every:
+        trained = epoch - self.settings.after
+        if trained < 0 or (trained + 1) % self.settings.every:
             self.data.add({})
             return
         found = self._found(epoch, kwargs["model"]) if state.is_world_process_zero else None
