@@ -98,8 +98,10 @@ def test_what_is_left_keeps_its_bytes_unless_the_method_changes_it(tmp_path, set
     assert torch.equal(found.lm_head.weight, model.lm_head.weight)
 
 
-def test_dense_scores_and_magnitudes_give_the_masks_of_a_draw(tmp_path):
-    model = saved(tmp_path / "model")
+@pytest.mark.parametrize("model_type", ["llama", "gemma3_text"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dense_scores_and_magnitudes_give_the_masks_of_a_draw(tmp_path, model_type, dtype):
+    model = saved(tmp_path / "model", model_type, dtype=dtype).float()
     units = Units.of(model, "weight")
     dense = Wanda(sequential=False)
     found = prune_folder(tmp_path / "model", tmp_path / "wanda", order(dense))

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from tombola.masks.pattern_names import Blocks, NofM, Pattern, parse_pattern
 
+GROUPS = 1 << 18
+"""Groups to compare at once: temporary arrays stay small beside a large matrix."""
+
 __all__ = ["Blocks", "NofM", "Pattern", "follows", "keep_in_groups", "keep_in_rows", "parse_pattern"]
 
 
@@ -40,6 +43,14 @@ def keep_in_groups(values: NDArray[np.generic], pattern: NofM) -> NDArray[np.boo
     groups = values.reshape(-1, pattern.of)
     if pattern.of > 16:
         return keep_in_rows(groups, pattern.of - pattern.keep).reshape(values.shape)
+    kept = np.empty(groups.shape, np.bool_)
+    for start in range(0, len(groups), GROUPS):
+        kept[start : start + GROUPS] = _keep_in_small_groups(groups[start : start + GROUPS], pattern)
+    return kept.reshape(values.shape)
+
+
+def _keep_in_small_groups(groups: NDArray[np.generic], pattern: NofM) -> NDArray[np.bool_]:
+    """Return which entries stay, one group a row, by comparing each pair of columns."""
     columns = [np.ascontiguousarray(groups[:, place]) for place in range(pattern.of)]
     below = np.zeros((pattern.of, len(groups)), np.uint8)  # how many entries of its group each entry outlasts
     for later in range(pattern.of):
@@ -47,7 +58,8 @@ def keep_in_groups(values: NDArray[np.generic], pattern: NofM) -> NDArray[np.boo
             later_goes_first = columns[later] <= columns[earlier]
             below[earlier] += later_goes_first
             below[later] += ~later_goes_first
-    return np.ascontiguousarray((below >= pattern.of - pattern.keep).T).reshape(values.shape)
+    kept: NDArray[np.bool_] = (below >= pattern.of - pattern.keep).T
+    return kept
 
 
 def follows(kept: Tensor, pattern: Pattern) -> bool:

@@ -43,6 +43,11 @@ class Skeleton:
         with quiet(), torch.device("meta"):
             self.model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32)
         self.model.eval()
+        words = self.model.get_input_embeddings()
+        self._looked_up = words if type(words) is torch.nn.Embedding else None
+        """The word embeddings, which stay in the file's dtype, where they take less memory."""
+        if self._looked_up is not None:
+            words.register_forward_hook(lambda module, inputs, found: found.float())
         self._layers = f"{family_of(self.model).layers}."
 
     @property
@@ -51,7 +56,7 @@ class Skeleton:
         return len(family_of(self.model).layers_of(self.model))
 
     def fill_before_layers(self) -> None:
-        """Load everything outside the layers. What the folder lacks, such as a pooler, stays empty."""
+        """Load everything outside the layers, word embeddings in their own dtype. What the folder lacks stays empty."""
         self._fill(lambda name: not name.startswith(self._layers), required=False)
 
     def empty_before_layers(self) -> None:
@@ -83,7 +88,7 @@ class Skeleton:
                 if module._parameters[leaf] is None:
                     continue
                 name = f"{path}.{leaf}" if path else leaf
-                value = self._value(name)
+                value = self._value(name, None if module is self._looked_up else torch.float32)
                 if value is not None:
                     module._parameters[leaf] = torch.nn.Parameter(value, requires_grad=False)
                 elif required:
@@ -106,9 +111,10 @@ class Skeleton:
             if value is not None:
                 module._buffers[leaf] = value.to(module._buffers[leaf].dtype)  # type: ignore[union-attr]
 
-    def _value(self, name: str) -> Tensor | None:
+    def _value(self, name: str, dtype: torch.dtype | None = None) -> Tensor | None:
+        """Return a tensor of the files, converted to a dtype if one is given; None if there is none."""
         stored = self.stored_name(name)
-        return None if stored is None else self.shards.read(stored, torch.float32).to(self.device)
+        return None if stored is None else self.shards.read(stored, dtype).to(self.device)
 
     def _empty(self, wanted: Callable[[str], bool]) -> None:
         for _, module in self._parts(wanted):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tombola import masks
     from tombola.masks import Mask, Units
+    from tombola.masks.bits import Bits
     from tombola.masks.in_matrices import Selection
     from tombola.objectives import Batch
 else:
@@ -150,6 +151,7 @@ def _walk(skeleton: Skeleton, order: OneShot, journal: Journal) -> LayerWalk | N
     walk = LayerWalk(skeleton.model, order.batches())
     skeleton.empty_before_layers()
     skeleton.empty_layer(0)
+    return_free_memory()
     if journal.done:
         walk.hidden = journal.hidden(len(walk.hidden), order.device)
     return walk
@@ -160,11 +162,14 @@ class _Layer:
 
     def __init__(self, skeleton: Skeleton, order: OneShot, journal: Journal) -> None:
         self.skeleton, self.order, self.journal = skeleton, order, journal
-        self.kept: dict[str, Tensor] = {}
+        self.kept: dict[str, Bits] = {}
+        """The masks of the pruned matrices."""
         self._tensors: dict[str, Tensor] = {}
 
     def prune(self, place: Place, statistic: Tensor | None) -> None:
         """Prune a matrix, rounding to the file's precision so that later layers see what is stored."""
+        from tombola.masks.bits import pack
+
         settings, selection = self.order.settings, self.order.selection
         stored = self.skeleton.model.get_parameter(place.tensor).detach()
         self._tensors[place.tensor] = stored
@@ -178,7 +183,7 @@ class _Layer:
             name = self.skeleton.stored_name(place.tensor)
             assert name is not None
             weight.copy_(weight.to(self.skeleton.shards.entries[name].dtype))
-        self.kept[place.name] = place.stored(kept).cpu()
+        self.kept[place.name] = pack(place.stored(kept).cpu())
 
     def write(self) -> None:
         """Write the pruned tensors."""

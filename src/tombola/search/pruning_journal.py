@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tombola import masks
     from tombola.masks import Mask, Units
+    from tombola.masks.bits import Bits
 else:
     torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
 
@@ -88,14 +89,12 @@ class Journal:
             if name in own:
                 self.digests[name] = digest_of(skeleton.model.get_parameter(name)).hex()
 
-    def note(self, index: int, kept: Mapping[str, Tensor], hidden: list[Tensor]) -> None:
+    def note(self, index: int, kept: Mapping[str, Bits], hidden: list[Tensor]) -> None:
         """Record that a layer is done, with its mask and the inputs of the next layer."""
         from safetensors.torch import save_file
 
-        from tombola.masks.bits import pack
-
         save_file(
-            {name: torch.from_numpy(pack(one)) for name, one in kept.items()},
+            {name: torch.from_numpy(one) for name, one in kept.items()},
             self.folder / f"mask-{index}.safetensors",
         )
         before, after = self._hidden(index), self._hidden(index + 1)
