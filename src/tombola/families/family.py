@@ -224,17 +224,17 @@ def family_of(model: PreTrainedModel) -> Family:
     """Return the family of the model, by its config's model type."""
     model_type = model.config.model_type
     family = family_of_type(model_type)
-    known = sorted(name for family in families() for name in family.model_types)
-    if family is None and model_type in REFUSED:
-        raise ModelError(
-            f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}. Take an encoder or a decoder of a "
-            f"known type: {', '.join(known)}."
-        )
     if family is None:
+        known = ", ".join(sorted(name for one in families() for name in one.model_types))
+        if model_type in REFUSED:
+            raise ModelError(
+                f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}. Take an encoder or a decoder of "
+                f"a known type: {known}."
+            )
         raise ModelError(
             f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: describe it with "
-            f"tombola.families.register_family in a plugin (see CONTRIBUTING), "
-            f"or take a model of a known type: {', '.join(known)}."
+            "tombola.families.register_family in a plugin (see CONTRIBUTING), or take a model of a known type: "
+            f"{known}."
         )
     family.check(model.config)
     return family

@@ -106,8 +106,8 @@ def sizes_by_run(store: Store) -> list[RunSize]:
 
 def _of_run(store: Store, run: Root, alive: Sequence[Root]) -> Removal:
     _refuse_running([run])
-    for reason in damaged_roots(store):
-        raise TombolaError(f"which stages other runs need is not known: {reason}")
+    if damaged := damaged_roots(store):
+        raise TombolaError(f"which stages other runs need is not known: {damaged[0]}")
     shared = {name for root in alive if root is not run for name in root.stages}
     own = [item for item in items(store) if item.name in run.stages]
     gone = tuple(item for item in own if item.name not in shared)
