@@ -42,11 +42,11 @@ test-storm: $(INSTALLED)
 
 # Training, prediction, search, attack, shrinking and ONNX once more, as on a processor with AVX2 and nothing newer.
 test-portable: $(INSTALLED)
-	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=default $(PYTEST) -n 2 -m 'portable and not slow'
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=default $(PYTEST) -n 2 -m 'portable and not slow and not thorough'
 
 # The same with the lowest versions that pyproject.toml allows.
 test-lowest: $(LOWEST)/.installed
-	$(subst $(BIN),$(LOWEST)/bin,$(PYTEST)) -n 2 -p no:cacheprovider -m 'portable and not slow'
+	$(subst $(BIN),$(LOWEST)/bin,$(PYTEST)) -n 2 -p no:cacheprovider -m 'portable and not slow and not thorough'
 
 examples: $(INSTALLED)
 	$(PYTEST) -m examples -n 2

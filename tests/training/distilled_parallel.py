@@ -1,6 +1,5 @@
 """One process of a data-parallel distillation: `distilled_parallel.py FOLDER`."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from transformers import PreTrainedModel
 
 from tests.tiny import tiny
 from tests.training.toy import toy_data, toy_train
+from tests.two_processes import left_together
 from tombola.objectives.distillation import Distill
 
 
@@ -31,5 +31,6 @@ def run(folder: Path, batch_size: int) -> PreTrainedModel:
 
 if __name__ == "__main__":
     model = run(Path(sys.argv[1]), 4)
-    if os.environ["RANK"] == "0":
-        save_model(model, str(Path(sys.argv[1]) / "trained.safetensors"))
+    with left_together() as first:
+        if first:
+            save_model(model, str(Path(sys.argv[1]) / "trained.safetensors"))

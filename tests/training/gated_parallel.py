@@ -3,7 +3,6 @@
 The first leaves the scores, and the model; its weights are trained too where they have a learning rate.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from transformers import PreTrainedModel
 
 from tests.tiny import tiny
 from tests.training.toy import TOKENIZER, toy_data
+from tests.two_processes import left_together
 from tombola.gates import L0, Gating, HardConcrete
 from tombola.masks import Units
 from tombola.objectives.settings import Adversary
@@ -45,6 +45,7 @@ def run(
 
 if __name__ == "__main__":
     gating, model = run(Path(sys.argv[1]), 4, int(sys.argv[2]), sys.argv[3], *map(float, sys.argv[4:]))
-    if os.environ["RANK"] == "0":
-        gating.learned().save(Path(sys.argv[1]) / "scores.safetensors")
-        model.save_pretrained(sys.argv[1])
+    with left_together() as first:
+        if first:
+            gating.learned().save(Path(sys.argv[1]) / "scores.safetensors")
+            model.save_pretrained(sys.argv[1])

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from tests.tiny import tiny
 from tests.training.toy import random_mask, toy_data, toy_train
+from tests.two_processes import left_together
 from tombola.training.course import Evaluation
 
 
@@ -42,5 +43,6 @@ def run(folder: Path, batch_size: int, dropout: float, die_after: int = 0, every
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     model = run(folder, 4, float(sys.argv[2]), *map(int, sys.argv[3:]))
-    if os.environ["RANK"] == "0":
-        save_model(model, str(folder / "trained.safetensors"))
+    with left_together() as first:
+        if first:
+            save_model(model, str(folder / "trained.safetensors"))

@@ -1,9 +1,6 @@
 """A search for a mask: against a loop in plain PyTorch, against itself, and what it leaves of the model."""
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from transformers import PreTrainedModel, get_scheduler
 from tests.tiny import tiny
 from tests.training.gated_parallel import run
 from tests.training.toy import TOKENIZER, same_weights, toy_data
+from tests.two_processes import run_together
 from tombola.errors import TombolaError, TrainingDiverged
 from tombola.gates import L0, Bernoulli, Budget, Exact, Gate, Gating, HardConcrete, Threshold
 from tombola.gates.gating import _seed
@@ -310,13 +308,6 @@ def test_a_search_that_diverges_says_so_and_gives_the_model_back(tmp_path: Path)
 def test_two_processes_search_as_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
     gating, _ = run(tmp_path / "one", 8, accumulate, sample)
     whole = gating.learned()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    subprocess.run(
-        [*command, "-m", "tests.training.gated_parallel", str(tmp_path / "two"), str(accumulate), sample],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        check=True,
-    )
+    run_together("tests.training.gated_parallel", tmp_path / "two", accumulate, sample)
     halves = Scores.load(tmp_path / "two" / "scores.safetensors")
     assert all(torch.allclose(halves[name], score, atol=1e-5) for name, score in whole.items())

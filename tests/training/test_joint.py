@@ -1,9 +1,6 @@
 """Weights and gates trained together: against a loop in plain PyTorch, against itself, and what it leaves."""
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from tests.training.gated_parallel import run
 from tests.training.test_gated import CALM, COUNT, ManyPasses, gating_of, same_scores, toy_search
 from tests.training.test_resume import Killed, killed_at
 from tests.training.toy import TOKENIZER, same_weights, toy_data
+from tests.two_processes import run_together
 from tombola.errors import TombolaError, TrainingDiverged
 from tombola.gates import L0, Bernoulli, Budget, Gate, Gating, HardConcrete, Threshold
 from tombola.gates.gating import _seed
@@ -235,15 +233,7 @@ def test_it_goes_with_an_adversary_and_a_teacher_of_another_width(tmp_path: Path
 @pytest.mark.parametrize(("accumulate", "sample"), [(1, "pass"), (2, "pass"), (2, "step")])
 def test_two_processes_train_what_one_does(tmp_path: Path, accumulate: int, sample: str) -> None:
     whole, model = run(tmp_path / "one", 8, accumulate, sample, RATE)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    arguments = [str(tmp_path / "two"), str(accumulate), sample, str(RATE)]
-    subprocess.run(
-        [*command, "-m", "tests.training.gated_parallel", *arguments],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        check=True,
-    )
+    run_together("tests.training.gated_parallel", tmp_path / "two", accumulate, sample, RATE)
     halves = Scores.load(tmp_path / "two" / "scores.safetensors")
     assert all(torch.allclose(halves[name], score, atol=1e-5) for name, score in whole.learned().items())
     weights = load_file(tmp_path / "two" / "model.safetensors")

@@ -1,7 +1,5 @@
 """Two processes with half a batch each choose what one with the whole does: `… FOLDER` is one of them."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from torch import distributed
 
 from tests.training.test_selective import dropping
 from tests.training.test_selective_runs import paired
+from tests.two_processes import left_together, run_together
 from tombola.training.selective import Candidates, DropoutRisk, Selection
 
 
@@ -28,14 +27,7 @@ def chosen(part: int, parts: int) -> torch.Tensor:
 def test_processes_choose_together(tmp_path: Path) -> None:
     alone = [chosen(part, 2) for part in range(2)]
     assert not torch.equal(*alone)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    subprocess.run(
-        [*command, "-m", "tests.training.test_selective_parallel", str(tmp_path)],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=True,
-        capture_output=True,
-    )
+    run_together("tests.training.test_selective_parallel", tmp_path)
     found = [load_file(tmp_path / f"{rank}.safetensors")["chosen"] for rank in range(2)]
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], chosen(0, 1))
@@ -44,5 +36,5 @@ def test_processes_choose_together(tmp_path: Path) -> None:
 if __name__ == "__main__":
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
-    save_file({"chosen": chosen(rank, 2)}, Path(sys.argv[1]) / f"{rank}.safetensors")
-    distributed.destroy_process_group()
+    with left_together():
+        save_file({"chosen": chosen(rank, 2)}, Path(sys.argv[1]) / f"{rank}.safetensors")

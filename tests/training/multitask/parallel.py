@@ -7,6 +7,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 
 from tests.training.multitask.toy import shared, snapshot, toy_masks, toy_parts, toy_share
+from tests.two_processes import left_together
 from tombola.training.multitask.model import SharedModel
 
 
@@ -38,5 +39,6 @@ def run(folder: Path, batch_size: int, accumulate: int, dropout: float, die_afte
 if __name__ == "__main__":
     place, accumulate, dropout, *after = sys.argv[1:]
     model = run(Path(place), 4, int(accumulate), float(dropout), int((after or ["0"])[0]))
-    if os.environ["RANK"] == "0":
-        save_file(snapshot(model), Path(place) / "trained.safetensors")
+    with left_together() as first:
+        if first:
+            save_file(snapshot(model), Path(place) / "trained.safetensors")
