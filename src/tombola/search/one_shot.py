@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import RecipeError, TombolaError
-from tombola.foundations.hardware.memory import return_free_memory
+from tombola.foundations.hardware.memory import freed_at_once
 from tombola.foundations.lazy import lazy_module
 from tombola.models.skeleton import Skeleton
 from tombola.search import SearchSettings
@@ -92,7 +92,11 @@ def prune_folder(
     base = masks.geometry(skeleton.model)
     units = masks.Units.of(skeleton.model, "weight", base, layers=order.settings.layers).without("pooler")
     _check(order, units, skeleton)
-    with _locked(output), Journal.opened(output, skeleton, order.described()) as journal:
+    with (
+        freed_at_once(),
+        _locked(output),
+        Journal.opened(output, skeleton, order.described()) as journal,
+    ):
         _prune_layers(skeleton, order, units, journal, progress)
         mask = journal.mask(units, skeleton)
         journal.finish(output, mask, order.described())
@@ -138,7 +142,6 @@ def _prune_layers(
         skeleton.empty_layer(index)
         journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])
         del pruned  # frees the layer's weights before the next layer is read
-        return_free_memory()
     progress(count, count)
 
 
@@ -151,7 +154,6 @@ def _walk(skeleton: Skeleton, order: OneShot, journal: Journal) -> LayerWalk | N
     walk = LayerWalk(skeleton.model, order.batches())
     skeleton.empty_before_layers()
     skeleton.empty_layer(0)
-    return_free_memory()
     if journal.done:
         walk.hidden = journal.hidden(len(walk.hidden), order.device)
     return walk
