@@ -18,6 +18,7 @@ from tombola.masks import Mask
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import RandomTokens, count_flops, modules, unpack
 from tombola.shrink.texts import TextBatch
+from tombola.tickets.saved import FORMAT
 from tombola.tickets.shrinking import Shrinkage, pack_ticket, shrink_ticket
 from tombola.tickets.texts import texts_of
 
@@ -62,6 +63,24 @@ def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
     names = {file.name for file in output.iterdir()}
     assert not names & {"ticket.json", "mask.safetensors"}
     assert not list(output.parent.glob("*.partial"))
+
+
+def test_named_chat_templates_come_along(ticket: Path, tmp_path: Path) -> None:
+    templates = {"default": "{{ messages }}", "tools": "{{ tools }}"}
+    tokenizer = word_tokenizer(["a fine film"])
+    tokenizer.chat_template = templates
+    tokenizer.save_pretrained(ticket)
+    shrink_ticket(ticket, tmp_path / "smaller", **FAST)
+    assert AutoTokenizer.from_pretrained(tmp_path / "smaller").chat_template == templates
+
+
+@pytest.mark.parametrize("cut", ["small", {}, {"dense": "bert"}, {"dense": {"model_type": "bert"}}])
+def test_a_ticket_that_does_not_say_what_it_was_cut_from_is_refused(
+    ticket: Path, tmp_path: Path, cut: object
+) -> None:
+    (ticket / "ticket.json").write_text(json.dumps({"format": FORMAT, "recipe": {}, "cut": cut}))
+    with pytest.raises(TombolaError, match="does not say how large the dense model was"):
+        shrink_ticket(ticket, tmp_path / "smaller", **FAST)
 
 
 def test_a_ticket_that_knows_its_task_is_timed_on_its_texts(world: World, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tombola.models.loading import open_model
 
 WEIGHTS = "model*.safetensors"
 INDEX = "model.safetensors.index.json"
+CHAT_TEMPLATES = "additional_chat_templates"
+"""The folder for a tokenizer's named chat templates."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -61,6 +63,9 @@ def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -
         wanted = file.suffix in (".json", ".txt", ".model", ".jinja") and file.name not in without
         if wanted and not (target / file.name).exists():
             shutil.copyfile(file, target / file.name)
+    if (source / CHAT_TEMPLATES).is_dir():
+        (target / CHAT_TEMPLATES).mkdir(exist_ok=True)
+        copy_companions(source / CHAT_TEMPLATES, target / CHAT_TEMPLATES)
 
 
 @contextmanager

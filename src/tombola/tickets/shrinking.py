@@ -175,9 +175,15 @@ def _copy_cut(
     rounds: int,
 ) -> Shrinkage:
     """Copy a ticket that is small already, and compare it with a model of the dense model's size."""
-    config = config_from(dict(cut["dense"]))
+    try:
+        config = config_from(dict(cut["dense"]))
+        architecture = cut["dense"]["architectures"][0]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise TombolaError(
+            f"{folder / TICKET} does not say how large the dense model was: copy or make it again."
+        ) from None
     with quiet(), torch.random.fork_rng(devices=[]):
-        dense = model_class(cut["dense"]["architectures"][0])(config)
+        dense = model_class(architecture)(config)
     with written_whole(output) as partial:
         small = load_model(folder)
         small.save_pretrained(partial)
