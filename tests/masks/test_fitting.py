@@ -9,7 +9,8 @@ import torch
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Scores, Units
-from tombola.masks.fitting import Cost, Kept, Ranking, fit_freely, fit_uniform, mask_of
+from tombola.masks.fitting import WIDTH, Cost, Kept, Ranking, fit_uniform, mask_of
+from tombola.masks.knapsack import fit_freely
 
 
 def scores_of(granularity="head+neuron", layers=3, seed=0, shift=0.0):
@@ -56,6 +57,32 @@ def test_fixed_layers_stay():
     ranking = Ranking(Scores(scores.units, values), heads=(4,))
     assert fit_uniform(ranking, [cost_of(9.0)])[0] is None
     assert fit_uniform(ranking, [cost_of(9.0)], fixed=[0])[0] is not None
+
+
+def test_as_many_layers_stay_as_are_wide_enough():
+    ranking = Ranking(scores_of(layers=4), multiple=1, heads=(4,))
+    for budget in (19.0, 21.0, 24.0, 30.0):
+        cost = cost_of(budget)  # a layer of n neurons costs 4.5 + n / 4, on top of 1
+        chosen = [kept for kept in fit_uniform(ranking, [cost], layers="most") if kept]
+        widest = {left: min(24, int(((budget - 1) / left - 4.5) * 4)) for left in range(1, 5)}
+        most = max(left for left, width in widest.items() if width >= WIDTH * 24)
+        assert chosen == [Kept(4, widest[most])] * most
+        by_importance = [kept for kept in fit_uniform(ranking, [cost]) if kept]
+        assert len(by_importance) <= most
+    assert fit_uniform(ranking, [cost_of(19.0)], layers="most") != fit_uniform(ranking, [cost_of(19.0)])
+
+
+def test_the_number_of_layers_can_be_given():
+    ranking = Ranking(scores_of(layers=4), multiple=1, heads=(4,))
+    for left in (1, 2, 3):
+        chosen = fit_uniform(ranking, [cost_of(19.0)], layers=left)
+        assert len([kept for kept in chosen if kept]) == left
+    with pytest.raises(TombolaError, match="keeps 1 to 4 layers, not 5"):
+        fit_uniform(ranking, [cost_of(19.0)], layers=5)
+    with pytest.raises(TombolaError, match="smallest model"):
+        fit_uniform(ranking, [cost_of(12.0)], layers=4)
+    with pytest.raises(TombolaError, match="keeps all its layers, not 2"):
+        fit_uniform(Ranking(scores_of("neuron")), [cost_of(19.0)], layers=2)
 
 
 @pytest.mark.parametrize("seed", range(4))

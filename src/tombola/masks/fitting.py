@@ -1,4 +1,4 @@
-"""Masks that keep the most importance within a cost, with equal layers or with a separate size for each layer.
+"""Masks that keep the most importance within a cost, with equal layers; see `knapsack` for layers of their own sizes.
 
 A cost is the time, parameters or weights of a model of some geometry. It is the sum of a constant and a term per
 layer, which depends on the heads and neurons that the layer keeps.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,10 +20,8 @@ from tombola.masks.scores import Scores
 
 TIGHT = 0.96
 """A choice that uses less of the budget than this counts only if none uses at least as much."""
-STEPS = 5000
-"""The number of steps that the knapsack divides the budget into."""
-SHRINKING = 12
-"""Bisection steps towards the largest budget that satisfies all costs."""
+WIDTH = 1 / 8
+"""The least share of its neurons that a layer keeps where as many layers as possible stay."""
 
 
 @dataclass(frozen=True)
@@ -142,24 +141,26 @@ class LayerRanking:
 
 
 def fit_uniform(
-    ranking: Ranking, costs: Sequence[Cost], fixed: Sequence[int] = (), layers: int | None = None
+    ranking: Ranking,
+    costs: Sequence[Cost],
+    fixed: Sequence[int] = (),
+    layers: int | Literal["importance", "most"] = "importance",
 ) -> list[Kept | None]:
     """Keep the same number of heads and neurons in some layers, and drop the others, for the most importance.
 
-    Tries every number of layers with every width. The layers that keep the most importance at that width stay.
+    Tries every allowed number of layers with every width. The layers that keep the most importance at that width stay.
 
     Args:
         ranking: The units by importance.
         costs: Costs that must all stay within 1.
         fixed: Layers that must stay.
-        layers: The number of layers to keep, if fixed.
+        layers: The number of layers to keep; `importance` allows any; `most` takes the largest number of which each can
+            keep the share `WIDTH` of its neurons, since training tends to make up for missing neurons better than for
+            missing layers.
     """
     found: list[tuple[float, float, list[Kept | None]]] = []
-    count = len(ranking.layers)
-    removable = ranking.removes_layers
-    counts = (
-        [layers] if layers is not None else range(max(1, len(fixed)), count + 1) if removable else [count]
-    )
+    count, whole = len(ranking.layers), ranking.layers[0].whole
+    counts = _numbers_of_layers(ranking, fixed, layers)
     lowest = np.inf
     for kept in ranking.layers[0].options:
         if not kept.heads or not kept.neurons:
@@ -174,93 +175,28 @@ def fit_uniform(
                 chosen = [kept if index in stay else None for index in range(count)]
                 found.append((cost, sum(worth[index] for index in stay), chosen))
     if not found:
-        raise _too_small(lowest)
+        raise too_small(lowest)
+    if layers == "most":
+        wide = [
+            one for one in found if any(kept and kept.neurons >= WIDTH * whole.neurons for kept in one[2])
+        ]
+        return max(wide or found, key=lambda one: (sum(kept is not None for kept in one[2]), one[1]))[2]
     tight = [one for one in found if one[0] >= TIGHT]
     return max(tight or found, key=lambda one: one[1])[2]
 
 
-def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
-    """Choose each layer's heads and neurons for the most importance within the costs: a knapsack over layers.
-
-    The knapsack is filled by the mean of the costs, in steps of a few ten-thousandths. If the largest cost is then
-    above 1, the knapsack is filled again with a smaller budget.
-
-    Args:
-        ranking: The units by importance.
-        costs: Costs that must all stay within 1.
-    """
-    own = [_useful(layer, costs) for layer in ranking.layers]
-    constant = np.array([cost.constant for cost in costs])
-    least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in own)
-    low, high = 0.0, 1.0 - constant.mean()
-    best: list[int] | None = None
-    for _ in range(SHRINKING if len(costs) > 1 else 1):
-        room = high if best is None and low == 0.0 else (low + high) / 2
-        chosen = _knapsack(own, room)
-        fits = chosen is not None and _total(own, chosen, constant).max() <= 1
-        if fits:
-            best, low = chosen, room
-        else:
-            high = room
-        if fits and room >= 1.0 - constant.mean():
-            break
-        if not fits and low == 0.0:
-            low = max(0.0, float(least.mean() - constant.mean()))
-    if best is None:
-        raise _too_small(float(least.max()))
-    return [layer.options[index] for layer, index in zip(own, best, strict=True)]
-
-
-@dataclass(frozen=True)
-class _Useful:
-    """The sizes of a layer that no cheaper size beats in importance, cheapest first."""
-
-    options: list[Kept]
-    worth: np.ndarray
-    costs: np.ndarray
-
-
-def _useful(layer: LayerRanking, costs: Sequence[Cost]) -> _Useful:
-    worth = np.array([layer.importance(kept) for kept in layer.options])
-    price = np.array([[cost.layer(kept.heads, kept.neurons) for cost in costs] for kept in layer.options])
-    order = np.lexsort((-worth, price.mean(axis=1)))
-    best = np.maximum.accumulate(worth[order])
-    rising = np.concatenate([[True], best[1:] > best[:-1]])
-    left = order[rising]
-    return _Useful([layer.options[index] for index in left], worth[left], price[left])
-
-
-def _total(own: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.ndarray:
-    return np.asarray(constant + sum(layer.costs[index] for layer, index in zip(own, chosen, strict=True)))
-
-
-def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
-    """Return the option of each layer that maximises total importance within a mean cost; None if nothing fits."""
-    if room <= 0:
-        return None
-    values = np.full(STEPS + 1, -np.inf)
-    values[0] = 0.0
-    taken = []
-    for layer in own:
-        steps = np.ceil(layer.costs.mean(axis=1) / room * STEPS - 1e-9).astype(int)
-        new, pick = np.full(STEPS + 1, -np.inf), np.zeros(STEPS + 1, dtype=np.int32)
-        for index, step in enumerate(steps):
-            if step > STEPS:
-                break
-            step = max(int(step), 0)
-            reached = values[: STEPS + 1 - step] + layer.worth[index]
-            better = reached > new[step:]
-            new[step:][better] = reached[better]
-            pick[step:][better] = index
-        values = new
-        taken.append((pick, steps))
-    if not np.isfinite(values).any():
-        return None
-    place, chosen = int(np.argmax(values)), []
-    for pick, steps in reversed(taken):
-        chosen.append(int(pick[place]))
-        place -= max(int(steps[chosen[-1]]), 0)
-    return chosen[::-1]
+def _numbers_of_layers(
+    ranking: Ranking, fixed: Sequence[int], layers: int | Literal["importance", "most"]
+) -> Sequence[int]:
+    count = len(ranking.layers)
+    if isinstance(layers, int):
+        if not max(1, len(fixed)) <= layers <= (count if ranking.removes_layers else 0):
+            allowed = (
+                f"{max(1, len(fixed))} to {count} layers" if ranking.removes_layers else "all its layers"
+            )
+            raise TombolaError(f"draw.layers: with these units the model keeps {allowed}, not {layers}")
+        return [layers]
+    return range(max(1, len(fixed)), count + 1) if ranking.removes_layers else [count]
 
 
 def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
@@ -280,7 +216,8 @@ def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
     return Mask.from_bools(scores.units, kept)
 
 
-def _too_small(lowest: float) -> TombolaError:
+def too_small(lowest: float) -> TombolaError:
+    """Return the error for a target that the smallest possible model misses."""
     return TombolaError(
         f"the smallest model that these units allow takes {lowest:.2f} times what draw allows it: ask for less, or let "
         "more units go (search.units: head+neuron)"

@@ -127,6 +127,7 @@ class StageBuilder(TrainingBuilder):
             quantity=target.quantity,
             value=target.value,
             layout=drawn.layout,
+            layers=drawn.layers,
             multiple=drawn.multiple,
             seed=self.recipe.seed,
             latency=self._latency() if target.quantity in TIMED else None,

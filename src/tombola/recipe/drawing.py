@@ -12,6 +12,7 @@ from tombola.masks.names import Scope
 from tombola.masks.pattern_names import PatternName, implied_sparsity
 
 Layout = Literal["free", "uniform"]
+Layers = PositiveInt | Literal["importance", "most"]
 Quantity = Literal["sparsity", "speedup", "latency", "parameters"]
 TIMED: tuple[Quantity, ...] = ("speedup", "latency")
 """Targets that are times, and so depend on the machine."""
@@ -71,6 +72,11 @@ class DrawSettings(Settings):
         "free",
         description="free: layers may keep different numbers of units; uniform: equal layers, some removed as a whole, "
         "so that a plain config describes the small model (sparsity is then that of the layers' weights)",
+    )
+    layers: Layers = Field(
+        "importance",
+        description="layout: uniform: number of layers to keep; importance: as many as keep the most importance; most: "
+        "as many as the target allows with at least an eighth of the neurons each",
     )
     multiple: int = Field(8, gt=0, description="with a layout or a target: keep neurons in multiples of this")
     batch_size: Annotated[
@@ -179,6 +185,8 @@ class DrawSettings(Settings):
         ]
         if self.target is not None and len(named) > 1:
             raise ValueError(f"{named[1]}: says how much goes, and so does {named[0]}: leave out one of them")
+        if self.layers != "importance" and self.layout != "uniform":
+            raise ValueError("layers: is about equal layers; take layout: uniform")
         if self.layout == "uniform" and self.counts:
             raise ValueError(
                 f"{named[0]}: with layout: uniform equal layers are left; give sparsity, speedup, latency or parameters"

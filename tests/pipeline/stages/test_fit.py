@@ -89,3 +89,15 @@ def corrected(batches: list[dict]) -> float:
 
 def test_too_fast_is_better_than_too_slow() -> None:
     assert sorted([0.03, -0.2, 0.06, -0.01], key=_distance) == [-0.01, 0.03, -0.2, 0.06]
+
+
+@pytest.mark.parametrize("layers", ["most", 1])
+def test_the_number_of_layers_is_that_of_the_draw(world: World, tmp_path: Path, layers: str | int) -> None:
+    draw = {"layout": "uniform", "layers": layers, "sparsity": 0.35, "multiple": 1}
+    search = {"method": "importance", "units": "head+neuron", "criterion": "mask_fisher", "batches": 2}
+    (plan,) = plans(world, search=search, draw=draw, retrain={"shrink": True, "epochs": 0})
+    assert isinstance(plan.mask, Fit)
+    store = Store(tmp_path)
+    execute([plan.mask], store)
+    left = [kept for kept in plan.mask.fitted(store.open(plan.mask)).layers if kept]
+    assert left == ([(4, 4)] * 2 if layers == "most" else [(4, 24)])  # 1,024 weights of heads, 32 of a neuron

@@ -158,6 +158,7 @@ def test_the_ticket_is_the_small_model(tmp_path: Path, layout: str) -> None:
         ({"draw": {"speedup": 2}, "search": {**SEARCH, "inputs": "both"}}, "needs augmentations"),
         ({"draw": {"parameters": 0.8}, "search": {**SEARCH, "layers": [0]}}, "draw.parameters: counts"),
         ({"draw": {"layout": "uniform"}, "search": {**SEARCH, "layers": [0]}}, "draw.layout: counts"),
+        ({"draw": {"speedup": 2, "layers": "most"}}, "layers: is about equal layers"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict, message: str) -> None:

@@ -13,7 +13,7 @@ from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.fitting_costs import ROUNDS, Costs
 from tombola.pipeline.stages.latency import Latency
-from tombola.recipe.drawing import Layout, Quantity
+from tombola.recipe.drawing import Layers, Layout, Quantity
 from tombola.search import SearchSettings, searches
 from tombola.store.stage import Workspace
 
@@ -77,6 +77,8 @@ class Fit(MaskStage):
     """The mask that cut out the scored model, after the first step of a gradual removal."""
     progress: float = 1.0
     """The share of the way to the target after this step."""
+    layers: Layers = "importance"
+    """How many layers a uniform layout keeps."""
 
     @property
     def label(self) -> str:
@@ -190,10 +192,11 @@ class _Choice:
 
     def make(self, costs: Sequence[Cost]) -> list[Kept | None]:
         """Choose the most importance within the costs."""
-        from tombola.masks.fitting import fit_freely, fit_uniform
+        from tombola.masks.fitting import fit_uniform
+        from tombola.masks.knapsack import fit_freely
 
         if self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}:
-            return fit_uniform(self.ranking, costs, self.fixed)
+            return fit_uniform(self.ranking, costs, self.fixed, self.stage.layers)
         return list(fit_freely(self.ranking, costs))
 
     def mask(self, kept: Sequence[Kept | None]) -> Mask:
