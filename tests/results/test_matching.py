@@ -23,6 +23,16 @@ def test_the_sparsest_within_one_deviation_and_the_sparsest_not_below():
     assert (random.within, random.strict) == (None, None)
 
 
+def test_equal_means_match_strictly_even_if_their_last_digits_differ():
+    dense, imp = (0.8, 0.9), (0.85, 0.85)  # (0.8 + 0.9) / 2 is 0.8500000000000001
+    cells = [cell("dense", value, seed=seed) for seed, value in enumerate(dense)]
+    cells += [cell("imp", value, 0.5, seed) for seed, value in enumerate(imp)]
+    (found,) = result(*cells).matching("validation")
+    assert found.strict == 0.5
+    denser = [cell("imp", value, 0.3, seed) for seed, value in enumerate(dense)]
+    assert [one["point"]["draw.sparsity"] for one in result(*cells[2:], *denser).frontier()] == [0.5]
+
+
 def test_a_ticket_is_compared_with_the_dense_model_of_its_own_task():
     cells = [
         cell("dense", 0.9, task="easy"),

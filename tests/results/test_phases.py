@@ -91,6 +91,19 @@ def test_the_super_ticket_is_chosen_on_one_split_and_reported_on_another():
     assert super_ticket(found, "test", "validation").sparsity == 0.1
 
 
+def test_equal_means_are_phase_one_and_the_smallest_of_equals_is_super():
+    winning = {0.1: (0.8, 0.9), 0.3: (0.85, 0.85)}
+    found = [cell("dense", dict.fromkeys(SPLITS, value), None, seed) for seed, value in enumerate((0.8, 0.9))]
+    found += [
+        cell("kept best", dict.fromkeys(SPLITS, value), sparsity, seed, recipe=importance())
+        for sparsity, values in winning.items()
+        for seed, value in enumerate(values)
+    ]
+    phases = only(result(*found))
+    assert [point.phase for point in phases.points] == ["I", "I"]
+    assert phases.super_ticket.sparsity == 0.3
+
+
 def test_the_dense_model_is_a_winning_ticket_too():
     assert super_ticket(result(*cells(dense=0.98)), "validation", "test").sparsity == 0.0
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tombola.results.doubts import decided_by_error, first_of, level_of_constant, nothing_to_match
 from tombola.results.record import Matching
+from tombola.results.statistics import at_least
 from tombola.results.summary import Summary, by_baseline
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ Standing = Literal["strict", "within", "below"]
 def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
     """Compare a ticket with the dense model: not worse (`strict`), worse `within` its tolerance, or `below`."""
     score, level = ticket.merit(on), dense.merit(on)
-    if score >= level:
+    if at_least(score, level):
         return "strict"
-    return "within" if score >= level - dense.scores[on].tolerance else "below"
+    return "within" if at_least(score, level - dense.scores[on].tolerance) else "below"
 
 
 def match(result: Result, on: str) -> list[Matching]:

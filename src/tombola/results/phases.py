@@ -15,6 +15,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.results.doubts import nothing_to_match
 from tombola.results.record import CellResult, Estimate, PhasePoint, Phases, SuperTicket
+from tombola.results.statistics import at_least
 from tombola.results.summary import TICKET_SECTIONS, Summary
 from tombola.tasks.metrics import merit
 
@@ -136,7 +137,9 @@ def super_ticket(
 
 def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
     among = [row for row in rows if row.order in (None, "winning")]
-    best = max(among, key=lambda row: (row.summary.merit(choose_on), row.sparsity))
+    highest = max(row.summary.merit(choose_on) for row in among)
+    equals = [row for row in among if at_least(row.summary.merit(choose_on), highest)]
+    best = max(equals, key=lambda row: row.sparsity)
     return SuperTicket(
         sparsity=best.sparsity,
         remaining=best.remaining,
@@ -158,10 +161,10 @@ def _phase(
     dense: Estimate, winning: Estimate, random: Estimate | None, metric: str
 ) -> Literal["I", "II", "III"]:
     own, level = merit(winning.mean, metric), merit(dense.mean, metric)
-    if own >= level:
+    if at_least(own, level):
         return "I"
-    fallen = own < level - dense.tolerance
-    collapsed = random is not None and own <= merit(random.mean, metric) + random.tolerance
+    fallen = not at_least(own, level - dense.tolerance)
+    collapsed = random is not None and at_least(merit(random.mean, metric) + random.tolerance, own)
     return "III" if fallen and collapsed else "II"
 
 
