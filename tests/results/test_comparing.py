@@ -12,6 +12,7 @@ from tests.results.builder import cell, result
 from tombola.cli import app
 from tombola.errors import TombolaError, UnknownName
 from tombola.results.comparing import only
+from tombola.results.differences import estimate_difference
 
 FIRST = [0.80, 0.84, 0.82]
 SECOND = [0.83, 0.86, 0.86]
@@ -43,6 +44,16 @@ def test_the_order_of_seeds_does_not_matter_and_other_seeds_are_not_paired():
     welch = stats.ttest_ind(SECOND, FIRST, equal_var=False).confidence_interval(0.95)
     assert not other.paired
     assert (other.estimate.low, other.estimate.high) == pytest.approx((welch.low, welch.high))
+
+
+@pytest.mark.parametrize("seeds", [[7, 8, 9], [3, 8, 9]])
+def test_pages_and_sentences_have_the_interval_of_the_command(seeds):
+    first, second = imp(FIRST), imp(SECOND, "b", seeds=seeds)
+    (told,) = tombola.compare(first, second).table[0].changes
+    change = estimate_difference(first.summaries()[0], second.summaries()[0], "validation")
+    welch = stats.ttest_ind(SECOND, FIRST, equal_var=False).confidence_interval(0.95)
+    assert change == told
+    assert (change.estimate.low, change.estimate.high) == pytest.approx((welch.low, welch.high))
 
 
 def test_one_seed_has_an_interval_from_the_standard_errors():

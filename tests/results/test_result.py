@@ -145,7 +145,7 @@ def test_equal_differences_of_all_seeds_prove_nothing():
     (one,) = found.differences("validation")
     assert (one.t, one.holm, one.flips) == (None, None, 1 / 2)
     assert row(found, "imp")["p"] is None
-    change = estimate_difference(*found.summaries(), "validation")
+    change = estimate_difference(*found.summaries(), "validation").estimate
     assert change.low < 0 < change.high  # the interval of one seed, not one without width
 
 

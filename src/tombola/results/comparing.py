@@ -6,39 +6,19 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError, UnknownName
-from tombola.evaluation.intervals import normal_quantile
-from tombola.evaluation.scores import Score
 from tombola.recipe.recipe import Recipe
+from tombola.results.differences import Change, estimate_difference
 from tombola.results.export import frame
 from tombola.results.formatting import short_axis, short_value, write_difference, write_estimate
 from tombola.results.record import Estimate
 from tombola.results.result import Result
-from tombola.results.summary import Summary, combined_error, estimate_values
+from tombola.results.summary import Summary
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True)
-class Change:
-    """How much higher the score of a run is than that of the first.
-
-    Attributes:
-        estimate: The difference, with its 95 % interval.
-        paired: Whether runs with the same seeds were compared one by one.
-    """
-
-    estimate: Estimate
-    paired: bool
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.estimate.low > 0 or self.estimate.high < 0
 
 
 @dataclass(frozen=True)
@@ -189,7 +169,8 @@ class ResultComparison:
             sparsities=tuple(row.sparsity if row else None for row in having),
             scores=tuple(row.scores[on] if row else None for row in having),
             changes=tuple(
-                _change(having[0], other, on) if having[0] and other else None for other in having[1:]
+                estimate_difference(having[0], other, on) if having[0] and other else None
+                for other in having[1:]
             ),
         )
 
@@ -261,36 +242,3 @@ def _value(row: Summary, axis: str) -> Any:
         part = part.get(key, default) if isinstance(part, dict) else getattr(part, key, None)
         kind = type(default)
     return part
-
-
-def _change(first: Summary, other: Summary, on: str) -> Change:
-    """Return `other` − `first`, paired by seed if they have the same seeds."""
-    own, others = _by_seed(first, on), _by_seed(other, on)
-    seeds = [seed for seed in own if seed in others]
-    if seeds and (len(seeds) == len(own) == len(others) or len(seeds) > 1):
-        values = [others[seed].value - own[seed].value for seed in seeds]
-        errors = [combined_error((own[seed].stderr, others[seed].stderr)) for seed in seeds]
-        return Change(estimate_values(values, errors), paired=True)
-    return Change(_welch(first.scores[on], other.scores[on]), paired=False)
-
-
-def _by_seed(row: Summary, on: str) -> dict[int, Score]:
-    return {cell.seed: next(iter(cell.scores[on].values())) for cell in row.cells}
-
-
-def _welch(first: Estimate, other: Estimate) -> Estimate:
-    """Return the difference of two means over different seeds, with Welch's interval; normal if one has one seed."""
-    mean = other.mean - first.mean
-    parts = [one.std**2 / one.seeds if one.std else one.stderr**2 for one in (first, other)]
-    error = sqrt(sum(parts))
-    if first.std and other.std:
-        from scipy import stats
-
-        degrees = sum(parts) ** 2 / sum(
-            part**2 / (one.seeds - 1) for part, one in zip(parts, (first, other), strict=True)
-        )
-        half = float(stats.t.ppf(0.975, degrees)) * error
-    else:
-        half = normal_quantile(0.975) * error
-    seeds = min(first.seeds, other.seeds)
-    return Estimate(mean=mean, std=None, stderr=error, low=mean - half, high=mean + half, seeds=seeds)

@@ -121,7 +121,7 @@ def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
     """Compare two models: the score with its difference, the speed-up, other data and attacks."""
     metric = row.metrics[on]
     change = estimate_difference(other, row, on)
-    interval = f" ({write_interval(change, metric)})" if change is not None else ""
+    interval = f" ({write_interval(change.estimate, metric)})" if change is not None else ""
     parts = [f"{metric} {_pair(row, other, on)}{interval}"]
     parts += [
         f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"

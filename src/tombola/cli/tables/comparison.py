@@ -20,7 +20,8 @@ from tombola.results.formatting import (
 )
 
 if TYPE_CHECKING:
-    from tombola.results.comparing import Change, ComparedRow, ResultComparison
+    from tombola.results.comparing import ComparedRow, ResultComparison
+    from tombola.results.differences import Change
 
 
 def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
