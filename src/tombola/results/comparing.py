@@ -27,7 +27,7 @@ class ComparedRow:
 
     Attributes:
         variant: The variant; if runs of one row each are compared, that of the first.
-        axes: The value on each axis of the grid that rows differ in.
+        axes: The value on each axis of the grids; None for a dense model's draw.
         on: The data set or attack.
         metric: The headline metric.
         sparsities: The sparsity in each run; None if a run has no such row.
@@ -46,8 +46,10 @@ class ComparedRow:
     @property
     def label(self) -> str:
         """The row's name in a sentence."""
-        axes = (f"{short_axis(axis)} {short_value(value)}" for axis, value in self.axes.items())
-        return " · ".join([self.variant, *axes])
+        known = ((axis, value) for axis, value in self.axes.items() if value is not None)
+        return " · ".join(
+            [self.variant, *(f"{short_axis(axis)} {short_value(value)}" for axis, value in known)]
+        )
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,17 @@ class ResultComparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Rows that only one run has, and reasons to doubt the comparison."""
+        """Rows that only one run has, data sets that are left out, and reasons to doubt the comparison."""
         notes = []
         places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
         for name, own in zip(self.names, places, strict=True):
             lonely = [row.label for place, row in own.items() if sum(place in one for one in places) == 1]
             if lonely:
                 notes.append(f"only in {name}: {', '.join(lonely)}")
+        for on in self.targets:
+            metrics = dict.fromkeys(result.headline(on) for result in self.results if on in result.targets)
+            if len(metrics) > 1:
+                notes.append(f"{on} is left out: its metrics differ ({', '.join(metrics)})")
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
             here, there = (list(map(short_value, one.tasks)) for one in (result, first))
@@ -103,10 +109,14 @@ class ResultComparison:
                 notes.append(f"{name} is of another task: {', '.join(here)}, not {', '.join(there)}")
         return notes
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a tidy table: a row for each variant, grid point, data set and run."""
+    def rows(self, table: Sequence[ComparedRow] | None = None) -> list[dict[str, Any]]:
+        """Return a tidy table: a row for each variant, grid point, data set and run.
+
+        Args:
+            table: Some rows of `table`; by default all.
+        """
         tidy = []
-        for row in self.table:
+        for row in self.table if table is None else table:
             changes = (None, *row.changes)
             for name, sparsity, score, change in zip(
                 self.names, row.sparsities, row.scores, changes, strict=True
@@ -195,8 +205,8 @@ def compare(*results: Result) -> ResultComparison:
         )
     if not found.table:
         raise TombolaError(
-            f"the runs have no variant in common: {'; '.join(found.notes)}. Name their variants alike, or compare runs "
-            "of one variant each"
+            f"the runs have no variant in common that is scored alike: {'; '.join(found.notes)}. Name their variants "
+            "alike, or compare runs of one variant each"
         )
     return found
 
@@ -212,7 +222,12 @@ def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     for name in wanted:
         if name not in found.targets:
             raise UnknownName("data set of these runs", name, found.targets)
-    return [row for row in found.table if not wanted or row.on in wanted]
+    rows = [row for row in found.table if not wanted or row.on in wanted]
+    if not rows:
+        raise TombolaError(
+            f"no variant can be compared on {', '.join(wanted)}: {'; '.join(found.notes) or 'one run alone has it'}"
+        )
+    return rows
 
 
 def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:

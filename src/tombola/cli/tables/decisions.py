@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
-from tombola.cli.tables.results import notes_below
+from tombola.cli.tables.results import notes_below, spread_caption
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.results.formatting import (
     is_share,
@@ -150,8 +150,7 @@ def share_table(result: Result, on: str) -> Grid:
         ),
         Column("parameters\nleft\n(encoder)", [write_share(row.remaining) for row in rows]),
     ]
-    seeds = max((row.without.seeds for row in rows), default=0)
-    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
+    spread = spread_caption("scores", {row.without.seeds for row in rows})
     caption = [f"{spread}; parameters left of the encoder, embeddings included", *notes_below(result)]
     sections = [index for index, row in enumerate(rows) if row.task == AVERAGE]
     return Grid(f"{result.name}, {on}", keys, values, caption, sections)
