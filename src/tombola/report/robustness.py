@@ -10,6 +10,7 @@ from tombola.evaluation.scores import Score
 from tombola.report.curves import matching_rows
 from tombola.report.parts import Curves, Point, Section, Series
 from tombola.report.rows import facets, line, title, words
+from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, estimate_scores
 
@@ -76,6 +77,8 @@ def _points(curves: Sequence[tuple[int, Sequence[LimitedAccuracy]]]) -> list[Poi
     """Return the mean over seeds at every limit; each seed comes with its number of examples."""
     points = []
     for place in range(len(LIMITS)):
-        score = estimate_scores([Score.of_share(curve[place].accuracy, n) for n, curve in curves])
+        score = estimate_scores(
+            [Score.of_share(curve[place].accuracy, n) for n, curve in curves], UNDER_ATTACK
+        )
         points.append(Point(place, score.mean, score.low, score.high))
     return points

@@ -57,7 +57,7 @@ def tidy_rows(result: Result) -> list[dict[str, Any]]:
                 "p": test.holm if test else None,
             }
             for metric in row.cells[0].scores[on]:
-                estimate = estimate_scores([cell.scores[on][metric] for cell in row.cells])
+                estimate = estimate_scores([cell.scores[on][metric] for cell in row.cells], metric)
                 table.append(
                     {
                         **row.point,

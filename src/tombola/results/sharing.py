@@ -47,8 +47,8 @@ class _Task:
             task=self.name,
             metric=line.metric,
             on=line.on,
-            without=estimate_scores([without for without, _ in pairs]),
-            shared=estimate_scores([shared for _, shared in pairs]),
+            without=estimate_scores([without for without, _ in pairs], line.metric),
+            shared=estimate_scores([shared for _, shared in pairs], line.metric),
             difference=estimate_values(
                 [shared.value - without.value for without, shared in pairs],
                 [combined_error((without.stderr, shared.stderr)) for without, shared in pairs],
