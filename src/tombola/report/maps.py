@@ -34,8 +34,8 @@ def transfer(result: Result) -> Section | None:
         scale=100 if share else 1,
     )
     note = (
-        f"{'Points of ' if share else ''}{found.metric} above the dense model on {found.on}: rows are where masks come "
-        "from, columns what is trained."
+        f"{'Points of ' if share else ''}{found.metric or 'each target’s metric'} above the dense model on {found.on}: "
+        "rows are where masks come from, columns what is trained."
     )
     return Section("Transfer", note, [matrix])
 

@@ -223,6 +223,7 @@ class Transfer(Record):
         sources: The tasks of the masks: the rows.
         targets: The tasks trained under them: the columns.
         on: The data set of the scores.
+        metric: The headline metric; empty if targets have different ones.
         difference: Mean score under the source's mask − mean dense score; None if a cell is missing.
         at_least_own: For each source, the number of targets on which its mask is at least as good as the target's own.
         compared: For each source, the number of targets with an own mask to compare with.

@@ -64,11 +64,12 @@ def transfer_matrix(result: Result, on: str) -> Transfer | None:
         ]
         compared[source.label] = len(pairs)
         at_least_own[source.label] = sum(at_least(one.merit(on), own.merit(on)) for one, own in pairs)
+    metrics = {dense[target].metrics[on] for target in targets}
     return Transfer(
         sources=[source.label for source in sources],
         targets=[target.label for target in targets],
         on=on,
-        metric=dense[targets[0]].metrics[on],
+        metric=metrics.pop() if len(metrics) == 1 else "",
         difference=[
             [_difference(tickets.get((source, target)), dense[target], on) for target in targets]
             for source in sources

@@ -118,8 +118,9 @@ def transfer_table(matrix: Transfer) -> Grid:
         Column("≥ own", [f"{matrix.at_least_own[one]} of {matrix.compared[one]}" for one in matrix.sources])
     )
     unit = "points of " if is_share(matrix.metric) else ""
+    metric = write_metric(matrix.metric) or "each target's metric"
     caption = [
-        f"{unit}{write_metric(matrix.metric)} on {matrix.on} above the dense model",
+        f"{unit}{metric} on {matrix.on} above the dense model",
         "≥ own: targets on which the mask is as good as the target's own",
     ]
     return Grid("transfer", [Column("mask of", matrix.sources, "left")], columns, caption)
