@@ -35,6 +35,8 @@ def _sharing(result: Result) -> str:
     if not rows:
         return ""
     average, tasks = rows[-1], len({row.task for row in rows[:-1]})
+    if average.on is not None:
+        return "No seed has the scores of all tasks, so there is no average."
     metric = average.metric or ""
     seeds = average.difference.seeds
     return (
