@@ -117,6 +117,19 @@ def test_a_row_has_all_that_is_known_of_a_variant_on_a_data_set(found):
     assert len(found.rows()) == 3 * 3
 
 
+def test_a_result_without_cells_has_no_rows():
+    empty = result()
+    assert empty.rows() == empty.observations() == empty.frontier() == []
+
+
+def test_a_group_that_some_seed_lacks_has_no_row():
+    cells = [
+        cell("imp", {"validation": {"accuracy": 0.8, "accuracy/rare": 0.5}}, 0.5, seed=0),
+        cell("imp", {"validation": {"accuracy": 0.9}}, 0.5, seed=1),
+    ]
+    assert [row["metric"] for row in result(*cells).rows()] == ["accuracy"]
+
+
 def test_rows_tables_and_summaries_have_one_interval(found):
     for summary in found.summaries():
         for on, estimate in summary.scores.items():

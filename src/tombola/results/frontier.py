@@ -31,6 +31,8 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
     for aim in aims or ():
         if aim not in AIMS:
             raise UnknownName("aim", aim, AIMS)
+    if not result.cells:
+        return []
     reached = [(row, own) for rows in by_baseline(result.summaries()) for row, own in _reached(result, rows)]
     chosen = aims or [aim for aim in AIMS if aim != SPEEDUP and all(aim in own for _, own in reached)]
     for aim in chosen:

@@ -107,6 +107,11 @@ class Summary:
         """The headline metric on every data set."""
         return {on: next(iter(self.cells[0].scores[on])) for on in self.scores}
 
+    def common_metrics(self, on: str) -> list[str]:
+        """Return the metrics of all seeds on a data set, the headline first; a group may be missing in some."""
+        first, *others = (cell.scores[on] for cell in self.cells)
+        return [metric for metric in first if all(metric in other for other in others)]
+
     def merit(self, on: str) -> float:
         """Return the mean headline score on a data set, turned so that higher is better."""
         return merit(self.scores[on].mean, self.metrics[on])
