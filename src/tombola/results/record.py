@@ -175,7 +175,10 @@ class Matching(Record):
 
 
 class PhasePoint(Record):
-    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left."""
+    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left.
+
+    `random` is over all random masks of the size, each with all seeds.
+    """
 
     sparsity: float
     remaining: float
@@ -204,7 +207,7 @@ class SuperTicket(Record):
 class Phases(Record):
     """Winning, random and losing tickets of one search, densest first, and the phase of each size.
 
-    `axes` distinguishes the curves of a grid: the task, the settings of the search.
+    `axes` distinguishes the curves of a grid: the task, settings of the search, the draw and the retraining.
     """
 
     on: str
