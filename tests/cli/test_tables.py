@@ -272,6 +272,11 @@ def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
         assert "has not learned the task" in " ".join(printed(table))
 
 
+def test_a_perplexity_of_a_destroyed_model_has_four_digits():
+    scores = {"wikitext2": {"perplexity": Score(1.23456e200, 1e190, 10, "delta method")}}
+    assert holds(printed(tables.score_table("m", scores)), "1.235e+200", "1e+190", "perplexity")
+
+
 @pytest.mark.parametrize("width", range(50, 90, 3))
 def test_sentences_below_a_table_keep_numbers_with_their_signs(monkeypatch, width):
     verdict = "The ticket: 1.85 times as fast, accuracy 83.6 % against 84.6 % (95 %: −3.0 to +1.0), 2.0 % ± 1.1 lost."
