@@ -37,9 +37,10 @@ class Difference:
         mean: Mean difference.
         t: Two-sided p value of the paired t test; needs two seeds, and differences that are not all equal.
         flips: Two-sided p value of the sign-flip permutation test, which assumes no distribution.
-        mcnemar: Two-sided exact p value of McNemar's test on the examples of all seeds, if predictions are classes.
+        mcnemar: Two-sided exact p value of McNemar's test on the examples, if predictions are classes. An example
+            counts for the variant that got it right with more seeds.
         holm: The p value of the t test (of McNemar's with one seed), corrected for the number of pairs.
-        note: Why McNemar's test is missing, if predictions are no longer in the store.
+        note: Why McNemar's test is missing, e.g. if predictions are no longer in the store.
     """
 
     first: dict[str, Any]
@@ -183,13 +184,14 @@ def _reader(store: Store) -> ReadCorrect:
 
 
 def _examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
-    """Return McNemar's p over the examples of all seeds, or why it is missing; neither if there are no classes."""
+    """Return McNemar's p over the examples, or why it is missing; neither if there are no classes."""
     try:
         right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
     except TombolaError as error:
         return None, f"no McNemar test: {error}"
-    known = [(a, b) for a, b in right if a is not None and b is not None]
-    if len(known) < len(pairs):
+    known = [one for pair in right for one in pair if one is not None]
+    if len(known) < 2 * len(pairs):
         return None, None
-    first, second = (np.concatenate(side) for side in zip(*known, strict=True))
-    return mcnemar(first, second), None
+    if len({len(one) for one in known}) > 1:
+        return None, "no McNemar test: the models were evaluated on different examples"
+    return mcnemar(np.stack(known[::2]), np.stack(known[1::2])), None

@@ -55,11 +55,20 @@ def sign_flips(change: np.ndarray) -> float | None:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the two-sided exact p value that two models err equally often, from the examples each got right."""
-    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
-    if only_first + only_second == 0:
+    """Return the two-sided exact p value that two models err equally often.
+
+    Every example counts once, for the model that got it right with more seeds: the seeds of one example are not
+    independent.
+
+    Args:
+        first: Whether the first model got each example right, (seeds, examples).
+        second: The same for the second model.
+    """
+    gain = first.sum(axis=0) - second.sum(axis=0)
+    for_first, for_second = int((gain > 0).sum()), int((gain < 0).sum())
+    if for_first + for_second == 0:
         return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second).pvalue)
+    return float(stats.binomtest(for_first, for_first + for_second).pvalue)
 
 
 def holm(values: Sequence[float]) -> list[float]:
