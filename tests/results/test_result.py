@@ -206,6 +206,15 @@ def test_tables_are_written_in_three_formats(found, tmp_path, suffix):
     assert read == [(r["variant"], r["on"], pytest.approx(r["mean"])) for r in found.rows()]
 
 
+def test_an_axis_of_numbers_and_words_is_text_in_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = [{"layers": 4, "mean": 1}, {"layers": "most", "mean": 0.5}, {"layers": None, "mean": 0.1}]
+    read = pandas.read_parquet(write_table(rows, tmp_path / "out.parquet"))
+    assert read["layers"].tolist()[:2] == ["4", "most"]
+    assert read["layers"].isna().tolist() == [False, False, True]
+    assert read["mean"].tolist() == [1.0, 0.5, 0.1]
+
+
 def test_another_suffix_is_refused(tmp_path):
     with pytest.raises(TombolaError, match=r"\.csv, \.json or \.parquet"):
         write_table([], tmp_path / "out.xls")
