@@ -153,6 +153,13 @@ def test_a_matching_ticket_that_gives_one_answer_to_all_is_called_so():
     assert one.note == "the ticket is no better than one answer to all"
 
 
+def test_rows_that_lack_seeds_are_named():
+    found = result(
+        *DENSE, *(cell("imp", 0.8 + seed / 100, 0.5, seed) for seed in range(3)), cell("imp", 0.9, 0.7, 1)
+    )
+    assert found.notes == ["over fewer seeds than the 3 of other rows: imp · 70 % (1)"]
+
+
 def test_a_seed_that_failed_among_others_is_named():
     known = {"validation": 0.5}
     values = {1: 0.9, 2: 0.5, 3: 0.9}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tombola.evaluation.intervals import normal_quantile
 from tombola.results.formatting import write_value
-from tombola.results.summary import Summary
+from tombola.results.summary import Summary, by_baseline
 from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def notes(result: Result) -> list[str]:
     return [
         *_constant_answers(rows, result),
         *_failed_seeds(rows, result),
+        *_missing_seeds(rows),
         *_equal_scores(rows),
         *_blocked(rows),
         *_busy(rows),
@@ -90,6 +91,15 @@ def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             if failed:
                 seeds = f"seed {failed[0]} is" if len(failed) == 1 else f"seeds {', '.join(failed)} are"
                 yield f"{row.label}: {seeds} no better than one answer to all on {on}, of {row.seeds} seeds"
+
+
+def _missing_seeds(rows: Sequence[Summary]) -> Iterator[str]:
+    """Name rows of which seeds are missing: their means do not compare well with those of the others."""
+    for group in by_baseline(rows):
+        most = max(row.seeds for row in group)
+        fewer = [f"{row.label} ({row.seeds})" for row in group if row.seeds < most]
+        if fewer:
+            yield f"over fewer seeds than the {most} of other rows: {first_of(fewer, '; ')}"
 
 
 def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
