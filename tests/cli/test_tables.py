@@ -124,7 +124,7 @@ def test_doubts_stand_below_the_table():
     found = result(cell("dense", 0.5, constants={"validation": 0.5}))
     text = " ".join(" ".join(printed(tables.result_table(found))).split())
     assert (
-        "note: dense has not learned the task: 50.0 % on validation, where one answer to all has 50.0 %"
+        "note: dense has not learned the task: 50.0 % on validation, where a constant answer scores 50.0 %"
         in text
     )
 

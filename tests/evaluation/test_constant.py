@@ -1,4 +1,4 @@
-"""The score of one answer to all, against sums by hand."""
+"""The score of a constant answer, against sums by hand."""
 
 import pytest
 

@@ -113,7 +113,7 @@ def test_tidy_rows_names_and_repr():
 
 
 def test_what_cannot_be_compared_is_said():
-    with pytest.raises(TombolaError, match="two runs or more are compared"):
+    with pytest.raises(TombolaError, match="comparing needs two or more runs"):
         tombola.compare(imp(FIRST))
     with pytest.raises(TombolaError, match=r"scored on no common data set \(a: validation; b: test\)"):
         tombola.compare(imp([0.5]), result(cell("imp", {"test": 0.5}, 0.5), name="b"))

@@ -111,7 +111,7 @@ def freezing(result: Result) -> Section | None:
         }
         note = f"{frozen[0].steps:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
-    note = "The share of steps, in percent, in which a tensor was held where it was: by layer and kind of tensor."
+    note = "The share of steps, in percent, in which a tensor was kept fixed, by layer and kind of tensor."
     return Section("What selective training froze", note, maps) if maps else None
 
 

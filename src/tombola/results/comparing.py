@@ -193,7 +193,7 @@ def compare(*results: Result) -> ResultComparison:
     """
     if len(results) < 2:
         raise TombolaError(
-            "two runs or more are compared: name their folders, e.g. tombola compare runs/a runs/b"
+            "comparing needs two or more runs: name their folders, e.g. tombola compare runs/a runs/b"
         )
     found = ResultComparison(tuple(results))
     if not found.targets:

@@ -114,7 +114,7 @@ def _group(result: Result, rows: list[Summary]) -> str:
 def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: str) -> str:
     doubt = " No signal passes where its mask leaves nothing of a matrix." if ticket.emptied else ""
     if level_of_constant(ticket, on) is not None:
-        doubt += " It is no better than one answer to all."
+        doubt += " It is no better than a constant answer."
     seeds = _seeds(min(ticket.seeds, dense.seeds))
     return f"{_named(ticket)} {what} on {on}: {_figures(result, ticket, dense, on)}. {seeds}.{doubt}"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 NOT_LEARNED = "the dense model has not learned the task: nothing to match"
-AT_CHANCE = "the dense model is no better there than one answer to all: nothing to match"
+AT_CHANCE = "the dense model is no better there than a constant answer: nothing to match"
 NOTHING_LEFT = "the attack leaves the dense model no right answer: nothing to match"
 SAME_SCORES = "all seeds of the dense model score the same: the standard error of the score decides"
 
@@ -72,11 +72,11 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             own = result.condition(on) == "clean"
             yield (
                 f"{row.label} {'has not learned the task' if own else 'is no better than chance'}: "
-                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where one answer to all has "
+                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where a constant answer scores "
                 f"{write_value(constant, row.metrics[on])}"
             )
         if tickets:
-            yield f"no better than one answer to all on {on}: {first_of(tickets, '; ')}"
+            yield f"no better than a constant answer on {on}: {first_of(tickets, '; ')}"
 
 
 def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             ]
             if failed:
                 seeds = f"seed {failed[0]} is" if len(failed) == 1 else f"seeds {', '.join(failed)} are"
-                yield f"{row.label}: {seeds} no better than one answer to all on {on}, of {row.seeds} seeds"
+                yield f"{row.label}: {seeds} no better than a constant answer on {on}, of {row.seeds} seeds"
 
 
 def _missing_seeds(rows: Sequence[Summary]) -> Iterator[str]:

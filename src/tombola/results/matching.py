@@ -44,7 +44,7 @@ def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> M
     if within is not None and within.emptied:
         notes.append(f"the mask of the ticket leaves nothing of {first_of(within.emptied)}")
     if within is not None and level_of_constant(within, on) is not None:
-        notes.append("the ticket is no better than one answer to all")
+        notes.append("the ticket is no better than a constant answer")
     return Matching(
         variant=tickets[0].variant,
         baseline_key=dense.baseline_key,

@@ -66,6 +66,6 @@ def _caption(rows: Sequence[ComparedRow]) -> list[str]:
     seeds = {score.seeds for row in rows for score in row.scores if score}
     changes = [change for row in rows for change in row.changes if change]
     paired = "paired by seed" if all(change.paired for change in changes) else "not all paired: seeds differ"
-    clear = "; bold: the interval leaves out zero" if any(change.clear for change in changes) else ""
+    clear = "; bold: the interval excludes zero" if any(change.clear for change in changes) else ""
     metrics = ", ".join(dict.fromkeys(write_metric(row.metric) for row in rows))
     return [spread_caption(metrics, seeds), f"differences are {paired}{clear}"]
