@@ -85,4 +85,5 @@ def pareto(points: np.ndarray) -> np.ndarray:
     gain = points[:, None, :] - points[None, :, :]
     equal = ROUNDING * np.maximum(1.0, np.abs(points))
     not_lower, higher = (gain >= -equal).all(axis=2), (gain > equal).any(axis=2)
-    return np.logical_not((not_lower & higher).any(axis=0))
+    beaten: np.ndarray = (not_lower & higher).any(axis=0)
+    return ~beaten
