@@ -248,7 +248,7 @@ def test_the_fastest_ticket_is_chosen_on_training_data_that_is_held_out_from_all
 @pytest.mark.usefixtures("timed_by_flops")
 def test_a_loss_that_no_ticket_keeps_within_is_told_with_all_losses(world: World, tmp_path: Path) -> None:
     with pytest.raises(
-        TombolaError, match=r"no ticket loses at most -80 points on holdout \(points lost at 1\.5 x: "
+        TombolaError, match=r"no ticket loses at most -80 points on holdout \(lost at 1\.5 x: "
     ):
         tombola.compress(
             world.model,

@@ -124,7 +124,7 @@ def test_doubts_stand_below_the_table():
     found = result(cell("dense", 0.5, constants={"validation": 0.5}))
     text = " ".join(" ".join(printed(tables.result_table(found))).split())
     assert (
-        "note: dense has not learned the task: 50.0 % on validation, where one answer to all has 50.0 %"
+        "note: dense has not learned the task: 50.0 % on validation, where a constant answer scores 50.0 %"
         in text
     )
 
@@ -270,6 +270,11 @@ def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
     compression = Compression(pressed, Path("m"), 1.0, None, "")
     for table in (tables.share_table(shared, "validation"), tables.compression_table(compression)):
         assert "has not learned the task" in " ".join(printed(table))
+
+
+def test_a_perplexity_of_a_destroyed_model_has_four_digits():
+    scores = {"wikitext2": {"perplexity": Score(1.23456e200, 1e190, 10, "delta method")}}
+    assert holds(printed(tables.score_table("m", scores)), "1.235e+200", "1e+190", "perplexity")
 
 
 @pytest.mark.parametrize("width", range(50, 90, 3))

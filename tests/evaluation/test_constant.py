@@ -1,9 +1,13 @@
-"""The score of one answer to all, against sums by hand."""
+"""The score of a constant answer, against sums by hand."""
+
+from dataclasses import replace
 
 import pytest
 
+import tombola.tasks.metrics
 from tombola.evaluation.evaluate import constant_score
 from tombola.tasks import Split, Task
+from tombola.tasks.metrics import metrics
 
 LABELS = [0, 0, 0, 1]
 
@@ -24,6 +28,12 @@ def split(answers, **changes):
 def test_the_best_class_for_all_by_the_headline_metric(metric, expected):
     found = constant_score(split(LABELS, labels=["bad", "good"], metrics=[metric]))
     assert found == pytest.approx(expected)
+
+
+def test_the_best_class_of_a_metric_that_is_better_when_lower_has_the_lowest_score(monkeypatch):
+    turned = replace(metrics["accuracy"], lower_is_better=True)
+    monkeypatch.setattr(tombola.tasks.metrics, "_registered", lambda name: turned)
+    assert constant_score(split(LABELS, labels=["bad", "good"], metrics=["accuracy"])) == 0.25
 
 
 def test_one_number_for_all_correlates_with_nothing():

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tombola.errors import TombolaError
-from tombola.evaluation.intervals import fewest_for_median, mean_interval, median_interval, wilson
+from tombola.evaluation.intervals import (
+    fewest_for_median,
+    mean_interval,
+    median_interval,
+    paired_interval,
+    wilson,
+)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -21,6 +27,30 @@ def test_wilson_of_nothing() -> None:
     for successes, n in [(0, 0), (5, 4), (-1, 4)]:
         with pytest.raises(TombolaError, match="not a share"):
             wilson(successes, n)
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0.02, 0.02), (0.05, 0.01), (0.2, 0.1)])
+def test_paired_intervals_hold_the_true_difference_as_often_as_they_say(lost: float, gained: float) -> None:
+    n = 40
+    cases = stats.multinomial(n, [lost, gained, 1 - lost - gained])
+    covered = {"paired": 0.0, "normal": 0.0}
+    for b in range(n + 1):
+        for c in range(n + 1 - b):
+            chance = cases.pmf([b, c, n - b - c])
+            low, high = paired_interval(b, c, n)
+            covered["paired"] += chance * (low <= gained - lost <= high)
+            half = 1.96 * math.sqrt(b + c - (c - b) ** 2 / n) / n
+            covered["normal"] += chance * (abs((c - b) / n - (gained - lost)) <= half)
+    assert covered["paired"] > 0.94
+    assert covered["paired"] >= covered["normal"]
+
+
+def test_paired_intervals_of_many_trials_are_normal() -> None:
+    change = np.repeat([-1, 1, 0], [300, 200, 9500])
+    error = change.std(ddof=1) / 100
+    expected = change.mean() - 1.96 * error, change.mean() + 1.96 * error
+    assert paired_interval(300, 200, 10000) == pytest.approx(expected, abs=2e-5)
+    assert paired_interval(0, 0, 1) == pytest.approx((-1.96 / 3, 1.96 / 3), abs=1e-4)
 
 
 def test_mean_interval_is_the_t_interval() -> None:

@@ -63,7 +63,7 @@ def test_a_wrong_order_without_names_shows_in_its_predictions() -> None:
     turned = np.eye(3)[(labels + 1) % 3]
     (doubt,) = order_doubts(MNLI, turned, labels)
     assert "right on 0%" in doubt
-    assert "['contradiction', 'entailment', 'neutral'] it would be on 100%" in doubt
+    assert "['contradiction', 'entailment', 'neutral'] it would be right on 100%" in doubt
     assert order_doubts(MNLI, np.eye(3)[labels], labels) == []
     assert order_doubts(MNLI, turned[:20], labels[:20]) == []
 
@@ -119,7 +119,7 @@ def test_leakage_is_counted_whatever_case_and_punctuation() -> None:
     )
     assert leaked(train, test) == 1
     assert leakage_note(train, test) == (
-        "1 of 3 examples of rte/validation also stand in the training data (rte/train)."
+        "1 of 3 examples of rte/validation also occur in the training data (rte/train)."
     )
     assert leakage_note(train, train) is None
     assert leakage_note(test, Split(task, "other", [("x", "y")], [0], ["0"], "")) is None

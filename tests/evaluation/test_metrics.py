@@ -136,3 +136,4 @@ def test_score_intervals() -> None:
     low, high = Score(0.5, 0.1, 50, "Fisher z").interval()
     assert (low, high) == pytest.approx((0.5 - 1.959964 * 0.1, 0.5 + 1.959964 * 0.1))
     assert Score(0.99, 0.1, 50, "Fisher z").interval()[1] == 1.0
+    assert Score(0.99, 0.1, 50, "of my own error").interval()[1] == pytest.approx(0.99 + 1.959964 * 0.1)

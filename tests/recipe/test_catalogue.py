@@ -93,7 +93,7 @@ def test_data_is_described(world: World, tmp_path: Path) -> None:
     assert train.startswith("tiny/train: 193 rows (negative ")
     assert f"1 are longer than 8 tokens of {world.model} and are cut (95% fit in 7)" in train
     assert validation.startswith("tiny/validation: 3 rows (")
-    assert "1 repeat others; 1 also stand in tiny/train; 0 are longer" in validation
+    assert "1 repeat others; 1 also occur in tiny/train; 0 are longer" in validation
     with pytest.raises(RecipeError, match="no file for tiny/gone"):
         check_file(str(recipe), ["evaluate.on=[gone]"], data=True)
     with pytest.raises(RecipeError, match=r"train\.report_to: 'nobody' is not installed"):

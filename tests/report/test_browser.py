@@ -257,6 +257,19 @@ def test_a_single_point_has_a_whisker(browser, tmp_path):
     assert (low, high) == pytest.approx(score(0.5).interval())
 
 
+def test_shares_and_perplexities_have_scales_of_their_own(browser, tmp_path):
+    def scores(perplexity, accuracy):
+        return {
+            "wikitext2/test": {"perplexity": Score(perplexity, 1.0, 90, "delta method")},
+            "other/test": accuracy,
+        }
+
+    cells = [cell("dense", scores(30.0, 0.5)), cell("imp", scores(40.0, 0.45), 0.5)]
+    page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
+    ends = [row.locator(".ends span").all_text_contents() for row in page.locator(".scale").all()]
+    assert [[end.endswith("%") for end in pair] for pair in ends] == [[False, False], [True, True]]
+
+
 def test_print_is_light_and_whole(browser, pages, tmp_path):
     page = Visit(browser, pages["rich"], theme="dark").page
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -222,7 +222,7 @@ def test_robustness_is_a_line_of_every_variant_against_the_changed_words(content
     assert values[-1] == pytest.approx(level, abs=0.006)
     assert values[1:6] == pytest.approx([(values[0] + values[-1]) / 2] * 5, abs=0.006)
     assert [one["facets"]["variant"] for one in chart["series"]] == ["dense", "winning", "random", "losing"]
-    assert [one["name"] for one in chart["series"]][1] == "winning 36%"
+    assert [one["name"] for one in chart["series"]][1] == "winning 36 %"
 
 
 def test_of_several_tickets_the_sparsest_that_matches_under_attack_has_the_line(tmp_path):
@@ -237,7 +237,7 @@ def test_of_several_tickets_the_sparsest_that_matches_under_attack_has_the_line(
     (chart,) = section(shown(tmp_path, *cells), "Accuracy by changed words")["parts"]
     assert [(one["name"], one["points"][-1]["y"]) for one in chart["series"]] == [
         ("dense", 0.4),
-        ("imp 70%", 0.45),
+        ("imp 70 %", 0.45),
         ("random", 0.1),
     ]
 
@@ -256,9 +256,9 @@ def test_robustness_over_epochs_is_a_line_for_each_model_that_has_it(content):
     (chart,) = section(content, "Robustness over epochs")["parts"]
     assert [one["name"] for one in chart["series"]] == [
         "dense",
-        "winning · 18%",
-        "random · 18%",
-        "losing · 18%",
+        "winning · 18 %",
+        "random · 18 %",
+        "losing · 18 %",
     ]
     assert [point["x"] for point in chart["series"][0]["points"]] == [1, 2, 3]
 

@@ -1,17 +1,22 @@
 """Runs side by side: rows that belong together, differences paired by seed, intervals."""
 
+import csv
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
 import tombola
 from tests.results.builder import cell, result
 from tombola.cli import app
+from tombola.cli.tables import comparison_table
 from tombola.errors import TombolaError, UnknownName
 from tombola.results.comparing import only
+from tombola.results.differences import estimate_difference
 
 FIRST = [0.80, 0.84, 0.82]
 SECOND = [0.83, 0.86, 0.86]
@@ -43,6 +48,16 @@ def test_the_order_of_seeds_does_not_matter_and_other_seeds_are_not_paired():
     welch = stats.ttest_ind(SECOND, FIRST, equal_var=False).confidence_interval(0.95)
     assert not other.paired
     assert (other.estimate.low, other.estimate.high) == pytest.approx((welch.low, welch.high))
+
+
+@pytest.mark.parametrize("seeds", [[7, 8, 9], [3, 8, 9]])
+def test_pages_and_sentences_have_the_interval_of_the_command(seeds):
+    first, second = imp(FIRST), imp(SECOND, "b", seeds=seeds)
+    (told,) = tombola.compare(first, second).table[0].changes
+    change = estimate_difference(first.summaries()[0], second.summaries()[0], "validation")
+    welch = stats.ttest_ind(SECOND, FIRST, equal_var=False).confidence_interval(0.95)
+    assert change == told
+    assert (change.estimate.low, change.estimate.high) == pytest.approx((welch.low, welch.high))
 
 
 def test_one_seed_has_an_interval_from_the_standard_errors():
@@ -98,7 +113,7 @@ def test_tidy_rows_names_and_repr():
 
 
 def test_what_cannot_be_compared_is_said():
-    with pytest.raises(TombolaError, match="two runs or more are compared"):
+    with pytest.raises(TombolaError, match="comparing needs two or more runs"):
         tombola.compare(imp(FIRST))
     with pytest.raises(TombolaError, match=r"scored on no common data set \(a: validation; b: test\)"):
         tombola.compare(imp([0.5]), result(cell("imp", {"test": 0.5}, 0.5), name="b"))
@@ -112,6 +127,46 @@ def test_what_cannot_be_compared_is_said():
         for name, path in (("a", "../data"), ("b", "../../data"))
     )
     assert tombola.compare(here, there).notes == []
+
+
+def shown(found, width=100):
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(comparison_table(found, only(found, [])))
+    return console.export_text()
+
+
+def test_a_dense_model_has_no_value_on_the_axes_of_a_draw():
+    local, everywhere = (cell("imp", 0.8, 0.5, **{"draw.scope": scope}) for scope in ("local", "global"))
+    cells = [cell("dense", 0.9), local, everywhere]
+    found = tombola.compare(result(*cells, name="a"), result(*cells, name="b"))
+    assert [row.label for row in found.table][:2] == ["dense", "imp · scope local · sparsity 0.5"]
+    assert "None" not in shown(found)
+
+
+def test_a_run_of_one_seed_has_its_standard_error_after_the_sign():
+    assert "over 3 seeds\n" in shown(tombola.compare(imp(FIRST), imp(SECOND, "b")))
+    text = shown(tombola.compare(imp(FIRST), imp([0.8], "b")))
+    assert "deviation over up to 3 seeds; ± standard error where there is one seed" in text
+
+
+def test_data_scored_by_different_metrics_are_left_out_in_words():
+    first = result(cell("imp", {"validation": 0.8, "test": 0.8}, 0.5), name="a")
+    second = result(cell("imp", {"validation": 0.8, "test": {"mcc": 0.6}}, 0.5), name="b")
+    found = tombola.compare(first, second)
+    assert [row.on for row in found.table] == ["validation"]
+    assert found.notes == ["test is left out: its metrics differ (accuracy, mcc)"]
+    with pytest.raises(TombolaError, match=r"no variant can be compared on test: test is left out"):
+        only(found, ["test"])
+
+
+def test_the_table_of_some_data_sets_has_no_others(tmp_path):
+    for name in ("a", "b"):
+        scores = {"validation": 0.8, "test": 0.7}
+        result(cell("imp", scores, 0.5), name=name, folder=tmp_path / name).save()
+    file = tmp_path / "t.csv"
+    arguments = ["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--on", "test", "--table", str(file)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert {row["on"] for row in csv.DictReader(file.open())} == {"test"}
 
 
 def test_the_command_prints_a_table_that_fits_eighty_columns(tmp_path):

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.results.builder import cell, result
 from tombola.evaluation.scores import Score
 from tombola.pipeline.stages import evaluate
@@ -36,6 +38,24 @@ def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_p
     cells = [cell("original", 0.5, constants=known), cell("ticket", 0.5, 0.5, constants=known)]
     text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
     assert text == (
-        "The ticket: accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: +0.0 to +0.0); "
+        "The ticket: accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: −1.9 to +1.9); "
         "the dense model has not learned the task: nothing to match."
     )
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (0.89, "at most 1 point lost, as asked."),  # 100 · (0.9 − 0.89) is 1.0000000000000009
+        (0.8896, "1.04 points lost, more than the 1 allowed."),
+        (0.87, "3.0 points lost, more than the 1 allowed."),
+    ],
+)
+def test_exactly_the_accepted_loss_is_accepted(monkeypatch, tmp_path, after, told):
+    text = verdict(monkeypatch, tmp_path, cell("original", 0.9), cell("ticket", after, 0.5))
+    assert text.endswith(told)
+
+
+def test_one_example_and_equal_predictions_have_an_interval_with_a_width(monkeypatch, tmp_path):
+    text = verdict(monkeypatch, tmp_path, cell("original", 1.0), cell("ticket", 1.0, 0.5), right=[True])
+    assert "(difference +0.0, 95 %: −65.3 to +65.3)" in text

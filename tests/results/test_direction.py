@@ -71,6 +71,8 @@ def test_a_constant_is_beaten_from_above():
 def test_numbers_are_no_percentages_and_large_ones_are_short():
     assert write_value(31.25, "perplexity") == "31.250"
     assert write_value(1.5e7, "perplexity") == "1.5e+07"
+    assert write_value(-0.0001, "accuracy", "+") == "+0.0 %"
+    assert write_value(-0.0001, "mcc") == "0.000"
     assert write_metric("perplexity") == "perplexity (lower is better)"
     assert write_metric("accuracy") == "accuracy"
 

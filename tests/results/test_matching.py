@@ -23,6 +23,16 @@ def test_the_sparsest_within_one_deviation_and_the_sparsest_not_below():
     assert (random.within, random.strict) == (None, None)
 
 
+def test_equal_means_match_strictly_even_if_their_last_digits_differ():
+    dense, imp = (0.8, 0.9), (0.85, 0.85)  # (0.8 + 0.9) / 2 is 0.8500000000000001
+    cells = [cell("dense", value, seed=seed) for seed, value in enumerate(dense)]
+    cells += [cell("imp", value, 0.5, seed) for seed, value in enumerate(imp)]
+    (found,) = result(*cells).matching("validation")
+    assert found.strict == 0.5
+    denser = [cell("imp", value, 0.3, seed) for seed, value in enumerate(dense)]
+    assert [one["point"]["draw.sparsity"] for one in result(*cells[2:], *denser).frontier()] == [0.5]
+
+
 def test_a_ticket_is_compared_with_the_dense_model_of_its_own_task():
     cells = [
         cell("dense", 0.9, task="easy"),
@@ -84,7 +94,7 @@ def test_a_dense_model_must_be_above_one_answer_to_all_by_more_than_chance(value
     (one,) = found.matching()
     assert (one.strict is not None) == learned
     assert (one.note == NOT_LEARNED) == (not learned)
-    assert (f"dense has not learned the task: {100 * value:.1f} % on validation, where one answer to all has 50.0 %"
+    assert (f"dense has not learned the task: {100 * value:.1f} % on validation, where a constant answer scores 50.0 %"
             in found.notes) == (not learned)  # fmt: skip
     assert (found.rows()[1]["matching"] is None) == (not learned)
     assert any(NOT_LEARNED in line for line in matching_lines(found)) == (not learned)
@@ -109,7 +119,7 @@ def test_tickets_that_give_one_answer_to_all_are_named_together():
         chance("dense", 0.9), *(chance("random", 0.5, sparsity) for sparsity in (0.5, 0.6, 0.7, 0.8))
     )
     assert found.notes == [
-        "no better than one answer to all on validation: random · 50 %; random · 60 %; random · 70 %; and 1 more"
+        "no better than a constant answer on validation: random · 50 %; random · 60 %; random · 70 %; and 1 more"
     ]
 
 
@@ -140,11 +150,18 @@ def test_a_matching_ticket_that_gives_one_answer_to_all_is_called_so():
     )
     (one,) = found.matching()
     assert one.within == 0.5
-    assert one.note == "the ticket is no better than one answer to all"
+    assert one.note == "the ticket is no better than a constant answer"
+
+
+def test_rows_that_lack_seeds_are_named():
+    found = result(
+        *DENSE, *(cell("imp", 0.8 + seed / 100, 0.5, seed) for seed in range(3)), cell("imp", 0.9, 0.7, 1)
+    )
+    assert found.notes == ["over fewer seeds than the 3 of other rows: imp · 70 % (1)"]
 
 
 def test_a_seed_that_failed_among_others_is_named():
     known = {"validation": 0.5}
     values = {1: 0.9, 2: 0.5, 3: 0.9}
     found = result(*(cell("dense", value, None, seed, constants=known) for seed, value in values.items()))
-    assert found.notes == ["dense: seed 2 is no better than one answer to all on validation, of 3 seeds"]
+    assert found.notes == ["dense: seed 2 is no better than a constant answer on validation, of 3 seeds"]

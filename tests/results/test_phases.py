@@ -91,6 +91,19 @@ def test_the_super_ticket_is_chosen_on_one_split_and_reported_on_another():
     assert super_ticket(found, "test", "validation").sparsity == 0.1
 
 
+def test_equal_means_are_phase_one_and_the_smallest_of_equals_is_super():
+    winning = {0.1: (0.8, 0.9), 0.3: (0.85, 0.85)}
+    found = [cell("dense", dict.fromkeys(SPLITS, value), None, seed) for seed, value in enumerate((0.8, 0.9))]
+    found += [
+        cell("kept best", dict.fromkeys(SPLITS, value), sparsity, seed, recipe=importance())
+        for sparsity, values in winning.items()
+        for seed, value in enumerate(values)
+    ]
+    phases = only(result(*found))
+    assert [point.phase for point in phases.points] == ["I", "I"]
+    assert phases.super_ticket.sparsity == 0.3
+
+
 def test_the_dense_model_is_a_winning_ticket_too():
     assert super_ticket(result(*cells(dense=0.98)), "validation", "test").sparsity == 0.0
 
@@ -139,6 +152,35 @@ def test_curves_at_other_units_share_the_dense_model():
     first, second = result(*found).phases()
     assert (first.axes, second.axes) == ({"search.units": "head"}, {})
     assert len(first.points) == len(second.points) == 1
+
+
+def test_a_random_ticket_is_the_mean_over_all_random_masks():
+    found = [cell("dense", {"test": 0.9}), cell("kept best", {"test": 0.8}, 0.5, recipe=importance())]
+    found += [
+        cell(
+            "control",
+            {"test": value},
+            0.5,
+            recipe=importance(order="random"),
+            **{"search.mask_number": number},
+        )
+        for number, value in enumerate((0.7, 0.5, 0.6))
+    ]
+    by_layer = importance(order="random", preserve_layer_ratio=True)
+    found.append(cell("control by layer", {"test": 0.1}, 0.5, recipe=by_layer))
+    (point,) = only(result(*found)).points
+    assert (point.random.mean, point.random.seeds) == (pytest.approx(0.6), 3)
+
+
+def test_tickets_that_are_retrained_differently_make_curves_of_their_own():
+    found = [cell("dense", {"test": 0.9})]
+    found += [
+        cell("kept best", {"test": value}, 0.5, recipe=importance(), **{"retrain.epochs": epochs})
+        for epochs, value in ((3, 0.7), (6, 0.8))
+    ]
+    phases = result(*found).phases()
+    assert [one.axes for one in phases] == [{"retrain.epochs": 3}, {"retrain.epochs": 6}]
+    assert [point.winning.mean for one in phases for point in one.points] == [0.7, 0.8]
 
 
 def test_damaged_tickets_and_other_searches_are_no_part_of_it():

@@ -117,6 +117,19 @@ def test_a_row_has_all_that_is_known_of_a_variant_on_a_data_set(found):
     assert len(found.rows()) == 3 * 3
 
 
+def test_a_result_without_cells_has_no_rows():
+    empty = result()
+    assert empty.rows() == empty.observations() == empty.frontier() == []
+
+
+def test_a_group_that_some_seed_lacks_has_no_row():
+    cells = [
+        cell("imp", {"validation": {"accuracy": 0.8, "accuracy/rare": 0.5}}, 0.5, seed=0),
+        cell("imp", {"validation": {"accuracy": 0.9}}, 0.5, seed=1),
+    ]
+    assert [row["metric"] for row in result(*cells).rows()] == ["accuracy"]
+
+
 def test_rows_tables_and_summaries_have_one_interval(found):
     for summary in found.summaries():
         for on, estimate in summary.scores.items():
@@ -145,7 +158,7 @@ def test_equal_differences_of_all_seeds_prove_nothing():
     (one,) = found.differences("validation")
     assert (one.t, one.holm, one.flips) == (None, None, 1 / 2)
     assert row(found, "imp")["p"] is None
-    change = estimate_difference(*found.summaries(), "validation")
+    change = estimate_difference(*found.summaries(), "validation").estimate
     assert change.low < 0 < change.high  # the interval of one seed, not one without width
 
 
@@ -191,6 +204,15 @@ def test_tables_are_written_in_three_formats(found, tmp_path, suffix):
         pandas = pytest.importorskip("pandas")
         read = [(r["variant"], r["on"], r["mean"]) for r in pandas.read_parquet(path).to_dict("records")]
     assert read == [(r["variant"], r["on"], pytest.approx(r["mean"])) for r in found.rows()]
+
+
+def test_an_axis_of_numbers_and_words_is_text_in_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = [{"layers": 4, "mean": 1}, {"layers": "most", "mean": 0.5}, {"layers": None, "mean": 0.1}]
+    read = pandas.read_parquet(write_table(rows, tmp_path / "out.parquet"))
+    assert read["layers"].tolist()[:2] == ["4", "most"]
+    assert read["layers"].isna().tolist() == [False, False, True]
+    assert read["mean"].tolist() == [1.0, 0.5, 0.1]
 
 
 def test_another_suffix_is_refused(tmp_path):

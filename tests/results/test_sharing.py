@@ -8,6 +8,7 @@ import pytest
 from tests.results.builder import cell, result, score
 from tombola.evaluation.scores import Score
 from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.conclusion import conclude
 
 SCORES = {  # by task, then seed: without, with tickets
     "a": {1: (0.80, 0.82), 2: (0.84, 0.88)},
@@ -32,6 +33,13 @@ def test_tasks_differences_and_their_average_over_seeds():
     assert average.difference.mean == pytest.approx((0.06 + 0.06) / 2)
     assert average.difference.std == pytest.approx(0, abs=1e-12)
     assert a.remaining == average.remaining == 0.9
+
+
+def test_tasks_that_have_no_seed_in_common_have_no_average():
+    apart = {"a": {1: (0.80, 0.82)}, "b": {2: (0.62, 0.70)}}
+    found = result(*cells(apart))
+    assert [row.task for row in found.sharing()] == ["a", "b"]
+    assert conclude(found) == "No seed has the scores of all tasks, so there is no average."
 
 
 def test_one_seed_has_standard_errors():

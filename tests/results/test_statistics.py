@@ -38,8 +38,16 @@ def test_sign_flips_by_chance_agree_with_scipy():
 def test_mcnemar_counts_only_where_models_differ():
     first = np.array([True] * 8 + [False] * 1 + [True] * 100)
     second = np.array([False] * 8 + [True] * 1 + [True] * 100)
-    assert mcnemar(first, second) == pytest.approx(2 * (1 + 9) / 2**9)
-    assert mcnemar(first, first) == 1.0
+    assert mcnemar(first[None], second[None]) == pytest.approx(2 * (1 + 9) / 2**9)
+    assert mcnemar(first[None], first[None]) == 1.0
+
+
+def test_mcnemar_counts_an_example_once_however_many_seeds_it_has():
+    first = np.array([True] * 8 + [False] * 1 + [True] * 100)
+    second = np.array([False] * 8 + [True] * 1 + [True] * 100)
+    assert mcnemar(np.stack([first] * 5), np.stack([second] * 5)) == mcnemar(first[None], second[None])
+    mixed = np.array([[True, False, True], [False, True, True], [True, True, True]])
+    assert mcnemar(mixed, ~mixed) == pytest.approx(2 / 2**3)  # each of three examples for the first
 
 
 def test_holm_by_hand():

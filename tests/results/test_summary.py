@@ -23,15 +23,24 @@ def test_means_deviations_and_t_intervals_over_seeds():
     assert found.high == pytest.approx(0.82 + 4.302653 * 0.02 / 3**0.5, abs=1e-5)
 
 
+def test_the_interval_of_a_share_stays_between_0_and_1():
+    two = estimate_scores([score(0.90), score(0.95)], "accuracy")
+    assert (two.low, two.high) == (pytest.approx(0.925 - 12.7062 * 0.025, abs=1e-4), 1.0)
+    one = estimate_scores([Score(0.01, 0.02, 50, "bootstrap of 500")], "macro_f1")
+    assert (one.low, one.high) == (0.0, pytest.approx(0.01 + 1.96 * 0.02, abs=1e-4))
+    correlation = estimate_scores([Score(0.01, 0.02, 50, "bootstrap of 500")], "mcc")
+    assert correlation.low == pytest.approx(0.01 - 1.96 * 0.02, abs=1e-4)
+
+
 def test_one_seed_has_its_standard_error_and_wilsons_interval():
-    found = estimate_scores([score(0.05, n=20)])
+    found = estimate_scores([score(0.05, n=20)], "accuracy")
     assert found.std is None
     assert found.spread == found.stderr == pytest.approx((0.05 * 0.95 / 20) ** 0.5)
     assert (found.low, found.high) == wilson(1, 20)
 
 
 def test_a_correlation_of_one_seed_has_a_normal_interval():
-    found = estimate_scores([Score(-0.3, 0.1, 50, "Fisher z")])
+    found = estimate_scores([Score(-0.3, 0.1, 50, "Fisher z")], "pearson")
     assert (found.low, found.high) == (
         pytest.approx(-0.3 - 1.96 * 0.1, abs=1e-4),
         pytest.approx(-0.104, abs=1e-4),
@@ -39,7 +48,7 @@ def test_a_correlation_of_one_seed_has_a_normal_interval():
 
 
 def test_seeds_that_score_the_same_are_as_sure_as_one_run():
-    found = estimate_scores([score(0.1)] * 3)
+    found = estimate_scores([score(0.1)] * 3, "accuracy")
     assert found.mean == 0.1
     assert found.std == 0
     assert found.tolerance == found.stderr == pytest.approx(0.03)

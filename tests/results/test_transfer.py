@@ -1,9 +1,14 @@
 """The transfer matrix, and the grid that it comes from."""
 
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from tests.results.builder import cell, result
+from tombola.cli.tables import transfer_table
 from tombola.errors import RecipeError
+from tombola.evaluation.scores import Score
 from tombola.recipe.grid import expand
 from tombola.results.transfer import transfer_grid
 
@@ -45,6 +50,26 @@ def test_a_cell_that_failed_is_missing_and_counts_for_nothing():
     matrix = result(*dense(), *transferred(rest)).transfer()
     assert matrix.difference[0] == [pytest.approx(-0.1), None]
     assert list(matrix.compared.values()) == [0, 1]
+
+
+def test_targets_with_different_metrics_have_differences_in_points():
+    """As published: a matrix over GLUE has correlations and accuracies, all in hundredths."""
+
+    def scored(variant, metric, value, *where, **axes):
+        return cell(variant, {"validation": {metric: Score(value, 0.01, 100, "x")}}, *where, **axes)
+
+    cells = [scored("dense", "mcc", 0.5, task="a"), scored("dense", "accuracy", 0.9, task="b")]
+    cells += [
+        scored("transferred", metric, value, 0.7, task=task, **{"search.task": "a"})
+        for task, metric, value in (("a", "mcc", 0.4), ("b", "accuracy", 0.85))
+    ]
+    matrix = result(*cells).transfer()
+    assert matrix.metric == ""
+    console = Console(width=80, file=StringIO(), record=True)
+    console.print(transfer_table(matrix))
+    text = console.export_text()
+    assert "−10.0  −5.0" in text
+    assert "points of each target's metric on validation above the dense model" in text
 
 
 def test_other_results_have_no_matrix():

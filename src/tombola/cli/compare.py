@@ -36,6 +36,7 @@ def compare(
     if table:
         check_table(table)
     found = api.compare(*folders)
-    screen.print(tables.comparison_table(found, only(found, on or ())))
+    rows = only(found, on or ())
+    screen.print(tables.comparison_table(found, rows))
     if table:
-        screen.wrote("table", write_table(found.rows(), table))
+        screen.wrote("table", write_table(found.rows(rows), table))

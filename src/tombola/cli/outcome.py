@@ -66,7 +66,7 @@ def close(screen: Screen, result: Result, page: Path | None = None) -> None:
         screen.wrote("report", page)
     for failure in result.failures:
         count = len(failure.cells)
-        missing = f"{count} {'cell is' if count == 1 else 'cells are'} missing for it"
+        missing = f"{count} {'cell is' if count == 1 else 'cells are'} missing because of it"
         screen.complain(
             f"failed {failure.label}: {failure.reason.rstrip('.')}; {missing}; its log: {failure.log}"
         )

@@ -13,7 +13,7 @@ from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.tasks import Split, TextWindows
 from tombola.tasks.kinds.multi_label import MultiLabelSettings
-from tombola.tasks.metrics import metrics
+from tombola.tasks.metrics import merit, metrics
 from tombola.tasks.task import DEFINITIONS
 
 TINY = 1e-30  # lower bound of a probability before its logarithm
@@ -153,8 +153,9 @@ class LabelSets(Evaluator):
 
 
 def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:
-    headline, labels = metrics[split.task.headline], np.asarray(split.labels)
-    return max(headline(guess, labels).value for guess in guesses)
+    name, labels = split.task.headline, np.asarray(split.labels)
+    values = (metrics[name](guess, labels).value for guess in guesses)
+    return max(values, key=lambda value: merit(value, name))
 
 
 def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:

@@ -1,4 +1,4 @@
-"""Confidence intervals for proportions, for means over seeds, and for medians."""
+"""Confidence intervals for proportions and their differences, for means over seeds, and for medians."""
 
 from collections.abc import Sequence
 from math import comb, nan, sqrt
@@ -41,6 +41,24 @@ def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def paired_interval(lost: int, gained: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval of the difference between two proportions of the same `n` trials. (Agresti and Min 2005)
+
+    The normal interval with half a trial added to each cell of the 2 × 2 table. Without that it has no width if the
+    trials do not differ, and is too narrow if few do.
+
+    Args:
+        lost: Trials that only the first got right.
+        gained: Trials that only the second got right.
+        n: All trials.
+        level: The confidence level.
+    """
+    size = n + 2
+    difference = (gained - lost) / size
+    half = normal_quantile((1 + level) / 2) * sqrt(lost + gained + 1 - size * difference**2) / size
+    return max(-1.0, difference - half), min(1.0, difference + half)
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:

@@ -68,7 +68,7 @@ def order_doubts(task: Task, logits: np.ndarray, labels: np.ndarray) -> list[str
     order = [str((task.labels or ())[label]) for _, label in sorted(zip(predicted, true, strict=True))]
     return [
         f"The model does not name its labels, and was right on {found / n:.0%} with them in the task's order; with "
-        f"its outputs as {order} it would be on {best / n:.0%}: look up its order and set config.id2label."
+        f"its outputs as {order} it would be right on {best / n:.0%}: look up its order and set config.id2label."
     ]
 
 

@@ -16,6 +16,6 @@ def leakage_note(train: Split, test: Split) -> str | None:
     if not count:
         return None
     return (
-        f"{count} of {len(test)} examples of {test.task.name}/{test.name} also stand in the training data "
+        f"{count} of {len(test)} examples of {test.task.name}/{test.name} also occur in the training data "
         f"({train.task.name}/{train.name})."
     )

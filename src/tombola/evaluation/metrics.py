@@ -10,7 +10,7 @@ import numpy as np
 from tombola.errors import DataError, ModelError
 from tombola.evaluation import label_sets
 from tombola.evaluation.resampling import RESAMPLES, ratio
-from tombola.evaluation.scores import Score
+from tombola.evaluation.scores import BOOTSTRAP, FISHER, Score
 from tombola.tasks import Task
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.metrics import metric, metrics
@@ -67,7 +67,7 @@ def _from_confusion(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
         counts = confusion_matrix(labels, logits.argmax(axis=1), labels=range(classes))
         redrawn = np.random.default_rng(0).multinomial(n, counts.ravel() / n, size=RESAMPLES)
         spread = of(redrawn.reshape(RESAMPLES, classes, classes).astype(float)).std(ddof=1)
-        return Score(float(of(counts.astype(float))), float(spread), n, f"bootstrap of {RESAMPLES}")
+        return Score(float(of(counts.astype(float))), float(spread), n, f"{BOOTSTRAP} of {RESAMPLES}")
 
     compute.__doc__ = of.__doc__
     return compute
@@ -151,7 +151,7 @@ def _correlation(
     predictions = logits.reshape(n)
     constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0
     r = 0.0 if constant else float(measure(predictions, labels)[0])
-    return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, "Fisher z")
+    return Score(r, (1 - r * r) * sqrt(variance(r) / (n - 3)), n, FISHER)
 
 
 @metric("masked_accuracy", kinds=("masked-lm",))

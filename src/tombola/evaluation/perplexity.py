@@ -19,7 +19,7 @@ TOKENS, WORDS, BYTES = range(3)
 
 @metric("perplexity", kinds=KINDS, share=False, lower_is_better=True)
 def perplexity(losses: np.ndarray, counts: np.ndarray) -> Score:
-    """How many tokens a model hesitates between: the perplexity per token; its error over documents."""
+    """The exponential of the mean loss per token; its error over documents."""
     return _perplexity(losses, counts[:, TOKENS])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tombola.evaluation.scores import Score
+from tombola.evaluation.scores import BOOTSTRAP, Score
 
 RESAMPLES = 500
 _AT_ONCE = 20_000_000  # random numbers held in memory
@@ -26,7 +26,7 @@ def score_of_sums(counts: np.ndarray, formula: Callable[[np.ndarray], np.ndarray
     ]
     spread = formula(np.concatenate(sums).astype(float)).std(ddof=1)
     value = float(formula(counts.sum(axis=0).astype(float)))
-    return Score(value, float(spread), n, f"bootstrap of {RESAMPLES}")
+    return Score(value, float(spread), n, f"{BOOTSTRAP} of {RESAMPLES}")
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import Any, Self
 from tombola.evaluation.intervals import normal_quantile, wilson
 
 DELTA = "delta method"
+FISHER = "Fisher z"
+BOOTSTRAP = "bootstrap"
 LARGEST_LOG = 700.0
 """Larger exponents overflow."""
 
@@ -40,7 +42,7 @@ class Score:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval: Wilson's for a proportion, normal on the log scale for a perplexity.
 
-        Otherwise it is normal and clipped to [-1, 1], unless the value itself lies outside.
+        Otherwise it is normal; that of a correlation or a bootstrapped score, such as F1, ends at −1 and 1.
         """
         if self.method == "binomial":
             return wilson(round(self.value * self.n), self.n, level)
@@ -48,6 +50,6 @@ class Score:
         if self.method == DELTA:
             centre, half = log(self.value), half / self.value
             return exp(max(centre - half, -LARGEST_LOG)), exp(min(centre + half, LARGEST_LOG))
-        if abs(self.value) > 1:
-            return self.value - half, self.value + half
-        return max(-1.0, self.value - half), min(1.0, self.value + half)
+        low, high = self.value - half, self.value + half
+        bounded = self.method.startswith((FISHER, BOOTSTRAP)) and abs(self.value) <= 1
+        return (max(-1.0, low), min(1.0, high)) if bounded else (low, high)

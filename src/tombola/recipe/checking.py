@@ -196,7 +196,7 @@ def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
         if train is not split and len(train.task.text) == len(split.task.text):
             known = set(train.text_keys)
             if shared := sum(key in known for key in split.text_keys):
-                yield f"{shared:,} also stand in {train.task.name}/{train.name}"
+                yield f"{shared:,} also occur in {train.task.name}/{train.name}"
 
 
 def _lengths(split: Split, reader: _Reader) -> Iterator[str]:

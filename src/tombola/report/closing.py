@@ -21,7 +21,7 @@ def failed(result: Result) -> Section | None:
         Row([one.stage, one.label, one.reason, publishable(one.log), len(one.cells)])
         for one in result.failures
     ]
-    note = "The same command tries these again; nothing that is finished is run anew."
+    note = "Run the same command again to retry these; finished stages are not repeated."
     return Section("What failed", note, [Table("failures", columns, rows)]) if rows else None
 
 

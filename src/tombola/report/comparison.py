@@ -72,4 +72,5 @@ def _difference(own: dict[str, Summary], first: str, run: str, on: str) -> Estim
     change = estimate_difference(own[first], own[run], on)
     if change is None:
         return None
-    return Estimate(change.mean, change.low, change.high, format=difference_format(own[run].metrics[on]))
+    found = change.estimate
+    return Estimate(found.mean, found.low, found.high, format=difference_format(own[run].metrics[on]))

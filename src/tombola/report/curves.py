@@ -11,6 +11,7 @@ from tombola.report.rows import facets, line, model, point, score_format, title,
 from tombola.results.collecting import attack_score
 from tombola.results.doubts import nothing_to_match
 from tombola.results.matching import sparsest, standing
+from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, estimate_scores
 
@@ -136,7 +137,7 @@ def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
     points = []
     for found in zip(*(cell.course[on] for cell in cells), strict=False):
         metric, first = next(iter(found[0].scores)), found[0]
-        score = estimate_scores([one.scores[metric] for one in found])
+        score = estimate_scores([one.scores[metric] for one in found], metric)
         x = first.epoch if by_epoch else first.step
         points.append(Point(x, score.mean, score.low, score.high, "kept" if first.step in kept else ""))
     return points
@@ -145,6 +146,6 @@ def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
 def _epochs(runs: Iterable[Sequence[Attacked]]) -> list[Point]:
     points = []
     for epoch, found in enumerate(zip(*runs, strict=True), start=1):
-        score = estimate_scores([attack_score(one) for one in found])
+        score = estimate_scores([attack_score(one) for one in found], UNDER_ATTACK)
         points.append(Point(epoch, score.mean, score.low, score.high))
     return points

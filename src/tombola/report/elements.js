@@ -24,14 +24,15 @@ const FORMATS = {
   sparsity: (value) => value === 0 ? "dense" : (100 * value).toFixed(1),
   count: (value) => Math.round(value).toLocaleString("en-GB"),
   number: (value) => value.toFixed(1),
-  correlation: (value) => value.toFixed(3).replace("-", "−"),
+  correlation: (value) => (+value.toFixed(3) === 0 ? 0 : value).toFixed(3).replace("-", "−"),
   ratio: (value) => `${value.toFixed(2)} ×`,
   points: (value) => signed(100 * value, 1),
   change: (value) => signed(value, 3),
 };
 
 function signed(value, digits) {
-  return (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits);
+  const text = Math.abs(value).toFixed(digits);
+  return (+text === 0 ? "" : value > 0 ? "+" : "−") + text;
 }
 
 // Spreadsheets take a leading =, +, - or @ for a formula: such text gets a quote in front.

@@ -22,11 +22,11 @@ class Sources:
 
 
 def gather(folders: Iterable[Path | str]) -> Sources:
-    """Open the folders of runs, studies and attacks."""
-    results, attacks = [], {}
-    for folder in map(Path, folders):
+    """Open the folders of runs, studies and attacks, each once."""
+    results, attacked = [], []
+    for folder in {Path(one).resolve(): Path(one) for one in folders}.values():
         if (folder / "examples.jsonl").is_file():
-            attacks[folder.name] = AttackReport.load(folder)
+            attacked.append(folder)
         elif folder.is_file() or (folder / RESULTS).is_file():
             results.append(Result.load(folder))
         else:
@@ -34,14 +34,19 @@ def gather(folders: Iterable[Path | str]) -> Sources:
                 f"{folder} holds neither a run nor an attack: give the folder that `tombola run`, "
                 f"`tombola study` or `tombola attack` wrote, with {RESULTS} or examples.jsonl in it"
             )
-    return Sources(results, attacks)
+    names = _names(attacked)
+    return Sources(
+        results, {name: AttackReport.load(folder) for name, folder in zip(names, attacked, strict=True)}
+    )
 
 
 def combine(results: list[Result]) -> Result | None:
     """Combine several results into one with an additional axis `run`; return a single one unchanged."""
     if len(results) < 2:
         return results[0] if results else None
-    names = _names(results)
+    names = [result.name for result in results]
+    if len(set(names)) < len(names):
+        names = _names([result.folder for result in results])
     records = [result.record for result in results]
     record = RunRecord(
         name=" and ".join(names),
@@ -72,11 +77,11 @@ def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
     return cell.model_copy(update={"axes": {"run": run, **cell.axes}, "ticket": ticket})
 
 
-def _names(results: list[Result]) -> list[str]:
-    """Return unique names for the runs: their own, those of their folders, or whole paths."""
-    choices = [
-        [result.name for result in results],
-        [result.folder.resolve().name for result in results],
-        [publishable(str(result.folder.resolve())) for result in results],
-    ]
-    return next((names for names in choices if len(set(names)) == len(names)), choices[-1])
+def _names(folders: list[Path]) -> list[str]:
+    """Return unique names of folders: their last part, their last two, or whole paths."""
+    whole = [folder.resolve() for folder in folders]
+    for length in (1, 2):
+        names = ["/".join(folder.parts[-length:]) for folder in whole]
+        if len(set(names)) == len(names):
+            return names
+    return [publishable(str(folder)) for folder in whole]

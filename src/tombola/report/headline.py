@@ -143,8 +143,8 @@ def _note(result: Result, rows: list[Summary], shipped: bool, timed: bool) -> st
     over = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     sentences = [
         f"{f'Means over {over} seeds' if seeds[-1] > 1 else 'Scores of one seed'}, with 95 % intervals.",
-        "Shares are in percent, correlations are numbers.",
-        "A score is marked where its interval is above those of all others in its column.",
+        "Shares are in percent, other scores are numbers.",
+        "A score is marked if it is the best with its baseline, and its interval overlaps with no other.",
         "Sparsity is the share of the prunable weights that is removed.",
     ]
     if shipped:

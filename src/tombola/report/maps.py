@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from statistics import fmean
 from typing import Any
 
+from tombola.errors import MaskMismatch
 from tombola.masks import MASK, Mask
 from tombola.report.parts import Facets, Heatmap, Section
 from tombola.report.rows import facets, model
 from tombola.results.formatting import is_share
 from tombola.results.result import Result
-from tombola.tickets.comparison import Comparison
 
 MANY = 16
 """The most masks to show; `tombola inspect` shows all."""
@@ -34,8 +34,8 @@ def transfer(result: Result) -> Section | None:
         scale=100 if share else 1,
     )
     note = (
-        f"{'Points of ' if share else ''}{found.metric} above the dense model on {found.on}: rows are where masks come "
-        "from, columns what is trained."
+        f"{'Points of ' if share else ''}{found.metric or 'each target’s metric'} above the dense model on {found.on}: "
+        "rows are where masks come from, columns what is trained."
     )
     return Section("Transfer", note, [matrix])
 
@@ -44,30 +44,45 @@ def masks(result: Result) -> list[Section]:
     """Return maps of the sparsity and the overlap of a result's tickets."""
     opened: dict[str, Mask] = {}
     filters: dict[str, Facets] = {}
-    for row in result.summaries():
-        ticket = row.cells[0].ticket
-        path = result.folder / ticket / MASK if ticket else None
-        if path and path.is_file() and len(opened) < MANY:
-            opened[model(row)], filters[model(row)] = Mask.load(path), facets(row)
-    return mask_sections(opened, filters)
+    paths = {
+        model(row): (path, facets(row))
+        for row in result.summaries()
+        if (ticket := row.cells[0].ticket) and (path := result.folder / ticket / MASK).is_file()
+    }
+    for name, (path, where) in list(paths.items())[:MANY]:
+        opened[name], filters[name] = Mask.load(path), where
+    return mask_sections(opened, filters, left_out=len(paths) - len(opened))
 
 
-def mask_sections(opened: Mapping[str, Mask], filters: Mapping[str, Facets]) -> list[Section]:
-    """Return the maps of masks by name."""
+def mask_sections(
+    opened: Mapping[str, Mask], filters: Mapping[str, Facets], left_out: int = 0
+) -> list[Section]:
+    """Return the maps of masks by name, and the number of masks that are left out."""
     if not opened:
         return []
     sections = []
     if len(opened) > 1:
         numbers = [str(index) for index in range(1, len(opened) + 1)]
         rows = [f"{number} {name}" for number, name in zip(numbers, opened, strict=True)]
-        overlaps = Comparison(dict(opened)).overlaps()
+        overlaps = [[_overlap(one, other) for other in opened.values()] for one in opened.values()]
         note = "Jaccard overlap in percent: what two masks both keep, of what either keeps."
+        if any(value is None for row in overlaps for value in row):
+            note += " Masks of different models do not compare."
         sections.append(
             Section("Overlap", note, [Heatmap("overlap", rows, numbers, overlaps, "mask", digits=1)])
         )
     note = "The share of weights removed in each layer and kind of matrix, in percent."
     maps = [_sparsities(name, mask, filters.get(name, {})) for name, mask in opened.items()]
-    return [*sections, Section("Where the tickets are sparse", note, maps)]
+    remarks = [f"{left_out} more masks are not shown: see `tombola inspect`."] if left_out else []
+    return [*sections, Section("Where the tickets are sparse", note, maps, remarks)]
+
+
+def _overlap(one: Mask, other: Mask) -> float | None:
+    """Return the overlap of two masks; None if they are of different models."""
+    try:
+        return one.overlap(other)
+    except MaskMismatch:
+        return None
 
 
 def _sparsities(name: str, mask: Mask, where: Facets) -> Heatmap:
@@ -96,7 +111,7 @@ def freezing(result: Result) -> Section | None:
         }
         note = f"{frozen[0].steps:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
-    note = "The share of steps, in percent, in which a tensor was held where it was: by layer and kind of tensor."
+    note = "The share of steps, in percent, in which a tensor was kept fixed, by layer and kind of tensor."
     return Section("What selective training froze", note, maps) if maps else None
 
 

@@ -118,7 +118,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Scores with intervals on one scale, grouped by data set and attack."""
+    """Scores with intervals, grouped by data set and attack; those of one format share a scale."""
 
     kind: ClassVar[str] = "intervals"
     name: str

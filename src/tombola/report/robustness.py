@@ -10,6 +10,8 @@ from tombola.evaluation.scores import Score
 from tombola.report.curves import matching_rows
 from tombola.report.parts import Curves, Point, Section, Series
 from tombola.report.rows import facets, line, title, words
+from tombola.results.formatting import write_share
+from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, estimate_scores
 
@@ -53,7 +55,7 @@ def _chart(result: Result, attack: str, rows: Sequence[Summary]) -> Curves | Non
         points = _points(
             [(cell.attacks[attack].n, cell.attacks[attack].by_changed_words) for cell in shown.cells]
         )
-        called = name if len(found) == 1 else f"{name} {shown.sparsity:.0%}"
+        called = name if len(found) == 1 else f"{name} {write_share(shown.sparsity)}"
         series.append(Series(called, points, facets(shown)))
     axes = words(own[0].baseline_key) if own else {}
     return _curves(title(axes, attack), series, axes) if series else None
@@ -76,6 +78,8 @@ def _points(curves: Sequence[tuple[int, Sequence[LimitedAccuracy]]]) -> list[Poi
     """Return the mean over seeds at every limit; each seed comes with its number of examples."""
     points = []
     for place in range(len(LIMITS)):
-        score = estimate_scores([Score.of_share(curve[place].accuracy, n) for n, curve in curves])
+        score = estimate_scores(
+            [Score.of_share(curve[place].accuracy, n) for n, curve in curves], UNDER_ATTACK
+        )
         points.append(Point(place, score.mean, score.low, score.high))
     return points

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tombola.report.parts import AxisFormat, Estimate, Facets, Format, Point
-from tombola.results.formatting import SPARSITY, is_share, short_axis
+from tombola.results.formatting import SPARSITY, is_share, short_axis, write_share
 from tombola.results.summary import Summary
 
 
@@ -28,7 +28,7 @@ def line(row: Summary) -> str:
 def model(row: Summary) -> str:
     """Return the row's name among all rows: its line, its baseline key, its sparsity."""
     parts = [part for part in (line(row), named(words(row.baseline_key))) if part]
-    return " · ".join(parts if row.dense else [*parts, f"{row.sparsity:.0%}"])
+    return " · ".join(parts if row.dense else [*parts, write_share(row.sparsity)])
 
 
 def named(axes: Facets) -> str:

@@ -107,13 +107,19 @@ function drawHeatmap(part) {
   return { made, filter: (shown) => { made.hidden = !shown(part.facets); } };
 }
 
-// Scores with intervals on one scale: drawn as elements, so that names wrap and everything prints.
+// Scores with intervals, shares on one scale and all others on another: drawn as elements, so that names wrap and everything prints.
 function drawIntervals(part) {
-  const [least, most] = steps(Math.min(...part.rows.map((row) => row.low)), Math.max(...part.rows.map((row) => row.high)));
-  const at = (value) => `${100 * (value - least) / (most - least)}%`;
+  const scales = new Map([...Map.groupBy(part.rows, (row) => row.format)].map(([format, rows]) =>
+    [format, steps(Math.min(...rows.map((row) => row.low)), Math.max(...rows.map((row) => row.high)))]));
+  const at = (value, format) => {
+    const [least, most] = scales.get(format);
+    return `${100 * (value - least) / (most - least)}%`;
+  };
+  const ruler = (format) => {
+    const ends = scales.get(format).slice(0, 2).map((end) => element("span", {}, AXES[format](end)));
+    return element("div", { class: "row scale soft", "aria-hidden": "true" }, element("span"), element("div", { class: "ends" }, ...ends), element("span"));
+  };
   const body = element("div", { class: "intervals" });
-  const write = AXES[part.rows[0].format];
-  const ruler = element("div", { class: "row scale soft", "aria-hidden": "true" }, element("span"), element("div", { class: "ends" }, element("span", {}, write(least)), element("span", {}, write(most))), element("span"));
   const groups = Map.groupBy(part.rows, (row) => row.on);
   const drawn = [];
   for (const [on, rows] of groups) {
@@ -122,12 +128,12 @@ function drawIntervals(part) {
       const write = FORMATS[row.format];
       const own = `var(${colourOf(row.facets.variant ?? row.name)})`;
       const track = element("div", { class: "track", "aria-hidden": "true" },
-        element("i", { class: "range", "--own": own, "--from": at(row.low), "--to": at(row.high) }), element("i", { class: "dot", "--own": own, "--at": at(row.value) }));
+        element("i", { class: "range", "--own": own, "--from": at(row.low, row.format), "--to": at(row.high, row.format) }), element("i", { class: "dot", "--own": own, "--at": at(row.value, row.format) }));
       const made = element("div", { class: "row" }, element("span", {}, row.name), track,
         element("span", { class: "figures" }, write(row.value), element("small", {}, ` ${write(row.low)} to ${write(row.high)}`)));
       return { made, row };
     });
-    body.append(element("div", { class: "group" }, heading, ...lines.map(({ made }) => made), ruler.cloneNode(true)));
+    body.append(element("div", { class: "group" }, heading, ...lines.map(({ made }) => made), ruler(rows[0].format)));
     drawn.push({ heading, lines });
   }
   const made = figure(part.name, body, {

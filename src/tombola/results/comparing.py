@@ -6,39 +6,19 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError, UnknownName
-from tombola.evaluation.intervals import normal_quantile
-from tombola.evaluation.scores import Score
 from tombola.recipe.recipe import Recipe
+from tombola.results.differences import Change, estimate_difference
 from tombola.results.export import frame
 from tombola.results.formatting import short_axis, short_value, write_difference, write_estimate
 from tombola.results.record import Estimate
 from tombola.results.result import Result
-from tombola.results.summary import Summary, combined_error, estimate_values
+from tombola.results.summary import Summary
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True)
-class Change:
-    """How much higher the score of a run is than that of the first.
-
-    Attributes:
-        estimate: The difference, with its 95 % interval.
-        paired: Whether runs with the same seeds were compared one by one.
-    """
-
-    estimate: Estimate
-    paired: bool
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.estimate.low > 0 or self.estimate.high < 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +27,7 @@ class ComparedRow:
 
     Attributes:
         variant: The variant; if runs of one row each are compared, that of the first.
-        axes: The value on each axis of the grid that rows differ in.
+        axes: The value on each axis of the grids; None for a dense model's draw.
         on: The data set or attack.
         metric: The headline metric.
         sparsities: The sparsity in each run; None if a run has no such row.
@@ -66,8 +46,10 @@ class ComparedRow:
     @property
     def label(self) -> str:
         """The row's name in a sentence."""
-        axes = (f"{short_axis(axis)} {short_value(value)}" for axis, value in self.axes.items())
-        return " · ".join([self.variant, *axes])
+        known = ((axis, value) for axis, value in self.axes.items() if value is not None)
+        return " · ".join(
+            [self.variant, *(f"{short_axis(axis)} {short_value(value)}" for axis, value in known)]
+        )
 
 
 @dataclass(frozen=True)
@@ -109,13 +91,17 @@ class ResultComparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Rows that only one run has, and reasons to doubt the comparison."""
+        """Rows that only one run has, data sets that are left out, and reasons to doubt the comparison."""
         notes = []
         places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
         for name, own in zip(self.names, places, strict=True):
             lonely = [row.label for place, row in own.items() if sum(place in one for one in places) == 1]
             if lonely:
                 notes.append(f"only in {name}: {', '.join(lonely)}")
+        for on in self.targets:
+            metrics = dict.fromkeys(result.headline(on) for result in self.results if on in result.targets)
+            if len(metrics) > 1:
+                notes.append(f"{on} is left out: its metrics differ ({', '.join(metrics)})")
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
             here, there = (list(map(short_value, one.tasks)) for one in (result, first))
@@ -123,10 +109,14 @@ class ResultComparison:
                 notes.append(f"{name} is of another task: {', '.join(here)}, not {', '.join(there)}")
         return notes
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a tidy table: a row for each variant, grid point, data set and run."""
+    def rows(self, table: Sequence[ComparedRow] | None = None) -> list[dict[str, Any]]:
+        """Return a tidy table: a row for each variant, grid point, data set and run.
+
+        Args:
+            table: Some rows of `table`; by default all.
+        """
         tidy = []
-        for row in self.table:
+        for row in self.table if table is None else table:
             changes = (None, *row.changes)
             for name, sparsity, score, change in zip(
                 self.names, row.sparsities, row.scores, changes, strict=True
@@ -189,7 +179,8 @@ class ResultComparison:
             sparsities=tuple(row.sparsity if row else None for row in having),
             scores=tuple(row.scores[on] if row else None for row in having),
             changes=tuple(
-                _change(having[0], other, on) if having[0] and other else None for other in having[1:]
+                estimate_difference(having[0], other, on) if having[0] and other else None
+                for other in having[1:]
             ),
         )
 
@@ -202,7 +193,7 @@ def compare(*results: Result) -> ResultComparison:
     """
     if len(results) < 2:
         raise TombolaError(
-            "two runs or more are compared: name their folders, e.g. tombola compare runs/a runs/b"
+            "comparing needs two or more runs: name their folders, e.g. tombola compare runs/a runs/b"
         )
     found = ResultComparison(tuple(results))
     if not found.targets:
@@ -214,8 +205,8 @@ def compare(*results: Result) -> ResultComparison:
         )
     if not found.table:
         raise TombolaError(
-            f"the runs have no variant in common: {'; '.join(found.notes)}. Name their variants alike, or compare runs "
-            "of one variant each"
+            f"the runs have no variant in common that is scored alike: {'; '.join(found.notes)}. Name their variants "
+            "alike, or compare runs of one variant each"
         )
     return found
 
@@ -231,7 +222,12 @@ def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     for name in wanted:
         if name not in found.targets:
             raise UnknownName("data set of these runs", name, found.targets)
-    return [row for row in found.table if not wanted or row.on in wanted]
+    rows = [row for row in found.table if not wanted or row.on in wanted]
+    if not rows:
+        raise TombolaError(
+            f"no variant can be compared on {', '.join(wanted)}: {'; '.join(found.notes) or 'one run alone has it'}"
+        )
+    return rows
 
 
 def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:
@@ -261,36 +257,3 @@ def _value(row: Summary, axis: str) -> Any:
         part = part.get(key, default) if isinstance(part, dict) else getattr(part, key, None)
         kind = type(default)
     return part
-
-
-def _change(first: Summary, other: Summary, on: str) -> Change:
-    """Return `other` − `first`, paired by seed if they have the same seeds."""
-    own, others = _by_seed(first, on), _by_seed(other, on)
-    seeds = [seed for seed in own if seed in others]
-    if seeds and (len(seeds) == len(own) == len(others) or len(seeds) > 1):
-        values = [others[seed].value - own[seed].value for seed in seeds]
-        errors = [combined_error((own[seed].stderr, others[seed].stderr)) for seed in seeds]
-        return Change(estimate_values(values, errors), paired=True)
-    return Change(_welch(first.scores[on], other.scores[on]), paired=False)
-
-
-def _by_seed(row: Summary, on: str) -> dict[int, Score]:
-    return {cell.seed: next(iter(cell.scores[on].values())) for cell in row.cells}
-
-
-def _welch(first: Estimate, other: Estimate) -> Estimate:
-    """Return the difference of two means over different seeds, with Welch's interval; normal if one has one seed."""
-    mean = other.mean - first.mean
-    parts = [one.std**2 / one.seeds if one.std else one.stderr**2 for one in (first, other)]
-    error = sqrt(sum(parts))
-    if first.std and other.std:
-        from scipy import stats
-
-        degrees = sum(parts) ** 2 / sum(
-            part**2 / (one.seeds - 1) for part, one in zip(parts, (first, other), strict=True)
-        )
-        half = float(stats.t.ppf(0.975, degrees)) * error
-    else:
-        half = normal_quantile(0.975) * error
-    seeds = min(first.seeds, other.seeds)
-    return Estimate(mean=mean, std=None, stderr=error, low=mean - half, high=mean + half, seeds=seeds)

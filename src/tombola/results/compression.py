@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tombola.errors import TombolaError
-from tombola.evaluation.intervals import normal_quantile
+from tombola.evaluation.intervals import paired_interval
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.stages.fit import Fit
 from tombola.results.doubts import nothing_to_match
 from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
 from tombola.results.result import Result
+from tombola.results.statistics import at_least
 from tombola.shrink.sizes import Speedup
 from tombola.tasks.metrics import lower_is_better
 
@@ -107,13 +108,12 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
     }
     metric = result.headline(on)
     losses = {speedup: _lost(before, after, metric) for speedup, after in tickets.items()}
-    fitting = [speedup for speedup, lost in losses.items() if lost <= within]
+    fitting = [speedup for speedup, lost in losses.items() if at_least(within, lost)]
     if not fitting:
-        told = ", ".join(f"{speedup:g} x: {lost:.1f}" for speedup, lost in sorted(losses.items()))
-        unit = "percent" if lower_is_better(metric) else "points"
+        told = ", ".join(f"{speedup:g} x: {_above(lost, within)}" for speedup, lost in sorted(losses.items()))
         raise TombolaError(
-            f"no ticket loses at most {within:g} {unit} on {on} ({unit} lost at {told}): allow more with --within, "
-            "train longer with --time, or name a --speedup"
+            f"no ticket loses at most {_amount(f'{within:g}', metric)} on {on} (lost at {told}): allow more with "
+            "--within, train longer with --time, or name a --speedup"
         )
     return max(fitting)
 
@@ -133,11 +133,9 @@ def _change(result: Result, store: Store, on: str) -> Change | None:
     right = [read_correct(store.open(cell.stages.evaluations[on])) for cell in pair]
     if any(one is None for one in right):
         return None
-    before, after = (np.asarray(one, dtype=float) for one in right)
-    difference = after - before
-    spread = normal_quantile(0.975) * float(difference.std(ddof=1)) / len(difference) ** 0.5
-    mean = float(difference.mean())
-    return Change(mean, mean - spread, mean + spread)
+    before, after = (np.asarray(one, dtype=bool) for one in right)
+    lost, gained, n = int((before & ~after).sum()), int((after & ~before).sum()), len(before)
+    return Change((gained - lost) / n, *paired_interval(lost, gained, n))
 
 
 def _verdict(result: Result, on: str, clean: Change | None, within: float) -> str:
@@ -162,14 +160,14 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
             parts.append(
                 f"{_called(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
             )
-    lost, unit = _lost(before, after, metric), _unit(metric)
+    lost = _lost(before, after, metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
-    if lost <= within:
-        kept = f"at most {within:g} {unit} lost, as asked".replace("most 1 points", "most 1 point")
+    if at_least(within, lost):
+        kept = f"at most {_amount(f'{within:g}', metric)} lost, as asked"
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:
-        kept = f"{lost:.1f} {unit} lost, more than the {within:g} allowed"
+        kept = f"{_amount(_above(lost, within), metric)} lost, more than the {within:g} allowed"
     return f"The ticket: {', '.join(parts)}; {doubt or kept}."
 
 
@@ -178,14 +176,21 @@ def _lost(before: float, after: float, metric: str) -> float:
     return 100 * (after / before - 1) if lower_is_better(metric) else 100 * (before - after)
 
 
-def _unit(metric: str) -> str:
+def _amount(number: str, metric: str) -> str:
+    """Return a loss with its unit: `1 point`, `2.5 points`, `3 percent of perplexity`."""
     if lower_is_better(metric):
-        return f"percent of {metric}"
-    return "points" if is_share(metric) else f"hundredths of {metric}"
+        return f"{number} percent of {metric}"
+    unit = "point" if is_share(metric) else "hundredth"
+    return f"{number} {unit}{'' if number == '1' else 's'}{'' if is_share(metric) else f' of {metric}'}"
+
+
+def _above(lost: float, within: float) -> str:
+    """Format a loss with as many digits as show that it is above the accepted one."""
+    return next((f"{lost:.{digits}f}" for digits in (1, 2, 3) if round(lost, digits) > within), f"{lost:g}")
 
 
 def _points(share: float) -> str:
-    return f"{100 * share:+.1f}".replace("-", "−")
+    return f"{100 * share:+z.1f}".replace("-", "−")
 
 
 def _called(name: str, result: Result) -> str:

@@ -35,6 +35,8 @@ def _sharing(result: Result) -> str:
     if not rows:
         return ""
     average, tasks = rows[-1], len({row.task for row in rows[:-1]})
+    if average.on is not None:
+        return "No seed has the scores of all tasks, so there is no average."
     metric = average.metric or ""
     seeds = average.difference.seeds
     return (
@@ -112,7 +114,7 @@ def _group(result: Result, rows: list[Summary]) -> str:
 def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: str) -> str:
     doubt = " No signal passes where its mask leaves nothing of a matrix." if ticket.emptied else ""
     if level_of_constant(ticket, on) is not None:
-        doubt += " It is no better than one answer to all."
+        doubt += " It is no better than a constant answer."
     seeds = _seeds(min(ticket.seeds, dense.seeds))
     return f"{_named(ticket)} {what} on {on}: {_figures(result, ticket, dense, on)}. {seeds}.{doubt}"
 
@@ -121,7 +123,7 @@ def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
     """Compare two models: the score with its difference, the speed-up, other data and attacks."""
     metric = row.metrics[on]
     change = estimate_difference(other, row, on)
-    interval = f" ({write_interval(change, metric)})" if change is not None else ""
+    interval = f" ({write_interval(change.estimate, metric)})" if change is not None else ""
     parts = [f"{metric} {_pair(row, other, on)}{interval}"]
     parts += [
         f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tombola.errors import TombolaError, UnknownName
+from tombola.evaluation.intervals import normal_quantile
 from tombola.evaluation.scores import Score
 from tombola.results.record import CellResult, Estimate
 from tombola.results.statistics import holm, mcnemar, paired_t, sign_flips
@@ -36,9 +37,10 @@ class Difference:
         mean: Mean difference.
         t: Two-sided p value of the paired t test; needs two seeds, and differences that are not all equal.
         flips: Two-sided p value of the sign-flip permutation test, which assumes no distribution.
-        mcnemar: Two-sided exact p value of McNemar's test on the examples of all seeds, if predictions are classes.
+        mcnemar: Two-sided exact p value of McNemar's test on the examples, if predictions are classes. An example
+            counts for the variant that got it right with more seeds.
         holm: The p value of the t test (of McNemar's with one seed), corrected for the number of pairs.
-        note: Why McNemar's test is missing, if predictions are no longer in the store.
+        note: Why McNemar's test is missing, e.g. if predictions are no longer in the store.
     """
 
     first: dict[str, Any]
@@ -51,6 +53,24 @@ class Difference:
     mcnemar: float | None = None
     holm: float | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """How much higher the score of a row is than that of another.
+
+    Attributes:
+        estimate: The difference, with its 95 % interval.
+        paired: Whether runs with the same seeds were compared one by one.
+    """
+
+    estimate: Estimate
+    paired: bool
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.estimate.low > 0 or self.estimate.high < 0
 
 
 def differences(result: Result, on: str, store: Store | None = None) -> list[Difference]:
@@ -78,11 +98,11 @@ def differences(result: Result, on: str, store: Store | None = None) -> list[Dif
     return found
 
 
-def estimate_difference(first: Summary, second: Summary, on: str) -> Estimate | None:
+def estimate_difference(first: Summary, second: Summary, on: str) -> Change | None:
     """Estimate `second` − `first` in the headline metric, with a 95 % interval.
 
-    Over several common seeds, this is the t interval of the differences; with one or no common seed, a normal interval
-    from the standard errors of both.
+    Rows with the same seeds, or with several in common, are compared seed by seed; other rows by their means, with
+    Welch's interval. Between single runs, the interval is normal, from the standard errors of both.
 
     Args:
         first: The row to compare with.
@@ -92,14 +112,33 @@ def estimate_difference(first: Summary, second: Summary, on: str) -> Estimate | 
     if on not in first.scores or on not in second.scores or first.metrics[on] != second.metrics[on]:
         return None
     pairs = list(_by_seed(first, second, on))
-    if pairs:
-        return estimate_values(
-            [_headline(b, on) - _headline(a, on) for a, b in pairs],
-            [combined_error((_score(a, on).stderr, _score(b, on).stderr)) for a, b in pairs],
-        )
-    before, after = first.scores[on], second.scores[on]
-    error = combined_error((before.stderr_of_mean, after.stderr_of_mean))
-    return estimate_values([after.mean - before.mean], [error])
+    if len(pairs) > 1 or len(pairs) == first.seeds == second.seeds:
+        values = [_headline(b, on) - _headline(a, on) for a, b in pairs]
+        errors = [combined_error((_score(a, on).stderr, _score(b, on).stderr)) for a, b in pairs]
+        return Change(estimate_values(values, errors), paired=True)
+    return Change(_welch(first.scores[on], second.scores[on]), paired=False)
+
+
+def _welch(first: Estimate, second: Estimate) -> Estimate:
+    """Return the difference of two means over different seeds, with Welch's interval; normal if one has one seed."""
+    mean, errors = second.mean - first.mean, (first.stderr_of_mean, second.stderr_of_mean)
+    error = combined_error(errors)
+    quantile = normal_quantile(0.975)
+    if first.std and second.std:
+        from scipy import stats
+
+        seeds = (first.seeds, second.seeds)
+        degrees = error**4 / sum(one**4 / (n - 1) for one, n in zip(errors, seeds, strict=True))
+        quantile = float(stats.t.ppf(0.975, degrees))
+    half = quantile * error
+    return Estimate(
+        mean=mean,
+        std=None,
+        stderr=error,
+        low=mean - half,
+        high=mean + half,
+        seeds=min(first.seeds, second.seeds),
+    )
 
 
 def _score(cell: CellResult, on: str) -> Score:
@@ -145,13 +184,14 @@ def _reader(store: Store) -> ReadCorrect:
 
 
 def _examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
-    """Return McNemar's p over the examples of all seeds, or why it is missing; neither if there are no classes."""
+    """Return McNemar's p over the examples, or why it is missing; neither if there are no classes."""
     try:
         right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
     except TombolaError as error:
         return None, f"no McNemar test: {error}"
-    known = [(a, b) for a, b in right if a is not None and b is not None]
-    if len(known) < len(pairs):
+    known = [one for pair in right for one in pair if one is not None]
+    if len(known) < 2 * len(pairs):
         return None, None
-    first, second = (np.concatenate(side) for side in zip(*known, strict=True))
-    return mcnemar(first, second), None
+    if len({len(one) for one in known}) > 1:
+        return None, "no McNemar test: the models were evaluated on different examples"
+    return mcnemar(np.stack(known[::2]), np.stack(known[1::2])), None

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from tombola.evaluation.intervals import normal_quantile
 from tombola.results.formatting import write_value
-from tombola.results.summary import Summary
+from tombola.results.summary import Summary, by_baseline
 from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
 
 NOT_LEARNED = "the dense model has not learned the task: nothing to match"
-AT_CHANCE = "the dense model is no better there than one answer to all: nothing to match"
+AT_CHANCE = "the dense model is no better there than a constant answer: nothing to match"
 NOTHING_LEFT = "the attack leaves the dense model no right answer: nothing to match"
 SAME_SCORES = "all seeds of the dense model score the same: the standard error of the score decides"
 
@@ -25,6 +25,7 @@ def notes(result: Result) -> list[str]:
     return [
         *_constant_answers(rows, result),
         *_failed_seeds(rows, result),
+        *_missing_seeds(rows),
         *_equal_scores(rows),
         *_blocked(rows),
         *_busy(rows),
@@ -71,11 +72,11 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             own = result.condition(on) == "clean"
             yield (
                 f"{row.label} {'has not learned the task' if own else 'is no better than chance'}: "
-                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where one answer to all has "
+                f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where a constant answer scores "
                 f"{write_value(constant, row.metrics[on])}"
             )
         if tickets:
-            yield f"no better than one answer to all on {on}: {first_of(tickets, '; ')}"
+            yield f"no better than a constant answer on {on}: {first_of(tickets, '; ')}"
 
 
 def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
@@ -89,7 +90,16 @@ def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             ]
             if failed:
                 seeds = f"seed {failed[0]} is" if len(failed) == 1 else f"seeds {', '.join(failed)} are"
-                yield f"{row.label}: {seeds} no better than one answer to all on {on}, of {row.seeds} seeds"
+                yield f"{row.label}: {seeds} no better than a constant answer on {on}, of {row.seeds} seeds"
+
+
+def _missing_seeds(rows: Sequence[Summary]) -> Iterator[str]:
+    """Name rows of which seeds are missing: their means do not compare well with those of the others."""
+    for group in by_baseline(rows):
+        most = max(row.seeds for row in group)
+        fewer = [f"{row.label} ({row.seeds})" for row in group if row.seeds < most]
+        if fewer:
+            yield f"over fewer seeds than the {most} of other rows: {first_of(fewer, '; ')}"
 
 
 def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:

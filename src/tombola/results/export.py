@@ -62,10 +62,20 @@ def write_table(rows: Rows, path: Path) -> Path:
         write_whole(path, json.dumps(list(rows), indent=1, allow_nan=False))
     else:
         try:
-            frame(rows).to_parquet(path, index=False)
+            frame(_of_one_type(rows)).to_parquet(path, index=False)
         except ImportError:
             raise TombolaError("Parquet needs pyarrow: pip install 'tombola[frames]'") from None
     return path
+
+
+def _of_one_type(rows: Rows) -> list[dict[str, Any]]:
+    """Return the rows with columns of one type, as Parquet needs them: mixed values, such as 4 and `most`, as text."""
+    types = {name: {type(row[name]) for row in rows if row.get(name) is not None} for name in columns(rows)}
+    mixed = {name for name, found in types.items() if len(found) > 1 and not found <= {int, float}}
+    return [
+        {name: str(value) if name in mixed and value is not None else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def latex(result: Result) -> str:

@@ -21,7 +21,7 @@ SPARSITY = "draw.sparsity"
 
 def write_value(value: float, metric: str, sign: str = "") -> str:
     """Format a score: `82.4 %`, `−0.347` or `31.250`."""
-    text = f"{100 * value:{sign}.1f} %" if is_share(metric) else _number(value, sign)
+    text = f"{100 * value:{sign}z.1f} %" if is_share(metric) else _number(value, sign)
     return text.replace("-", "−")
 
 
@@ -55,14 +55,14 @@ def write_interval(difference: Estimate, metric: str) -> str:
 def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
     """Format the mean and the ends of the interval with signs, in points if the metric is a share."""
     values = (difference.mean, difference.low, difference.high)
-    told = (f"{100 * value:+.1f}" if is_share(metric) else _number(value, "+") for value in values)
+    told = (f"{100 * value:+z.1f}" if is_share(metric) else _number(value, "+") for value in values)
     mean, low, high = (value.replace("-", "−") for value in told)
     return mean, low, high
 
 
 def _number(value: float, sign: str = "") -> str:
     """Format a number that is not a share, with three decimals, or three digits if it is large."""
-    return f"{value:{sign}.3f}" if abs(value) < LARGE else f"{value:{sign}.3g}"
+    return f"{value:{sign}z.3f}" if abs(value) < LARGE else f"{value:{sign}.3g}"
 
 
 def write_share(share: float) -> str:

@@ -31,11 +31,13 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
     for aim in aims or ():
         if aim not in AIMS:
             raise UnknownName("aim", aim, AIMS)
+    if not result.cells:
+        return []
     reached = [(row, own) for rows in by_baseline(result.summaries()) for row, own in _reached(result, rows)]
     chosen = aims or [aim for aim in AIMS if aim != SPEEDUP and all(aim in own for _, own in reached)]
     for aim in chosen:
         if not any(aim in own for _, own in reached):
-            raise TombolaError(f"this result knows nothing of {aim!r}: evaluate, attack or measure it first")
+            raise TombolaError(f"this result has no {aim!r}: evaluate, attack or measure its models first")
     known = {id(row): own for row, own in reached if all(aim in own for aim in chosen)}
     best = [
         row

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tombola.results.doubts import decided_by_error, first_of, level_of_constant, nothing_to_match
 from tombola.results.record import Matching
+from tombola.results.statistics import at_least
 from tombola.results.summary import Summary, by_baseline
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ Standing = Literal["strict", "within", "below"]
 def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
     """Compare a ticket with the dense model: not worse (`strict`), worse `within` its tolerance, or `below`."""
     score, level = ticket.merit(on), dense.merit(on)
-    if score >= level:
+    if at_least(score, level):
         return "strict"
-    return "within" if score >= level - dense.scores[on].tolerance else "below"
+    return "within" if at_least(score, level - dense.scores[on].tolerance) else "below"
 
 
 def match(result: Result, on: str) -> list[Matching]:
@@ -43,7 +44,7 @@ def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> M
     if within is not None and within.emptied:
         notes.append(f"the mask of the ticket leaves nothing of {first_of(within.emptied)}")
     if within is not None and level_of_constant(within, on) is not None:
-        notes.append("the ticket is no better than one answer to all")
+        notes.append("the ticket is no better than a constant answer")
     return Matching(
         variant=tickets[0].variant,
         baseline_key=dense.baseline_key,

@@ -15,6 +15,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.results.doubts import nothing_to_match
 from tombola.results.record import CellResult, Estimate, PhasePoint, Phases, SuperTicket
+from tombola.results.statistics import at_least
 from tombola.results.summary import TICKET_SECTIONS, Summary
 from tombola.tasks.metrics import merit
 
@@ -25,7 +26,10 @@ Order = Literal["winning", "random", "losing"]
 ORDERS: tuple[Order, ...] = ("winning", "random", "losing")
 
 Axes = dict[str, Any]
-"""What distinguishes the sets of curves of a grid: the task, settings of the search."""
+"""What distinguishes the sets of curves of a grid: the task, settings of the search, the draw and the retraining."""
+
+SIZES = tuple(f"draw.{key}" for key in ("sparsity", "heads", "ffns", "speedup", "latency", "parameters"))
+"""The axes along which the tickets of one curve differ."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,16 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
     dense = next(row for row in rows if row.order is None)
     note = nothing_to_match(dense.summary, on, result)
     metric = dense.summary.metrics[on]
-    by_size = {(row.order, row.sparsity): row.score(on) for row in rows}
     points = []
     for row in sorted((row for row in rows if row.order == "winning"), key=lambda row: row.sparsity):
-        random = by_size.get(("random", row.sparsity))
+        random = _score_of(rows, "random", row.sparsity, on)
         points.append(
             PhasePoint(
                 sparsity=row.sparsity,
                 remaining=row.remaining,
                 winning=row.score(on),
                 random=random,
-                losing=by_size.get(("losing", row.sparsity)),
+                losing=_score_of(rows, "losing", row.sparsity, on),
                 phase=None if note else _phase(dense.score(on), row.score(on), random, metric),
             )
         )
@@ -98,6 +101,13 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
         super_ticket=chosen,
         note=note,
     )
+
+
+def _score_of(rows: list[_Row], order: Order, sparsity: float, on: str) -> Estimate | None:
+    """Return the score of tickets of an order and size, over all random masks; of several variants, the first."""
+    same = [row.summary for row in rows if (row.order, row.sparsity) == (order, sparsity)]
+    cells = [cell for summary in same if summary.variant == same[0].variant for cell in summary.cells]
+    return Summary(tuple(cells)).scores[on] if cells else None
 
 
 def super_ticket(
@@ -136,7 +146,9 @@ def super_ticket(
 
 def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
     among = [row for row in rows if row.order in (None, "winning")]
-    best = max(among, key=lambda row: (row.summary.merit(choose_on), row.sparsity))
+    highest = max(row.summary.merit(choose_on) for row in among)
+    equals = [row for row in among if at_least(row.summary.merit(choose_on), highest)]
+    best = max(equals, key=lambda row: row.sparsity)
     return SuperTicket(
         sparsity=best.sparsity,
         remaining=best.remaining,
@@ -158,10 +170,10 @@ def _phase(
     dense: Estimate, winning: Estimate, random: Estimate | None, metric: str
 ) -> Literal["I", "II", "III"]:
     own, level = merit(winning.mean, metric), merit(dense.mean, metric)
-    if own >= level:
+    if at_least(own, level):
         return "I"
-    fallen = own < level - dense.tolerance
-    collapsed = random is not None and own <= merit(random.mean, metric) + random.tolerance
+    fallen = not at_least(own, level - dense.tolerance)
+    collapsed = random is not None and at_least(merit(random.mean, metric) + random.tolerance, own)
     return "III" if fallen and collapsed else "II"
 
 
@@ -202,6 +214,11 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     of_random = {"mask_number": 0, "preserve_layer_ratio": False}
     settings = search.model_copy(update={"order": "winning", **of_random}).canonical()
     own = {f"search.{name}": value for name, value in settings.items() if name != "method"}
+    own |= {
+        axis: value
+        for axis, value in summary.axes.items()
+        if axis.startswith(("draw.", "retrain.")) and axis not in SIZES
+    }
     mask = summary.cells[0].mask
     share = mask.sparsity if mask is not None and (drawn.counts or drawn.target) else drawn.sparsity
     return _Row(search.order, share, axes | own, summary, to_target=drawn.target is not None)

@@ -175,7 +175,10 @@ class Matching(Record):
 
 
 class PhasePoint(Record):
-    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left."""
+    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left.
+
+    `random` is over all random masks of the size, each with all seeds.
+    """
 
     sparsity: float
     remaining: float
@@ -204,7 +207,7 @@ class SuperTicket(Record):
 class Phases(Record):
     """Winning, random and losing tickets of one search, densest first, and the phase of each size.
 
-    `axes` distinguishes the curves of a grid: the task, the settings of the search.
+    `axes` distinguishes the curves of a grid: the task, settings of the search, the draw and the retraining.
     """
 
     on: str
@@ -223,6 +226,7 @@ class Transfer(Record):
         sources: The tasks of the masks: the rows.
         targets: The tasks trained under them: the columns.
         on: The data set of the scores.
+        metric: The headline metric; empty if targets have different ones.
         difference: Mean score under the source's mask − mean dense score; None if a cell is missing.
         at_least_own: For each source, the number of targets on which its mask is at least as good as the target's own.
         compared: For each source, the number of targets with an own mask to compare with.

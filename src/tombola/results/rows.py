@@ -56,8 +56,8 @@ def tidy_rows(result: Result) -> list[dict[str, Any]]:
                 "difference": -test.mean if test else None,
                 "p": test.holm if test else None,
             }
-            for metric in row.cells[0].scores[on]:
-                estimate = estimate_scores([cell.scores[on][metric] for cell in row.cells])
+            for metric in row.common_metrics(on):
+                estimate = estimate_scores([cell.scores[on][metric] for cell in row.cells], metric)
                 table.append(
                     {
                         **row.point,

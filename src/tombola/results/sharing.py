@@ -47,8 +47,8 @@ class _Task:
             task=self.name,
             metric=line.metric,
             on=line.on,
-            without=estimate_scores([without for without, _ in pairs]),
-            shared=estimate_scores([shared for _, shared in pairs]),
+            without=estimate_scores([without for without, _ in pairs], line.metric),
+            shared=estimate_scores([shared for _, shared in pairs], line.metric),
             difference=estimate_values(
                 [shared.value - without.value for without, shared in pairs],
                 [combined_error((without.stderr, shared.stderr)) for without, shared in pairs],
@@ -66,10 +66,10 @@ def share_rows(result: Result, on: str) -> list[SharingRow]:
     """Return the tasks in the order of the recipe, then their average, on one data set; empty for other results.
 
     A task shows the metrics that the recipe sets for it, or its headline metric. A task with its own data sets shows
-    all of them in the table of the others' first data set.
+    all of them in the table of the others' first data set. If no seed has all tasks, there is no average.
     """
     tasks = _tasks(result, on)
-    return [*(row for task in tasks for row in task.rows()), _average(tasks)] if tasks else []
+    return [*(row for task in tasks for row in task.rows()), *_average(tasks)]
 
 
 def _tasks(result: Result, on: str) -> list[_Task]:
@@ -119,10 +119,12 @@ def _pairs(cells: list[CellResult], on: str, metric: str) -> dict[int, Pair]:
     }
 
 
-def _average(tasks: list[_Task]) -> SharingRow:
-    """Average the tasks' mean scores for each seed that all tasks have, then over seeds."""
+def _average(tasks: list[_Task]) -> list[SharingRow]:
+    """Average the tasks' mean scores for each seed that all tasks have, then over seeds; empty without such a seed."""
     lines = [line for task in tasks for line in task.lines]
-    seeds = [seed for seed in lines[0].scores if all(seed in line.scores for line in lines)]
+    seeds = [seed for line in lines[:1] for seed in line.scores if all(seed in one.scores for one in lines)]
+    if not seeds:
+        return []
 
     def of(index: int) -> tuple[list[float], list[float]]:
         found = [[task.of_seed(seed, index) for task in tasks] for seed in seeds]
@@ -131,7 +133,7 @@ def _average(tasks: list[_Task]) -> SharingRow:
 
     (without, without_errors), (shared, shared_errors) = of(0), of(1)
     metrics = {line.metric for line in lines}
-    return SharingRow(
+    average = SharingRow(
         task=AVERAGE,
         metric=metrics.pop() if len(metrics) == 1 else None,
         without=estimate_values(without, without_errors),
@@ -142,3 +144,4 @@ def _average(tasks: list[_Task]) -> SharingRow:
         ),
         remaining=mean(task.remaining for task in tasks),
     )
+    return [average]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 else:
     stats = lazy_module("scipy.stats")  # takes a second to load
 
+ROUNDING = 1e-12
+"""The relative difference up to which values count as equal: means of other scores may differ in the last digit."""
 RESAMPLES = 2000
 EXACT = 12
 """The most seeds for which all sign flips are tried; with more, `RESAMPLES` random ones."""
@@ -20,7 +22,12 @@ EXACT = 12
 
 def all_equal(values: Sequence[float] | np.ndarray) -> bool:
     """Return whether values are equal up to rounding, so that they tell nothing about their variance."""
-    return bool(np.ptp(values) < 1e-12 * max(1.0, np.abs(values).max()))
+    return bool(np.ptp(values) < ROUNDING * max(1.0, np.abs(values).max()))
+
+
+def at_least(value: float, level: float) -> bool:
+    """Return whether a value is not below a level, up to rounding."""
+    return value >= level - ROUNDING * max(1.0, abs(level))
 
 
 def paired_t(change: np.ndarray) -> float | None:
@@ -44,15 +51,24 @@ def sign_flips(change: np.ndarray) -> float | None:
         signs = np.random.default_rng(0).choice((1.0, -1.0), size=(RESAMPLES, n))
         signs[0] = 1.0
     means = np.abs(signs @ change) / n
-    return float(np.mean(means >= abs(change.mean()) - 1e-12))
+    return float(np.mean(means >= abs(change.mean()) - ROUNDING))
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the two-sided exact p value that two models err equally often, from the examples each got right."""
-    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
-    if only_first + only_second == 0:
+    """Return the two-sided exact p value that two models err equally often.
+
+    Every example counts once, for the model that got it right with more seeds: the seeds of one example are not
+    independent.
+
+    Args:
+        first: Whether the first model got each example right, (seeds, examples).
+        second: The same for the second model.
+    """
+    gain = first.sum(axis=0) - second.sum(axis=0)
+    for_first, for_second = int((gain > 0).sum()), int((gain < 0).sum())
+    if for_first + for_second == 0:
         return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second).pvalue)
+    return float(stats.binomtest(for_first, for_first + for_second).pvalue)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -66,6 +82,8 @@ def holm(values: Sequence[float]) -> list[float]:
 
 def pareto(points: np.ndarray) -> np.ndarray:
     """Return which rows no other row beats by being at least as high in every column and higher in one."""
-    at_least = (points[:, None, :] >= points[None, :, :]).all(axis=2)
-    higher = (points[:, None, :] > points[None, :, :]).any(axis=2)
-    return np.logical_not((at_least & higher).any(axis=0))
+    gain = points[:, None, :] - points[None, :, :]
+    equal = ROUNDING * np.maximum(1.0, np.abs(points))
+    not_lower, higher = (gain >= -equal).all(axis=2), (gain > equal).any(axis=2)
+    beaten: np.ndarray = (not_lower & higher).any(axis=0)
+    return ~beaten

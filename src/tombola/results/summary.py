@@ -17,16 +17,19 @@ from tombola.results.record import CellResult, Estimate
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
 from tombola.results.statistics import all_equal
 from tombola.shrink.sizes import Speedup
-from tombola.tasks.metrics import merit
+from tombola.tasks.metrics import is_share, merit
 
 TICKET_SECTIONS = ("search", "draw", "retrain")
 """The sections of a recipe that define a ticket; all others it shares with the dense model."""
 
 
-def estimate_scores(scores: Sequence[Score]) -> Estimate:
-    """Summarise one score per seed."""
+def estimate_scores(scores: Sequence[Score], metric: str) -> Estimate:
+    """Summarise one score per seed; the interval of a share stays between 0 and 1."""
     values, errors = [score.value for score in scores], [score.stderr for score in scores]
-    return _estimate(values, errors, scores[0].interval())
+    found = _estimate(values, errors, scores[0].interval())
+    if is_share(metric) and 0 <= found.mean <= 1:
+        return found.model_copy(update={"low": max(0.0, found.low), "high": min(1.0, found.high)})
+    return found
 
 
 def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimate:
@@ -92,8 +95,10 @@ class Summary:
     def scores(self) -> dict[str, Estimate]:
         """The headline score on every data set and under every attack that all seeds have."""
         return {
-            on: estimate_scores([next(iter(cell.scores[on].values())) for cell in self.cells])
-            for on in self.cells[0].scores
+            on: estimate_scores(
+                [next(iter(cell.scores[on].values())) for cell in self.cells], next(iter(found))
+            )
+            for on, found in self.cells[0].scores.items()
             if all(on in cell.scores for cell in self.cells)
         }
 
@@ -101,6 +106,11 @@ class Summary:
     def metrics(self) -> dict[str, str]:
         """The headline metric on every data set."""
         return {on: next(iter(self.cells[0].scores[on])) for on in self.scores}
+
+    def common_metrics(self, on: str) -> list[str]:
+        """Return the metrics of all seeds on a data set, the headline first; a group may be missing in some."""
+        first, *others = (cell.scores[on] for cell in self.cells)
+        return [metric for metric in first if all(metric in other for other in others)]
 
     def merit(self, on: str) -> float:
         """Return the mean headline score on a data set, turned so that higher is better."""

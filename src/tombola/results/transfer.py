@@ -8,6 +8,7 @@ from tombola.errors import RecipeError
 from tombola.recipe.reading import Raw
 from tombola.results.formatting import short_value, write_axes
 from tombola.results.record import Transfer
+from tombola.results.statistics import at_least
 from tombola.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -62,12 +63,13 @@ def transfer_matrix(result: Result, on: str) -> Transfer | None:
             and (own := tickets.get((_Key(target.task, source.further), target)))
         ]
         compared[source.label] = len(pairs)
-        at_least_own[source.label] = sum(one.merit(on) >= own.merit(on) for one, own in pairs)
+        at_least_own[source.label] = sum(at_least(one.merit(on), own.merit(on)) for one, own in pairs)
+    metrics = {dense[target].metrics[on] for target in targets}
     return Transfer(
         sources=[source.label for source in sources],
         targets=[target.label for target in targets],
         on=on,
-        metric=dense[targets[0]].metrics[on],
+        metric=metrics.pop() if len(metrics) == 1 else "",
         difference=[
             [_difference(tickets.get((source, target)), dense[target], on) for target in targets]
             for source in sources

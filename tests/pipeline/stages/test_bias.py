@@ -166,7 +166,7 @@ def test_an_evaluation_warns_of_what_it_was_trained_on(
     )
     with caplog.at_level(logging.WARNING):
         execute([stage], store)
-    sentence = "5 of 6 examples of leaky/validation also stand in the training data (tiny/train)."
+    sentence = "5 of 6 examples of leaky/validation also occur in the training data (tiny/train)."
     assert sentence in caplog.messages
     assert store.read(stage).notes == [sentence]
     assert list(store.read(stage).scores) == ["accuracy", "mcc"]

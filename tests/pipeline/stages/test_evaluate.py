@@ -93,7 +93,7 @@ def test_data_that_a_search_mixes_in_is_checked_too(
     notes = Store(tmp_path / "store").read(stage).notes
     before = sum(int(note.split()[0]) for note in _notes(plain, tmp_path))
     (note,) = [note for note in notes if int(note.split()[0]) > before]
-    assert "examples of tiny/validation also stand in the training data (tiny/train)." in note
+    assert "examples of tiny/validation also occur in the training data (tiny/train)." in note
     assert note in caplog.messages
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tombola.cli.tables.layout import Column, Grid
+from tombola.cli.tables.results import spread_caption
 from tombola.results.formatting import (
     SPARSITY,
     short_axis,
@@ -20,7 +21,8 @@ from tombola.results.formatting import (
 )
 
 if TYPE_CHECKING:
-    from tombola.results.comparing import Change, ComparedRow, ResultComparison
+    from tombola.results.comparing import ComparedRow, ResultComparison
+    from tombola.results.differences import Change
 
 
 def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
@@ -28,11 +30,11 @@ def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Gr
     tasks = [task for result in found.results for task in result.tasks]
     short = short_targets(found.targets, tasks)
     axes = [
-        axis for axis in rows[0].axes if axis != SPARSITY and len({str(row.axes[axis]) for row in rows}) > 1
+        axis for axis in rows[0].axes if axis != SPARSITY and len({_value(row, axis) for row in rows}) > 1
     ]
     keys = [
         Column("variant", [row.variant for row in rows], "left"),
-        *(Column(short_axis(axis), [short_value(row.axes[axis]) for row in rows], "left") for axis in axes),
+        *(Column(short_axis(axis), [_value(row, axis) for row in rows], "left") for axis in axes),
         Column("sparsity", [_sparsities(row) for row in rows]),
         Column("on", [short[row.on] for row in rows], "left"),
     ]
@@ -43,6 +45,10 @@ def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Gr
             heading = f"{name} − {found.names[0]}\n(95 % interval)"
             values.append(Column(heading, [_difference(row.changes[place - 1], row.metric) for row in rows]))
     return Grid("", keys, values, [*_caption(rows), *(f"note: {note}" for note in found.notes)])
+
+
+def _value(row: ComparedRow, axis: str) -> str:
+    return "" if row.axes[axis] is None else short_value(row.axes[axis])
 
 
 def _sparsities(row: ComparedRow) -> str:
@@ -57,10 +63,9 @@ def _difference(change: Change | None, metric: str) -> Text:
 
 
 def _caption(rows: Sequence[ComparedRow]) -> list[str]:
-    seeds = max(score.seeds for row in rows for score in row.scores if score)
-    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
+    seeds = {score.seeds for row in rows for score in row.scores if score}
     changes = [change for row in rows for change in row.changes if change]
     paired = "paired by seed" if all(change.paired for change in changes) else "not all paired: seeds differ"
-    clear = "; bold: the interval leaves out zero" if any(change.clear for change in changes) else ""
+    clear = "; bold: the interval excludes zero" if any(change.clear for change in changes) else ""
     metrics = ", ".join(dict.fromkeys(write_metric(row.metric) for row in rows))
-    return [f"{metrics}, {spread}", f"differences are {paired}{clear}"]
+    return [spread_caption(metrics, seeds), f"differences are {paired}{clear}"]

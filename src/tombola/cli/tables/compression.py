@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.models import scaled
 from tombola.cli.tables.results import notes_below
-from tombola.evaluation.intervals import normal_quantile
 from tombola.results.formatting import is_share, write_metric, write_value
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ def _score(scores: dict[str, Score] | None, metric: str) -> str:
     if not scores:
         return ""
     score = next(iter(scores.values()))
-    spread = normal_quantile(0.975) * score.stderr
+    low, high = score.interval()
+    spread = (high - low) / 2
     return (
         f"{write_value(score.value, metric)} ± {100 * spread:.1f}"
         if is_share(metric)

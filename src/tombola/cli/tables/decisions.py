@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
-from tombola.cli.tables.results import notes_below
+from tombola.cli.tables.results import notes_below, spread_caption
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.results.formatting import (
     is_share,
@@ -118,8 +118,9 @@ def transfer_table(matrix: Transfer) -> Grid:
         Column("≥ own", [f"{matrix.at_least_own[one]} of {matrix.compared[one]}" for one in matrix.sources])
     )
     unit = "points of " if is_share(matrix.metric) else ""
+    metric = write_metric(matrix.metric) or "each target's metric"
     caption = [
-        f"{unit}{write_metric(matrix.metric)} on {matrix.on} above the dense model",
+        f"{unit}{metric} on {matrix.on} above the dense model",
         "≥ own: targets on which the mask is as good as the target's own",
     ]
     return Grid("transfer", [Column("mask of", matrix.sources, "left")], columns, caption)
@@ -150,8 +151,7 @@ def share_table(result: Result, on: str) -> Grid:
         ),
         Column("parameters\nleft\n(encoder)", [write_share(row.remaining) for row in rows]),
     ]
-    seeds = max((row.without.seeds for row in rows), default=0)
-    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "± standard error, one seed"
+    spread = spread_caption("scores", {row.without.seeds for row in rows})
     caption = [f"{spread}; parameters left of the encoder, embeddings included", *notes_below(result)]
     sections = [index for index, row in enumerate(rows) if row.task == AVERAGE]
     return Grid(f"{result.name}, {on}", keys, values, caption, sections)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tombola.cli.tables.layout import Column, Grid
-from tombola.results.formatting import write_speedup, write_value
+from tombola.results.formatting import LARGE, write_speedup, write_value
 
 if TYPE_CHECKING:
     from tombola.attacks import AttackReport
@@ -36,11 +36,16 @@ def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
             Column("metric", [metric for _, metric, _ in rows], "left"),
         ],
         [
-            Column("score", [f"{score.value:.4f}" for _, _, score in rows]),
-            Column("± s.e.", [f"{score.stderr:.4f}" for _, _, score in rows]),
+            Column("score", [_four(score.value) for _, _, score in rows]),
+            Column("± s.e.", [_four(score.stderr) for _, _, score in rows]),
             Column("n", [f"{score.n:,}" for _, _, score in rows]),
         ],
     )
+
+
+def _four(value: float) -> str:
+    """Format a score with four decimals, or four digits if it is large, as the perplexity of a destroyed model is."""
+    return f"{value:.4f}" if abs(value) < LARGE else f"{value:.4g}"
 
 
 def attack_table(name: str, report: AttackReport) -> Grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
@@ -51,7 +52,7 @@ def result_table(result: Result) -> Grid:
         for on in result.targets
     ]
     title = result.name + (f": {write_axes(constant)}" if constant else "")
-    caption = [*_caption(rows, stated), *_legend(result, short)]
+    caption = [spread_caption(stated, {row.seeds for row in rows}), *_legend(result, short)]
     return Grid(title, keys, [*values, *_sizes(rows)], [*caption, *_speed_legend(rows), *notes_below(result)])
 
 
@@ -78,14 +79,18 @@ def _metrics(result: Result, rows: list[Summary]) -> tuple[dict[str, str], str]:
     return {on: "\n".join(map(write_metric, found.get(on, []))) for on in result.targets}, "scores"
 
 
-def _caption(rows: list[Summary], metric: str) -> list[str]:
-    seeds = sorted({row.seeds for row in rows})
-    if seeds == [1]:
-        return [f"{metric} ± standard error, one seed"]
-    if len(seeds) == 1:
-        return [f"{metric}, mean ± standard deviation over {seeds[0]} seeds"]
-    alone = "; ± standard error where there is one seed" if seeds[0] == 1 else ""
-    return [f"{metric}, mean ± standard deviation over up to {seeds[-1]} seeds{alone}"]
+def spread_caption(what: str, seeds: Collection[int]) -> str:
+    """Return a caption that tells what the number after ± is.
+
+    Args:
+        what: What the table shows, e.g. its metric.
+        seeds: The numbers of seeds of its rows.
+    """
+    if set(seeds) == {1}:
+        return f"{what} ± standard error, one seed"
+    over = f"{max(seeds)} seeds" if len(set(seeds)) == 1 else f"up to {max(seeds)} seeds"
+    alone = "; ± standard error where there is one seed" if min(seeds) == 1 else ""
+    return f"{what}, mean ± standard deviation over {over}{alone}"
 
 
 def _legend(result: Result, short: dict[str, str]) -> list[str]:
