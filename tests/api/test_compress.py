@@ -1,6 +1,7 @@
 """`compress`: from a model and a data file to a smaller model with its proof."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,20 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
 def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
     with pytest.raises(TombolaError, match=message):
         plan_compression(Order(str(world.model), str(data), **changes))
+
+
+def test_a_place_that_cannot_take_the_result_is_refused_before_the_work(
+    world: World, data: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "out" / "model"
+    shutil.copytree(world.model, own)
+    for model, message in (
+        (world.model, "was not written by tombola"),
+        (own, "choose another folder with -o"),
+    ):
+        with pytest.raises(TombolaError, match=message):
+            tombola.compress(model, data, output=tmp_path / "out", store=tmp_path / "store")
+    assert not (tmp_path / "store" / "train").exists()
 
 
 def test_changes_and_edited_recipes_win_over_defaults(world: World, data: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, w
 from tombola.api.orders import Order, plan_compression
 from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.errors import TombolaError
-from tombola.foundations.paths import path_part
+from tombola.foundations.paths import path_part, require_own
 from tombola.models.finding import find_folder
 from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
@@ -28,6 +28,7 @@ from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tickets.ticket import TICKET
 
 ORIGINAL = "original.json"
 """Name under which the store keeps the original's training while a compression runs."""
@@ -130,6 +131,7 @@ def carry_out(
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = planned or plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
+    _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw, dense = _finetuned(raw, store, folder, engine, watcher)
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
@@ -211,6 +213,15 @@ def quickstart(
     """
     order = Order("minilm", "reviews", batch_size=(32,), recipe="quickstart")
     return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
+
+
+def _check_place(place: Path, model: str) -> None:
+    """Raise an error before the work if its result could not be written, or would replace the model to compress."""
+    if place.is_dir() and find_folder(model).resolve() == place.resolve():
+        raise TombolaError(
+            f"{model}: is the model to compress, and its place is that of the result: choose another folder with -o"
+        )
+    require_own(place, TICKET)
 
 
 def _name(raw: Raw) -> str:
