@@ -216,6 +216,8 @@ def test_merging_replaces_another_methods_settings():
         ({"train": {"epochs": "many"}}, "train.epochs: takes a valid number"),
         ({"train": {"epochs": -1}}, "train.epochs: takes greater than or equal to 0, not -1"),
         ({"train": 3}, "train: takes"),
+        ({"measure": {"batch_sizes": [0]}}, "measure.batch_sizes.0: takes greater than 0, not 0"),
+        ({"measure": {"threads": 0}}, "measure.threads: takes greater than 0, not 0"),
         ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
         ({"search": {"step": 0.1}}, "search: needs a method"),
         ({"search": {"method": "iterative", "stepp": 1}}, "search: unknown key 'stepp'. Did you mean 'step'"),

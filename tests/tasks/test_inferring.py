@@ -39,7 +39,7 @@ def test_columns_labels_and_missing_cells(reviews: Path) -> None:
         "text: review",
         "label: sentiment",
         "2 labels: bad, good; the commonest, good, in 75%",
-        "400 examples; 2 rows without text or label are left out",
+        "400 examples; rows left out, without a text or a label: 2",
         "split: 70% train, 10% validation, 20% test",
     )
     train = found.task.load("train")
@@ -68,8 +68,23 @@ def test_the_task_file_is_used_when_it_is_there(reviews: Path) -> None:
     again = infer_task(reviews)
     assert not again.new
     assert again.task.metrics == ["accuracy"]
-    assert infer_task(reviews, label="sentiment").new
-    assert Task.from_file(path).metrics == ["accuracy", "macro_f1"]
+    again = infer_task(reviews, ("review",), "sentiment")  # the columns that it names
+    assert (again.new, again.task.metrics) == (False, ["accuracy"])
+
+
+def test_other_columns_replace_a_task_file_unless_it_was_edited(tmp_path: Path) -> None:
+    rows = [(sentence(n), sentence(n + 1), "good" if n % 4 else "bad") for n in range(100)]
+    data = csv_of(tmp_path / "d.csv", rows, "title,body,label")
+    path = infer_task(data).path
+    assert Task.from_file(path).source.map == {"text": ["body"]}
+    assert infer_task(data, ("title",)).new
+    assert Task.from_file(path).source.map == {"text": ["title"]}
+    path.write_text(path.read_text() + "language: de\n")
+    with pytest.raises(
+        DataError, match=r"reads other columns \(title, label\) and has been edited: change the"
+    ):
+        infer_task(data, ("title", "body"))
+    assert Task.from_file(path).language == "de"
 
 
 def test_every_key_of_the_task_file_has_a_comment(reviews: Path) -> None:
@@ -124,7 +139,7 @@ def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "d.csv", rows, "text,label")
     path.write_text(path.read_text() + "one,two,three\n")
     notes = "\n".join(infer_task(path).notes)
-    assert "1 rows cannot be read, the first at" in notes
+    assert "1 row cannot be read, at" in notes
     assert "d.csv:102: 3 fields where 2 are expected" in notes
     assert "fewer than 20 examples: rare (3)" in notes
     (tmp_path / "l.jsonl").write_text('{"text": "a b c", "labels": ["x"]}\n' * 3)
@@ -211,6 +226,7 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     rows = [(sentence(n), ["Yes", "yes", "no"][n % 3]) for n in range(60)]
     task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
+    assert "the commonest, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
     assert set(task.load("train").labels) == {0, 1}
 
 
@@ -253,6 +269,14 @@ def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
             r"--text body: there is no such column; there are a, text, label",
         ),
         ("a,text,label", {"label": "klass"}, r"--label klass: there is no such column"),
+        ("a,text,label", {"text": ("text", "text")}, r"--text text: is given twice"),
+        (
+            "a,text,label",
+            {"text": ("text", "a", "label")},
+            r"--text: takes one column, or two for pairs, not 3",
+        ),
+        ("a,text,label", {"text": ("text",), "label": "text"}, r"--label text: is the text too"),
+        ("text,text,label", {}, r"several columns are called 'text'"),
     ],
 )
 def test_what_cannot_be_told_is_asked(tmp_path: Path, header: str, options: dict, message: str) -> None:
@@ -297,3 +321,46 @@ def test_ids_that_repeat_are_no_ids(tmp_path: Path) -> None:
     found = infer_task(csv_of(tmp_path / "visits.csv", rows, "id,text,label"))
     assert "id: repeats, so examples are called by their places" in found.notes
     assert sum(len(found.task.load(name)) for name in ("train", "validation", "test")) == 60
+
+
+@pytest.mark.parametrize("labels", [["good", "bad"], ["0", "1"], ["0.5", "1.75"]])
+def test_a_file_without_a_header_is_refused(tmp_path: Path, labels: list[str]) -> None:
+    rows = [(sentence(n), labels[n % 2]) for n in range(40)]
+    header = f"the first text of all,{labels[0]}"
+    with pytest.raises(
+        DataError, match=r"the first line reads like data.* add a first line such as text,label"
+    ):
+        infer_task(csv_of(tmp_path / "d.csv", rows, header))
+
+
+def test_texts_without_blanks_are_texts(tmp_path: Path) -> None:
+    rows = [{"文本": f"这部电影非常好看第{n}次", "标签": ["好", "坏"][n % 2]} for n in range(40)]
+    path = tmp_path / "d.jsonl"
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    assert infer_task(path).notes[:2] == ("text: 文本", "label: 标签")
+
+
+def test_the_first_record_may_lack_columns(tmp_path: Path) -> None:
+    rows = [{"text": sentence(n), "label": ["good", "bad"][n % 2]} for n in range(40)]
+    del rows[0]["label"]
+    path = tmp_path / "d.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert infer_task(path).notes[-2] == "39 examples; rows left out, without a text or a label: 1"
+
+
+def test_quotes_of_a_tsv_file_are_recognised_only_if_they_are_clear(tmp_path: Path) -> None:
+    def texts(name: str, *cells: str) -> set[str]:
+        rows = [
+            f"{cell} and {n} more words{end}\t{n % 2}"
+            for n in range(30)
+            for cell, end in [cells[n % len(cells)]]
+        ]
+        path = tmp_path / name
+        path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+        return {text[0][:6] for (text,) in zip(infer_task(path).task.load("train").texts, strict=True)}
+
+    assert texts("doubled.tsv", ('"so ""x"" it', '"'), ("a plain", "")) == {'so "x"', "a plai"}
+    assert texts("broken.tsv", ('"two\nlines', '"'), ("a plain", "")) == {"two\nli", "a plai"}
+    assert texts("whole.tsv", ('"so it', '"')) == {"so it "}
+    assert texts("speech.tsv", ('"Oh no"', ""), ("a plain", "")) == {'"Oh no', "a plai"}
+    assert texts("quoted.tsv", ('"Oh no', '"'), ("a plain", "")) == {'"Oh no', "a plai"}

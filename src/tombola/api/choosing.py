@@ -68,7 +68,7 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
         raw: The recipe of a compression.
         plan: The plan of its ticket alone.
         store: The store of finished stages.
-        seconds: The time limit.
+        seconds: The time limit; if the speed-up is open, for the tickets of all speed-ups together.
     """
     epochs = raw["retrain"].get("epochs")
     if not epochs or raw["retrain"].get("steps"):
@@ -77,9 +77,14 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
         )
     train = next(cost for cost in estimate(plan, store, afresh=True) if cost.kind == Train.kind)
     assert train.seconds  # the training of the ticket is one of them, and has steps
-    an_epoch = train.seconds / float(epochs)
+    tickets = len(SPEEDUPS) if is_open(raw) else 1
+    an_epoch = tickets * train.seconds / float(epochs)
     chosen = min(LONGEST, max(SHORTEST, int(seconds / an_epoch)))
-    told = f"epochs of training the ticket: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
+    trained = "the ticket" if tickets == 1 else f"each of the {tickets} tickets"
+    told = f"epochs of training {trained}: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
+    told += " in all" if tickets > 1 else ""
+    if an_epoch > seconds:
+        told += f", which is more than the {seconds / 60:.1f} min of --time: a ticket needs one epoch"
     if train.without_attacks:
         told += ", without the attacks in the loop"
     return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (told,)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
 from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.errors import TombolaError
-from tombola.foundations.paths import path_part
+from tombola.foundations.paths import path_part, require_own
 from tombola.models.finding import find_folder
 from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
@@ -28,6 +28,7 @@ from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tickets.ticket import TICKET
 
 ORIGINAL = "original.json"
 """Name under which the store keeps the original's training while a compression runs."""
@@ -39,14 +40,14 @@ def compress(
     model: str | Path,
     data: str | Path,
     *,
-    speedup: float | None = 2.0,
+    speedup: float | Literal["recipe"] | None = "recipe",
     latency: float | None = None,
     parameters: float | None = None,
     within: float = 1.0,
-    against: Sequence[str] = ("typos",),
-    batch_size: Sequence[int] = (1, 32),
+    against: Sequence[str] | None = None,
+    batch_size: Sequence[int] | None = None,
     threads: int | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     seconds: float | None = None,
     text: Sequence[str] = (),
     label: str | None = None,
@@ -62,15 +63,18 @@ def compress(
     Args:
         model: A fine-tuned classifier (a folder or hub id), or a pre-trained model, which is fine-tuned first.
         data: A task's name, a task file, or a .csv, .tsv, .jsonl, .json or .parquet file of texts and labels.
-        speedup: Target speed-up over the original; None takes the fastest ticket within the accepted loss, unless
-            another target is given.
+        speedup: Target speed-up over the original; by default the recipe's, which is 2 in `compress/default`. None
+            takes the fastest ticket within the accepted loss, unless another target is given.
         latency: Target latency of a forward pass in milliseconds, instead of a speed-up.
         parameters: Share of the parameters to keep, instead of a speed-up.
         within: Accepted loss, in points of the headline score.
-        against: What the ticket should withstand: any of `typos` and `synonyms`.
-        batch_size: Batch sizes to time; if there are several, each must meet the target.
+        against: What the ticket should withstand: any of `typos` and `synonyms`, or an empty list for nothing; by
+            default the recipe's, which is `typos` in `compress/default`.
+        batch_size: Batch sizes to time; if there are several, each must meet the target. By default the recipe's,
+            1 and 32 in `compress/default`.
         threads: Threads of a forward pass; by default PyTorch's setting.
-        device: Where the model will run and is timed: `cpu`, or an accelerator that PyTorch supports, such as `cuda`.
+        device: Where the model will run and is timed: `cpu`, which is the default, or an accelerator that PyTorch
+            supports, such as `cuda`.
         seconds: Time limit for training the ticket; by default the recipe's epochs are trained.
         text: The text column of a data file, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.
@@ -87,12 +91,13 @@ def compress(
     order = Order(
         model=str(model),
         data=str(data),
-        speedup=speedup,
+        speedup=None if speedup == "recipe" else speedup,
+        fastest=speedup is None and latency is None and parameters is None,
         latency=latency,
         parameters=parameters,
         within=within,
-        against=tuple(against),
-        batch_size=tuple(batch_size),
+        against=None if against is None else tuple(against),
+        batch_size=None if batch_size is None else tuple(batch_size),
         threads=threads,
         device=device,
         seconds=seconds,
@@ -106,6 +111,7 @@ def compress(
 
 def carry_out(
     order: Order,
+    planned: tuple[Raw, tuple[str, ...]] | None = None,
     *,
     output: Path | str | None = None,
     store: AnyStore = None,
@@ -116,14 +122,16 @@ def carry_out(
 
     Args:
         order: The arguments of `compress`.
+        planned: The recipe and the notes that `plan_compression` returns for the order, if they are known.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
         store: The folder or URL of the store of finished stages.
         engine: The engine that runs the stages; by default this process.
         watcher: Receives progress events.
     """
     store = store if isinstance(store, Store) else Store(store)
-    raw, notes = plan_compression(order)
+    raw, notes = planned or plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
+    _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw, dense = _finetuned(raw, store, folder, engine, watcher)
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
@@ -165,23 +173,27 @@ def _compress(
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 
 
-def plan_order(order: Order, store: AnyStore = None) -> Plan:
-    """Return the plan of an order, for a dry run: at most a few steps are trained, to estimate the time.
+def plan_order(
+    order: Order, planned: tuple[Raw, tuple[str, ...]] | None = None, store: AnyStore = None
+) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan of an order and notes on it, for a dry run; at most a few steps are trained, for the estimate.
 
     If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
 
     Args:
         order: The arguments of `compress`.
+        planned: The recipe and the notes that `plan_compression` returns for the order, if they are known.
         store: The folder or URL of the store of finished stages.
     """
-    raw, _ = plan_compression(order)
+    raw, notes = planned or plan_compression(order)
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         raw = _untrained(raw)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
-        raw, _ = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
-    return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
+        raw, told = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
+        notes += told
+    return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on)), notes
 
 
 def quickstart(
@@ -201,6 +213,15 @@ def quickstart(
     """
     order = Order("minilm", "reviews", batch_size=(32,), recipe="quickstart")
     return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
+
+
+def _check_place(place: Path, model: str) -> None:
+    """Raise an error before the work if its result could not be written, or would replace the model to compress."""
+    if place.is_dir() and find_folder(model).resolve() == place.resolve():
+        raise TombolaError(
+            f"{model}: is the model to compress, and its place is that of the result: choose another folder with -o"
+        )
+    require_own(place, TICKET)
 
 
 def _name(raw: Raw) -> str:
@@ -248,7 +269,7 @@ def _finetuned(
 
 
 def _untrained(raw: Raw) -> Raw:
-    return {**raw, "pooler": "own", "train": {**raw["train"], "epochs": 0}}
+    return {**raw, "pooler": "own", "train": {**(raw.get("train") or {}), "epochs": 0}}
 
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:

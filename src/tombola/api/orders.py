@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tombola.api.order_checks import (
+    AGAINST,
+    OF_TIME,
+    TARGETS,
+    changed_keys,
+    check_order,
+    check_sections,
+    check_single,
+    given_targets,
+)
 from tombola.attacks.resources import ENCODER, Resources
 from tombola.augmentations import Typos
 from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.errors import TombolaError
-from tombola.foundations.hardware.machine import check_device
 from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
@@ -23,11 +33,6 @@ from tombola.tasks.lines import ending_of
 
 logger = logging.getLogger(__name__)
 
-AGAINST = {
-    "typos": {"augment": "typos", "defend": ["unicode", "spelling"]},
-    "synonyms": {"augment": "synonyms", "defend": []},
-}
-"""What a ticket can withstand: the augmentation it is trained on, and the defences that correct its inputs."""
 ATTACKED = 1000
 """The most training texts that TextFooler attacks in each epoch of a ticket that should withstand synonyms."""
 ATTACKED_SHARE = 0.15
@@ -36,18 +41,19 @@ ATTACKED_SHARE = 0.15
 
 @dataclass(frozen=True)
 class Order:
-    """The arguments of `compress`, which documents them."""
+    """The arguments of `compress`, which documents them. What is None is left to the recipe."""
 
     model: str
     data: str
-    speedup: float | None = 2.0
+    speedup: float | None = None
+    fastest: bool = False
     latency: float | None = None
     parameters: float | None = None
     within: float = 1.0
-    against: tuple[str, ...] = ("typos",)
-    batch_size: tuple[int, ...] = (1, 32)
+    against: tuple[str, ...] | None = None
+    batch_size: tuple[int, ...] | None = None
     threads: int | None = None
-    device: str = "cpu"
+    device: str | None = None
     seconds: float | None = None
     text: tuple[str, ...] = ()
     label: str | None = None
@@ -61,22 +67,34 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     Args:
         order: The arguments of `compress`.
     """
-    check_device(order.device)
+    changed = changed_keys(order.overrides)
+    check_order(order, changed)
+    recipe = load_recipe(find_recipe(order.recipe))
+    raw = load_recipe(recipe, order.overrides)
+    check_sections(raw, order.recipe)
+    if "variants" not in changed:  # defend=… is about the ticket
+        original = recipe["variants"]["original"]
+        kept = {name: original[name] for name in ("defend",) if name in original}
+        raw["variants"] = {**raw["variants"], "original": {**raw["variants"]["original"], **kept}}
     task, notes = _task_of(order.data, order.text, order.label)
-    raw = load_recipe(find_recipe(order.recipe), order.overrides)
     same_task = raw.get("task") == task
-    raw |= {"model": order.model, "task": task, "name": f"compress-{Task.named(task).name}"}
-    raw["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
-    _aim(raw, order)
-    if order.device != "cpu":
+    named = {"name": f"compress-{Task.named(task).name}"}
+    named["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
+    raw |= {"model": order.model, "task": task}
+    raw |= {key: value for key, value in named.items() if key not in changed}
+    _aim(raw, order, changed)
+    if order.device not in (None, "cpu") and "runtime" not in changed:
+        raw["runtime"] = "transformers"
         notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
-    against = _possible(order.against, raw)
-    _withstand(raw, against)
-    if "synonyms" in against:
+    if order.against is not None:
+        _withstand(raw, order.against)
+    typos = _drop_idle_typos(raw)
+    if "synonyms" in (order.against or ()):
         notes += _attack_in_training(raw, Task.named(task), order)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
-        _judged_on(raw, Task.named(task), typos=against == order.against)
+        _judged_on(raw, Task.named(task), changed, typos=typos)
+    check_single(raw)
     return raw, notes
 
 
@@ -98,61 +116,62 @@ def _is_sentence_encoder(model: str) -> bool:
     return (folder / "modules.json").is_file() or model == "minilm"
 
 
-def _aim(raw: Raw, order: Order) -> None:
+def _aim(raw: Raw, order: Order, changed: Collection[str]) -> None:
     """Set the targets of the draw and the timing that goes with them."""
-    targets: dict[str, float | None] = {"latency": order.latency, "parameters": order.parameters}
-    given = {name: value for name, value in targets.items() if value is not None}
-    if len(given) > 1:
-        raise TombolaError(
-            "--latency and --parameters both say how small the ticket is: leave out one of them"
-        )
-    draw = {
-        name: value for name, value in raw["draw"].items() if name not in ("speedup", "latency", "parameters")
-    }
-    timed = "parameters" not in given
-    if timed:
-        draw["batch_size"] = list(order.batch_size)
-        if order.threads is not None:
-            draw["threads"] = order.threads
-        if order.device != "cpu":
-            draw["device"] = order.device
+    given = given_targets(order)
+    chosen = given or {name: raw["draw"].get(name) for name in TARGETS if f"draw.{name}" in changed}
+    targets = chosen or {name: raw["draw"].get(name) for name in TARGETS}
+    draw = {name: value for name, value in raw["draw"].items() if name not in TARGETS}
+    draw |= {name: value for name, value in targets.items() if value is not None or order.fastest}
+    timing: Raw = {"threads": order.threads, "device": order.device}
+    timing = {name: value for name, value in timing.items() if value is not None}
+    measure = {**(raw.get("measure") or {}), **timing}
+    if "speedup" in draw or "latency" in draw:
+        draw |= timing
+        if order.batch_size is not None:
+            draw["batch_size"] = list(order.batch_size)
     else:
-        draw.pop("batch_size", None)
-    raw["draw"] = {**draw, **(given or {"speedup": order.speedup})}
-    sizes = (raw.get("measure") or {}).get("batch_sizes", [])
-    raw["measure"] = {"batch_sizes": sorted({*sizes, *order.batch_size})}
-    if order.device != "cpu":
-        raw["measure"]["device"] = order.device
-        raw["runtime"] = "transformers"
-
-
-def _possible(against: tuple[str, ...], raw: Raw) -> tuple[str, ...]:
-    """Return what a ticket can be made to withstand on its data: typos are not available for every script."""
-    task = Task.named(raw["task"])
-    if "typos" not in against or not kind_of(task).reads_whole_texts:
-        return against
-    split = _training_texts(raw)
-    unchanged = unchanged_by([Typos()], split)
-    if not unchanged:
-        return against
-    logger.warning("--against typos is left out: %s", why_unchanged(unchanged, split))
-    return tuple(name for name in against if name not in unchanged)
+        draw = {name: value for name, value in draw.items() if name not in OF_TIME}
+    if order.batch_size is not None:
+        measure["batch_sizes"] = sorted({*measure.get("batch_sizes", ()), *order.batch_size})
+    raw["draw"] = draw
+    if raw.get("measure") is not None or "measure" not in changed:
+        raw["measure"] = measure
 
 
 def _withstand(raw: Raw, against: Sequence[str]) -> None:
-    """Set the augmentations that the ticket is trained on and the defences that correct its inputs."""
-    unknown = [name for name in against if name not in AGAINST]
-    if unknown:
-        raise TombolaError(f"--against {unknown[0]}: a ticket can be made to withstand {', '.join(AGAINST)}")
-    kinds = [AGAINST[name]["augment"] for name in against]
+    """Set the augmentations that the ticket is trained on and the defenses that correct its inputs."""
+    kinds = [AGAINST[name]["augment"] for name in dict.fromkeys(against)]
     raw["defend"] = list(dict.fromkeys(one for name in against for one in AGAINST[name]["defend"]))
-    for part in (raw["search"], raw["retrain"]):
+    _augment(raw, kinds)
+
+
+def _augment(raw: Raw, kinds: Sequence[Any]) -> None:
+    """Set the augmentations of the search and of the training of the ticket; none leaves their texts unchanged."""
+    searches = [raw["search"]] if raw["search"].get("augment") else []
+    for part in (raw["retrain"], *searches):
         if kinds:
-            part["augment"] = {**(part.get("augment") or {}), "of": kinds}
+            part["augment"] = {**(part.get("augment") or {}), "of": list(kinds)}
         else:
             part.pop("augment", None)
-    if not kinds:
+    if not kinds and "inputs" in raw["search"]:
         raw["search"]["inputs"] = "clean"
+
+
+def _drop_idle_typos(raw: Raw) -> bool:
+    """Leave out typos, and their correction, if they cannot change the texts; return whether typos can change them."""
+    kinds = list((raw["retrain"].get("augment") or {}).get("of") or ())
+    typos = [one for one in kinds if (one.get("kind") if isinstance(one, dict) else one) == "typos"]
+    if not typos or not kind_of(Task.named(raw["task"])).reads_whole_texts:
+        return True
+    split = _training_texts(raw)
+    unchanged = unchanged_by([Typos()], split)
+    if not unchanged:
+        return True
+    logger.warning("--against typos is left out: %s", why_unchanged(unchanged, split))
+    raw["defend"] = [one for one in raw.get("defend") or () if one not in AGAINST["typos"]["defend"]]
+    _augment(raw, [one for one in kinds if one not in typos])
+    return False
 
 
 def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
@@ -185,7 +204,8 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
     if task.english:
         return ()
     raw["defend"] = [
-        {"kind": "spelling", "dictionary": None} if one == "spelling" else one for one in raw["defend"]
+        {"kind": "spelling", "dictionary": None} if one == "spelling" else one
+        for one in raw.get("defend") or ()
     ]
     notes = [f"language: {task.language}; the spelling corrector knows the words of the training texts alone"]
     if raw.get("attack"):
@@ -203,13 +223,16 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _judged_on(raw: Raw, task: Task, *, typos: bool) -> None:
+def _judged_on(raw: Raw, task: Task, changed: Collection[str], *, typos: bool) -> None:
     """Evaluate on the task's reported split, on the same split with typos, and on the task's companions."""
     split = task.default_split
     on = [split]
     if typos and (task.single_label or task.kind == "regression"):
         on.append(f"{split}+typos")
     companions = [name for name in ("ood", "adversarial") if getattr(task.companions, name)]
-    raw["evaluate"] = {**raw.get("evaluate", {}), "on": [*on, *companions]}
-    if raw.get("attack"):
-        raw["attack"] = {**raw["attack"], "on": split} if task.single_label else None
+    if "evaluate.on" not in changed:
+        raw["evaluate"] = {**(raw.get("evaluate") or {}), "on": [*on, *companions]}
+    if raw.get("attack") and not task.single_label:
+        raw["attack"] = None
+    elif raw.get("attack") and "attack.on" not in changed:
+        raw["attack"] = {**raw["attack"], "on": split}

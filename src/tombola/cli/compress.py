@@ -9,7 +9,7 @@ import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import verb
-from tombola.cli.outcome import show_compression, show_plan, write_page
+from tombola.cli.outcome import show_compression, show_notes, show_plan, write_page
 from tombola.cli.running import EngineOptions
 from tombola.errors import TombolaError
 
@@ -49,8 +49,11 @@ def compress(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads to time with.", show_default="all")] = None,
     device: Annotated[
-        str, typer.Option(help="Where the model will run: cpu, or an accelerator such as cuda.")
-    ] = "cpu",
+        str | None,
+        typer.Option(
+            help="Where the model will run: cpu, or an accelerator such as cuda.", show_default="cpu"
+        ),
+    ] = None,
     time: Annotated[str | None, typer.Option(help="Time limit for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
 ) -> None:
@@ -60,46 +63,67 @@ def compress(
     """
     from tombola.api.orders import Order
 
-    if sum((speedup is not None, fastest, latency is not None, parameters is not None)) > 1:
-        raise TombolaError(
-            "--speedup, --fastest, --latency and --parameters each say how small: give one of them"
-        )
     order = Order(
         model=model,
         data=data,
-        speedup=None if fastest else (2.0 if speedup is None else speedup),
-        latency=None if latency is None else 1000 * duration(latency, "--latency"),
+        speedup=speedup,
+        fastest=fastest,
+        latency=None if latency is None else 1000 * duration(latency, "--latency", "5ms"),
         parameters=parameters,
         within=within,
-        against=tuple(name for name in against or ["typos"] if name != "none"),
-        batch_size=tuple(batch_size or (1, 32)),
+        against=withstood(against),
+        batch_size=tuple(batch_size) if batch_size else None,
         threads=threads,
         device=device,
-        seconds=None if time is None else duration(time, "--time"),
+        seconds=None if time is None else duration(time, "--time", "90s, 30m or 2h", "s"),
         text=tuple(text or ()),
         label=label,
         recipe=recipe,
         overrides=tuple(overrides or ()),
     )
+    engine = options.chosen_engine()
+    with screen.watch("planning"):
+        from tombola.api.compressing import carry_out, plan_order
+        from tombola.api.orders import plan_compression
+
+        planned = plan_compression(order)
+    known = planned[1]
+    show_notes(screen, known)
     if options.dry_run:
         with screen.watch("planning"):
-            from tombola.api.compressing import plan_order
-
-            plan = plan_order(order, options.store)
+            plan, notes = plan_order(order, planned, options.store)
+        show_notes(screen, notes[len(known) :])
         show_plan(screen, plan, options.store)
         return
-    engine = options.chosen_engine()
     with screen.watch("planning") as watcher:
-        from tombola.api.compressing import carry_out
-
-        found = carry_out(order, output=options.output, store=options.store, engine=engine, watcher=watcher)
+        found = carry_out(
+            order, planned, output=options.output, store=options.store, engine=engine, watcher=watcher
+        )
         page = write_page(found.result, options.store) if options.report else None
+    show_notes(screen, found.notes[len(known) :])
     show_compression(screen, found, page)
 
 
-def duration(text: str, option: str) -> float:
-    """Return the seconds in a duration such as 30m, 5ms or 1.5h."""
+def withstood(against: list[str] | None) -> tuple[str, ...] | None:
+    """Return what the ticket should withstand; None if that is left to the recipe."""
+    if not against:
+        return None
+    if "none" in against and set(against) != {"none"}:
+        raise TombolaError("--against none: contradicts the other --against; leave out one of them")
+    return tuple(name for name in against if name != "none")
+
+
+def duration(text: str, option: str, example: str, unit: str | None = None) -> float:
+    """Return the seconds in a duration such as 30m, 5ms or 1.5h.
+
+    Args:
+        text: The duration.
+        option: The option that it belongs to, for messages.
+        example: What the option takes, for messages.
+        unit: The unit of a number without one; None if it needs one.
+    """
     parts = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", text)
-    if parts is None or (parts[2] or "s") not in UNITS or float(parts[1]) == 0:
-        raise TombolaError(f"{option} {text}: takes a time such as 5ms, 90s, 30m or 2h")
-    return float(parts[1]) * UNITS[parts[2] or "s"]
+    known = UNITS.get(parts[2] or unit or "") if parts else None
+    if parts is None or known is None or float(parts[1]) == 0:
+        raise TombolaError(f"{option} {text}: takes a time such as {example}")
+    return float(parts[1]) * known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +39,18 @@ def show_tables(screen: Screen, result: Result) -> None:
             screen.print(tables.Sentence(line))
 
 
-def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:
-    """Print what was inferred, the table of original and ticket, the verdict, and the paths."""
+def show_notes(screen: Screen, notes: Sequence[str]) -> None:
+    """Print what was inferred or decided for the user, a line each."""
     from tombola.cli import tables
 
-    for note in found.notes:
+    for note in notes:
         screen.print(tables.Sentence(note))
+
+
+def show_compression(screen: Screen, found: Compression, page: Path | None = None) -> None:
+    """Print the table of original and ticket, the verdict, and the paths."""
+    from tombola.cli import tables
+
     screen.print(tables.compression_table(found))
     screen.print("")
     screen.print(tables.Sentence(found.verdict))

@@ -48,7 +48,7 @@ def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
         _same_count(count, task, in_place)
         raise ModelError(
             f"The model's labels are {names}, those of the task {task.name!r} are {task.labels}: "
-            "set model.config.id2label to the task's names in the order of the model's outputs."
+            "set id2label in the model's config.json to the task's names, in the order of the model's outputs."
         )
     if outputs == in_place:
         return LabelOrder(outputs, True, [])

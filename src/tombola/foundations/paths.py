@@ -112,13 +112,13 @@ def replacing(folder: Path, marker: str) -> Iterator[Path]:
     Raises:
         TombolaError: If `folder` is something else.
     """
-    _require_own(folder, marker)
+    require_own(folder, marker)
     partial = temporary_beside(folder)
     partial.mkdir()
     try:
         yield partial
         old = temporary_beside(folder)
-        _require_own(folder, marker)
+        require_own(folder, marker)
         with suppress(FileNotFoundError):
             folder.rename(old)
         try:
@@ -141,7 +141,13 @@ def _take_place(partial: Path, folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)  # another process has just written the same folder
 
 
-def _require_own(folder: Path, marker: str) -> None:
+def require_own(folder: Path, marker: str) -> None:
+    """Raise an error if `replacing` would refuse to replace a folder.
+
+    Args:
+        folder: The destination.
+        marker: A file that every folder of its kind contains.
+    """
     # Checked twice, since another writer may be moving its folder away meanwhile.
     if _lacks(folder, marker) and _lacks(folder, marker):
         raise TombolaError(

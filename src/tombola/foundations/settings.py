@@ -90,7 +90,15 @@ def checked(kind: type[Model], raw: Any, where: str = "") -> Model:
 
 def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[Complaint]:
     """Convert pydantic's errors into sentences for the author of the recipe."""
-    return list(dict.fromkeys(_complaint(one, kind, raw) for one in error.errors()))
+    found = error.errors()
+    # a list whose only value is wrong also counts as empty
+    emptied = {one["loc"][:size] for one in found for size in range(len(one["loc"]))}
+    kept = [one for one in found if one["type"] != "too_short" or one["loc"] not in emptied]
+    return list(dict.fromkeys(_complaint(one, kind, raw) for one in kept))
+
+
+def _values(count: int) -> str:
+    return "one value" if count == 1 else f"{count} values"
 
 
 def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
@@ -107,6 +115,8 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
         case "union_tag_invalid" | "union_tag_not_found":
             tag, kinds = error["ctx"]["discriminator"].strip("'"), error["ctx"].get("expected_tags", "")
             return Complaint(path, path, f"needs a {tag}" + (f", one of {kinds}" if kinds else ""))
+        case "too_short":
+            return Complaint(path, path, f"takes at least {_values(error['ctx']['min_length'])}")
         case "choice":
             return Complaint(path, path, message)
         case "value_error" | "assertion_error":

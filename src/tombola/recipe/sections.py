@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PositiveInt, field_validator
 
 from tombola.attacks.base import Attack
 from tombola.attacks.textfooler import TextFooler
@@ -139,8 +139,11 @@ class AttackSettings(Settings):
 class MeasureSettings(Settings):
     """How to measure the size and speed of the result; the dense model is timed in turns with it."""
 
-    batch_sizes: tuple[int, ...] = Field((1, 32), min_length=1, description="texts per forward pass")
+    batch_sizes: tuple[PositiveInt, ...] = Field((1, 32), min_length=1, description="texts per forward pass")
     length: int | None = Field(
         None, gt=0, description="tokens per text; by default the task's texts at their own lengths"
+    )
+    threads: int | None = Field(
+        None, gt=0, description="threads per forward pass; by default PyTorch's setting"
     )
     device: str = Field("cpu", description="device to time models on: cpu, or an accelerator such as cuda")

@@ -49,7 +49,7 @@ class Compression:
         result: All cells: original and ticket, in transformers and in ONNX.
         model: The folder of the ticket, which plain transformers opens.
         within: Accepted loss, in points of the headline score; in percent for a perplexity.
-        clean: The difference on the task's own data; None for scores that are not shares of examples.
+        clean: The difference in accuracy on the task's own data; None if the headline score is another one.
         verdict: The outcome in a sentence.
         notes: What was inferred from the data.
     """
@@ -79,7 +79,7 @@ def judge(
         notes: What was inferred from the data.
     """
     on = result.datasets[0]
-    clean = _change(result, store, on)
+    clean = _change(result, store, on) if result.headline(on) == "accuracy" else None
     verdict = _verdict(result, on, clean, within)
     if is_main():
         result.record = result.record.model_copy(update={"verdict": verdict})

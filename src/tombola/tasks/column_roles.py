@@ -1,9 +1,11 @@
 """Recognise the text and label columns of a table by their names or contents."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
+from tombola.words.scripts import HAN
 
 TEXT_NAMES = (
     *(
@@ -39,7 +41,29 @@ LABEL_NAMES = (
     ),
     *("rating", "stars", "score", "y"),
 )
+_WORD = re.compile(rf"[{HAN}\u3040-\u30ff\u0e00-\u0e7f]|[^\s{HAN}\u3040-\u30ff\u0e00-\u0e7f]+")
+"""A word, or a character of a script without blanks: Chinese, Japanese, Thai."""
 MOST_CLASSES = 200  # maximum number of distinct values in a label column
+
+
+def check_choice(text: tuple[str, ...], label: str | None) -> None:
+    """Raise an error if the columns that options name cannot be a text, or a pair of texts, and its label."""
+    if len(text) > 2:
+        raise DataError(f"--text: takes one column, or two for pairs, not {len(text)} ({', '.join(text)}).")
+    if len(set(text)) < len(text):
+        raise DataError(f"--text {text[0]}: is given twice; the texts of a pair are two columns.")
+    if label in text:
+        raise DataError(f"--label {label}: is the text too; the label is another column.")
+
+
+def check_header(columns: dict[str, list[Any]], label: str, data: Path) -> None:
+    """Raise an error if the first line of a file is no header: the name of the label column is then a label itself."""
+    names = {str(value).strip() for value in columns[label]}
+    if label in names or label.replace(".", "", 1).isdecimal():
+        raise DataError(
+            f"{data}: the first line reads like data, not like names of columns ({', '.join(columns)}): add a first "
+            "line such as text,label."
+        )
 
 
 def chosen_columns(
@@ -93,7 +117,7 @@ def _is_prose(values: list[Any]) -> bool:
     filled = [value for value in values if isinstance(value, str) and value.strip()]
     if len(filled) < 0.5 * len(values):
         return False
-    words = sum(len(value.split()) for value in filled) / len(filled)
+    words = sum(len(_WORD.findall(value)) for value in filled) / len(filled)
     return words >= 3 and len(set(filled)) > 0.5 * len(filled)
 
 

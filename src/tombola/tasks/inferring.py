@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
-from tombola.tasks.column_roles import chosen_columns, find_label, find_texts, is_empty
+from tombola.tasks.column_roles import (
+    check_choice,
+    check_header,
+    chosen_columns,
+    find_label,
+    find_texts,
+    is_empty,
+)
 from tombola.tasks.data_files import ENDINGS as ENDINGS
 from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.definition import Layout
 from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
 from tombola.tasks.lines import ending_of, recognised_encoding
-from tombola.tasks.readers import Malformed, open_table, recognised_delimiter
+from tombola.tasks.readers import USUAL, Malformed, open_table, recognised_delimiter, recognised_quotes
 from tombola.tasks.task import Task
-from tombola.tasks.task_file import write_task_file
+from tombola.tasks.task_file import task_file_text, write_task_file
 
 VALIDATION, TEST = 0.1, 0.2
 LARGEST = 10_000  # examples of an evaluation split
@@ -43,6 +50,8 @@ class Inferred:
 def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None) -> Inferred:
     """Infer a task from a data file and write it beside that file. An existing task file is used unchanged.
 
+    If the arguments name other columns than an existing task file, the file is replaced unless someone has edited it.
+
     Args:
         data: A .csv, .tsv, .jsonl, .json or .parquet file.
         text: The column of the text, or two of a pair; recognised if not given.
@@ -53,9 +62,27 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
     """
     _check_data_file(data)
     path = task_file_of(data)
-    if path.is_file() and not text and label is None:
-        return Inferred(Task.from_file(path), path, (f"task: {path}, which was there",), new=False)
+    if path.is_file():
+        known = Task.from_file(path)
+        texts = tuple(" ".join(known.source.map.get(name, [name])) for name in known.text)
+        answer = " ".join(known.source.map.get("label", ["label"]))
+        if text in ((), texts) and label in (None, answer):
+            return Inferred(known, path, (f"task: {path}, which was there",), new=False)
+        if not _is_unedited(data, texts, answer, path):
+            raise DataError(
+                f"{path}: reads other columns ({', '.join((*texts, answer))}) and has been edited: change the columns "
+                "there, or delete the file."
+            )
     return _infer(data, text, label, path)
+
+
+def _is_unedited(data: Path, texts: tuple[str, ...], label: str, path: Path) -> bool:
+    """Return whether a task file is just as Tombola writes it for the columns that it names."""
+    try:
+        content, notes = _conclude(data, texts, label, path)
+        return path.read_text(encoding="utf-8") == task_file_text(path.name, content, notes)
+    except (DataError, OSError, UnicodeDecodeError):
+        return False
 
 
 def init_task(
@@ -99,23 +126,36 @@ def _check_data_file(data: Path) -> None:
 def _infer(
     data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str = "en"
 ) -> Inferred:
+    content, notes = _conclude(data, text, label, path, language)
+    write_task_file(path, content, notes)
+    return Inferred(Task.from_file(path), path, tuple(notes))
+
+
+def _conclude(
+    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str = "en"
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of the task file, and the conclusions."""
     layout = _layout_of(data)
     columns, notes = _columns(data, layout)
+    check_choice(text, label)
     texts = chosen_columns(columns, text, "--text", data) or find_texts(columns, label, data)
-    answer = (
-        chosen_columns(columns, (label,) if label else (), "--label", data)
-        or find_label(columns, texts, data)
-    )[0]
+    if label is None:
+        (answer,) = find_label(columns, texts, data)
+        if ending_of(data) in USUAL:
+            check_header(columns, answer, data)
+    else:
+        (answer,) = chosen_columns(columns, (label,), "--label", data)
     source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
-    return _written(data, path, columns, tuple(texts), answer, source, notes, language)
+    return _content(data, path, columns, tuple(texts), answer, source, notes, language)
 
 
 def _layout_of(data: Path) -> Layout:
-    """Return the encoding and delimiter of a file, if unusual."""
+    """Return the encoding, the delimiter and the quoting of a file, if unusual."""
     if ending_of(data) == ".parquet":
         return Layout()
     layout = Layout(encoding=recognised_encoding(data))
-    return layout.model_copy(update={"delimiter": recognised_delimiter(data, layout)})
+    layout = layout.model_copy(update={"delimiter": recognised_delimiter(data, layout)})
+    return layout.model_copy(update={"quoted": recognised_quotes(data, layout)})
 
 
 def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str]]:
@@ -131,10 +171,10 @@ def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str
         raise DataError(f"{data}: there is not a single row.")
     notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
     if bad:
-        notes.append(
-            f"{len(bad):,} rows cannot be read, the first at {bad[0]}; correct them, or add "
-            "`drop_malformed: true` under source"
-        )
+        count = f"{len(bad):,} rows cannot be read, the first" if len(bad) > 1 else "1 row cannot be read,"
+        notes.append(f"{count} at {bad[0]}; or add `drop_malformed: true` under source")
+    if twice := [name for name, count in Counter(table.columns).items() if count > 1]:
+        raise DataError(f"{data}: several columns are called {twice[0]!r}: give each its own name.")
     return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}, notes
 
 
@@ -150,7 +190,7 @@ def _place_of(data: Path, path: Path) -> str:
     return glob.escape(place.as_posix())
 
 
-def _written(
+def _content(
     data: Path,
     path: Path,
     columns: dict[str, list[Any]],
@@ -159,7 +199,7 @@ def _written(
     source: dict[str, Any],
     unusual: list[str],
     language: str,
-) -> Inferred:
+) -> tuple[dict[str, Any], list[str]]:
     if any(isinstance(value, list | dict) for value in columns[label]):
         raise DataError(
             f"{data}: the label column {label} holds lists: write a task file of kind multi-label or "
@@ -200,7 +240,7 @@ def _written(
         content |= {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
         if writings:
             source["values"] = writings
-        most, count = Counter(answers).most_common(1)[0]
+        most, count = Counter(writings.get(answer, answer) for answer in answers).most_common(1)[0]
         notes.append(
             f"{len(labels)} labels: {some(labels)}; the commonest, {most}, in {count / len(answers):.0%}"
         )
@@ -219,9 +259,8 @@ def _written(
     skipped = len(columns[label]) - complete
     notes.append(
         f"{complete:,} examples"
-        + (f"; {skipped:,} rows without text or label are left out" if skipped else "")
+        + (f"; rows left out, without a text or a label: {skipped:,}" if skipped else "")
     )
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
-    write_task_file(path, content, notes)
-    return Inferred(Task.from_file(path), path, tuple(notes))
+    return content, notes

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, numbered_lines, read_text
 
 LONGEST_FIELD = 2**31 - 1  # characters; whole documents exceed the csv module's default of 131,072
+FIRST_RECORDS = 1000  # of a JSON file, whose keys are its columns
 DELIMITERS = (",", ";", "\t", "|")
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """The default delimiters, unless a file's first lines show otherwise."""
@@ -86,6 +87,37 @@ def recognised_delimiter(path: Path, layout: Layout) -> str | None:
     if len(fitting) != 1 and wanted is None:  # texts may contain delimiters, column names do not
         fitting = [one for one, counts in widths.items() if counts[0] > 1]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def recognised_quotes(path: Path, layout: Layout) -> bool | None:
+    """Return True for a file that is not quoted by default, but clearly is; None if the default holds.
+
+    Quotes are CSV's if they match up everywhere and make all rows equally long, and without them rows would differ in
+    length, quotes would be doubled, or every cell of a column would have them.
+
+    Args:
+        path: The file.
+        layout: Its encoding and delimiter.
+    """
+    ending = ending_of(path)
+    if ending not in (".tsv", ".txt"):
+        return None
+    delimiter = layout.delimiter or USUAL[ending]
+    plain = [fields for _, fields in _plain_rows(path, delimiter, layout.encoding)]
+    if not any(field.startswith('"') for fields in plain for field in fields):
+        return None
+    try:
+        widths = {len(fields) for _, fields in _quoted_rows(path, delimiter, layout.encoding)}
+    except DataError:
+        return None
+    doubled = any(_quoted(field) and '""' in field[1:-1] for fields in plain for field in fields)
+    even = len({len(fields) for fields in plain}) == 1
+    whole = even and any(all(map(_quoted, column)) for column in zip(*plain[1:], strict=True))
+    return True if len(widths) == 1 and (not even or doubled or whole) else None
+
+
+def _quoted(field: str) -> bool:
+    return len(field) > 1 and field[0] == field[-1] == '"'
 
 
 def _plain_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -176,18 +208,19 @@ def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:
 
 
 def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
-    """Return numbered JSON objects as a table with the columns of the first."""
+    """Return numbered JSON objects as a table; its columns are the keys of the first records, which may lack some."""
     place = "record " if ending_of(path) == ".json" else ""
-    first = next(records, None)
-    if first is None:
+    start = list(islice(records, FIRST_RECORDS))
+    if not start:
         raise DataError(f"{path}: the file is empty.")
-    if not isinstance(first[1], dict):
-        reason = first[1].reason if isinstance(first[1], Malformed) else "not a JSON object"
-        raise DataError(f"{path}:{place}{first[0]}: {reason}.")
-    columns = list(first[1])
+    number, first = start[0]
+    if not isinstance(first, dict):
+        reason = first.reason if isinstance(first, Malformed) else "not a JSON object"
+        raise DataError(f"{path}:{place}{number}: {reason}.")
+    columns = list(dict.fromkeys(key for _, record in start if isinstance(record, dict) for key in record))
 
     def rows() -> Iterator[tuple[int, Fields]]:
-        for number, record in chain([first], records):
+        for number, record in chain(start, records):
             if isinstance(record, Malformed):
                 yield number, record
             elif not isinstance(record, dict):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import torch
 
 from tests.shrink.masks import half
 from tests.tiny import tiny
@@ -99,6 +100,13 @@ def test_a_fixed_length_needs_no_data(world: World, tmp_path: Path) -> None:
     stage, found = measured(world, tmp_path, "head", length=9)
     assert (stage.data, stage.max_length, stage.references) == (None, None, {})
     assert (found.dense.length, found.dense.texts) == (9, "random tokens, 9 a text")
+
+
+def test_models_are_timed_with_the_threads_that_the_recipe_names(world: World, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    _, found = measured(world, tmp_path, "head", length=9, threads=1)
+    assert found.dense.threads == found.ticket.threads == 1
+    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize(

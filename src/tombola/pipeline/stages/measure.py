@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.foundations.hardware.threads import using_threads
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.pipeline.stages.export import Export, OnnxStage
@@ -65,6 +66,10 @@ class Measure(Stage[Measured]):
 
     def run(self, space: Workspace) -> None:
         """Shrink a structured ticket and time it in turns with the dense model; pack an unstructured one."""
+        with using_threads(self.measure.threads):
+            self._measure(space)
+
+    def _measure(self, space: Workspace) -> None:
         from tombola.models.loading import open_model
         from tombola.shrink import shrink
         from tombola.shrink.measuring import measure
