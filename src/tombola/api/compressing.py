@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
 from tombola.api.running import AnyStore, plan_recipe, run, study
+from tombola.api.unlabelled import label_stage, with_planned_texts, with_texts
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part
 from tombola.models.finding import find_folder
@@ -17,7 +18,7 @@ from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
-from tombola.pipeline.runner import run_plan
+from tombola.pipeline.runner import run_plan, run_stages
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
@@ -50,6 +51,7 @@ def compress(
     seconds: float | None = None,
     text: Sequence[str] = (),
     label: str | None = None,
+    unlabelled: str | Path | None = None,
     recipe: str | Path = "compress/default",
     overrides: Iterable[str] = (),
     output: Path | str | None = None,
@@ -77,6 +79,7 @@ def compress(
         seconds: Time limit for training the ticket; by default the recipe's epochs are trained.
         text: The text column of a data file, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.
+        unlabelled: A file of more texts, which the original labels and the ticket is trained on besides the data.
         recipe: The recipe to follow.
         overrides: Changes to the recipe, such as `"retrain.epochs=8"`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
@@ -102,6 +105,7 @@ def compress(
         seconds=seconds,
         text=tuple(text),
         label=label,
+        unlabelled=None if unlabelled is None else str(unlabelled),
         recipe=str(recipe),
         overrides=tuple(overrides),
     )
@@ -132,6 +136,11 @@ def carry_out(
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw, dense = _finetuned(raw, store, folder, engine, watcher)
+    if order.unlabelled is not None:
+        label = label_stage(raw, order.unlabelled)
+        dense = [*dense, label]
+        run_stages(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
+        raw = with_texts(raw, label.read(store.open(label)))
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
         return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
 
@@ -187,6 +196,8 @@ def plan_order(
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         raw = _untrained(raw)
+    if order.unlabelled is not None:
+        raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
         raw, told = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
