@@ -462,7 +462,7 @@ LONG_VERBS = {
     "run": ("api.running.plan_run", "goes on where it stopped"),
     "study": ("pipeline.study.read_study", "goes on where it stopped"),
     "share": ("api.running.plan_share", "goes on where it stopped"),
-    "compress": ("api.compressing.carry_out", "goes on where it stopped"),
+    "compress": ("api.orders.plan_compression", "goes on where it stopped"),
     "attack": ("tickets.opening.folder_of", "goes on where it stopped"),
     "prune": ("api.pruning.prune", "goes on where it stopped"),
     "evaluate": ("api.tickets.evaluate", "begins anew"),

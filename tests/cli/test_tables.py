@@ -11,7 +11,7 @@ from tests.results.builder import cell, measured, result, score
 from tests.tiny import tiny
 from tombola.attacks.report import AttackReport, Example
 from tombola.cli import console, tables
-from tombola.cli.outcome import show_compression, show_tables
+from tombola.cli.outcome import show_compression, show_notes, show_tables
 from tombola.cli.tables.layout import Column, Grid
 from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
@@ -279,6 +279,7 @@ def test_sentences_below_a_table_keep_numbers_with_their_signs(monkeypatch, widt
     done = Compression(quickstart(), Path("model"), 1.0, None, verdict, (note,))
     written = StringIO()
     monkeypatch.setattr(console, "out", Console(width=width, file=written))
+    show_notes(console.Screen(), done.notes)
     show_compression(console.Screen(), done)
     show_tables(console.Screen(), done.result)
     lines = [" ".join(line.split()) for line in written.getvalue().splitlines()]

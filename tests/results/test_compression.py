@@ -31,6 +31,19 @@ def test_a_correlation_is_a_number_and_its_loss_in_hundredths(monkeypatch, tmp_p
     )
 
 
+def test_a_loss_of_one_is_singular(monkeypatch, tmp_path):
+    before, after = ({"test": {"pearson": Score(value, 0.01, 90, "Fisher z")}} for value in (0.8, 0.795))
+    text = verdict(monkeypatch, tmp_path, cell("original", before), cell("ticket", after, 0.5))
+    assert text.endswith("; at most 1 hundredth of pearson lost, as asked.")
+
+
+def test_the_interval_of_the_accuracy_does_not_stand_beside_another_score(monkeypatch, tmp_path):
+    before, after = ({"test": {"macro_f1": Score(value, 0.01, 90, "bootstrap")}} for value in (0.8, 0.753))
+    cells = [cell("original", before), cell("ticket", after, 0.5)]
+    text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
+    assert text == "The ticket: macro_f1 75.3 % against 80.0 %; 4.7 points lost, more than the 1 allowed."
+
+
 def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_path):
     known = {"validation": 0.5}
     cells = [cell("original", 0.5, constants=known), cell("ticket", 0.5, 0.5, constants=known)]

@@ -1,6 +1,7 @@
 """A model card is read by others: what a recipe says stays text, and no path of the maker's machine stands in it."""
 
 import json
+import re
 
 import pytest
 
@@ -68,4 +69,5 @@ def test_published_files_hold_no_absolute_path(written, world):
     place = str(world.model.parent).strip("/")
     assert place not in (ticket / "README.md").read_text()
     assert "task: task.yaml" in (ticket / "README.md").read_text()
+    assert re.search(r"^# A \d+% ticket of \S+ for task$", (ticket / "README.md").read_text(), re.MULTILINE)
     assert tombola.evaluate(ticket), "the task is found again from the same folder"

@@ -48,7 +48,7 @@ class Compression:
         result: All cells: original and ticket, in transformers and in ONNX.
         model: The folder of the ticket, which plain transformers opens.
         within: Accepted loss, in points of the headline score; in percent for a perplexity.
-        clean: The difference on the task's own data; None for scores that are not shares of examples.
+        clean: The difference in accuracy on the task's own data; None if the headline score is another one.
         verdict: The outcome in a sentence.
         notes: What was inferred from the data.
     """
@@ -78,7 +78,7 @@ def judge(
         notes: What was inferred from the data.
     """
     on = result.datasets[0]
-    clean = _change(result, store, on)
+    clean = _change(result, store, on) if result.headline(on) == "accuracy" else None
     verdict = _verdict(result, on, clean, within)
     if is_main():
         result.record = result.record.model_copy(update={"verdict": verdict})
@@ -165,7 +165,8 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     lost, unit = _lost(before, after, metric), _unit(metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if lost <= within:
-        kept = f"at most {within:g} {unit} lost, as asked".replace("most 1 points", "most 1 point")
+        one = unit.replace("points", "point").replace("hundredths", "hundredth")
+        kept = f"at most {within:g} {one if within == 1 else unit} lost, as asked"
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -171,10 +172,10 @@ def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
         return ""
     kinds = " and ".join(str(defense["kind"]) for defense in defenses)
     return (
-        f" But its texts are to be corrected before they are tokenised ({kinds}), by what lies in `{DEFENSE}`. "
-        "`ticket.tokenizer()` does that, and so do the commands and functions of Tombola; all scores above are with "
-        "it. Plain transformers does not: it reads misspelt or disguised words as they stand, and what the correction "
-        "wins back on such texts is lost."
+        f" Texts should be corrected before they are tokenised ({kinds}, stored in `{DEFENSE}`). "
+        "`ticket.tokenizer()` does that, and so do the commands and functions of Tombola; all scores above include "
+        "it. Plain transformers does not: misspelt or disguised words reach the model unchanged, and the accuracy that "
+        "the correction wins back on such texts is lost."
     )
 
 
@@ -191,12 +192,13 @@ def _about_runtime(recipe: Mapping[str, Any]) -> str:
 
 def ticket_card(info: Mapping[str, Any]) -> str:
     """Return the model card of a ticket."""
-    task, mask = public_name(str(info["recipe"]["task"])), info["mask"]
+    mask = info["mask"]
+    named = re.sub(r"(\.task)?\.ya?ml$", "", public_name(str(info["recipe"]["task"])))
     return card(
         info,
-        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {task}"
+        title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {named}"
         if mask
-        else f"{info['base']['name']}, fine-tuned for {task}",
+        else f"{info['base']['name']}, fine-tuned for {named}",
         about=_about_mask(mask) + _size(info)
         if mask
         else "The dense model that tickets of the same recipe are compared with: nothing is removed.",

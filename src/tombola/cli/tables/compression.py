@@ -65,7 +65,7 @@ def _score(scores: dict[str, Score] | None, metric: str) -> str:
 
 
 def _parameters(cell: CellResult) -> str:
-    return f"{cell.measured.ticket.parameters / 1e6:.1f} M" if cell.measured else ""
+    return scaled(cell.measured.ticket.parameters) if cell.measured else ""
 
 
 def _bytes(cell: CellResult) -> float:
