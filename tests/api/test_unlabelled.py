@@ -11,7 +11,6 @@ from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.api.unlabelled import label_stage, texts_to_label
 from tombola.errors import TombolaError
-from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_stages
 from tombola.pipeline.stages.label import ROWS, TASK
 from tombola.pipeline.stages.train import Train
@@ -66,17 +65,17 @@ def test_the_original_labels_them(world: World, classifier: Path, texts: Path, t
     assert len(Task.from_file(stage.read(folder)).load("train")) == 60
 
 
-def trainings(plan: Plan) -> dict[str, int]:
-    return {stage.label: len(stage.data.load()) for stage in plan.stages if isinstance(stage, Train)}
-
-
 def test_the_ticket_is_trained_on_them_and_the_original_is_not(world: World, texts: Path) -> None:
     order = Order(str(world.model), str(world.task), unlabelled=str(texts), overrides=SETTINGS)
     raw, notes = plan_compression(order)
     assert any("60 texts" in note for note in notes)
     assert "mix" not in raw.get("data", {})  # the original is fine-tuned by this recipe
     plan, _ = plan_order(order)
-    assert trainings(plan)["train the small model"] == 192 + 60
+    trained = {
+        stage.label: stage for stage in plan.stages if isinstance(stage, Train) and stage.training_steps()
+    }
+    sizes = {label: len(stage.data.load()) for label, stage in trained.items()}
+    assert sizes == {"fine-tune": 192, "train the small model": 192 + 60}
 
 
 def test_textfooler_attacks_a_share_of_all_texts(world: World, texts: Path, monkeypatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -185,7 +186,8 @@ def plan_order(
 ) -> tuple[Plan, tuple[str, ...]]:
     """Return the plan of an order and notes on it, for a dry run; at most a few steps are trained, for the estimate.
 
-    If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
+    If the model is not fine-tuned yet, the plan begins with the training of the original, for which the untrained
+    model stands in. If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
 
     Args:
         order: The arguments of `compress`.
@@ -194,15 +196,16 @@ def plan_order(
     """
     raw, notes = planned or plan_compression(order)
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    if is_finetuned(raw["model"], Task.named(raw["task"])):
-        raw = _untrained(raw)
+    dense = [] if is_finetuned(raw["model"], Task.named(raw["task"])) else _plan_original(raw).cells
+    raw = _untrained(raw)
     if order.unlabelled is not None:
         raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
-        raw, told = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
+        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
         notes += told
-    return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on)), notes
+    plan = plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
+    return replace(plan, cells=[*dense, *plan.cells]), notes
 
 
 def quickstart(
@@ -262,10 +265,15 @@ def _finetuned(
     """
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         return _untrained(raw), ()
-    dense: Raw = {name: raw[name] for name in DENSE if name in raw}
-    plan = plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
+    plan = _plan_original(raw)
     run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
     return _untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages
+
+
+def _plan_original(raw: Raw) -> Plan:
+    """Return the plan of fine-tuning the original."""
+    dense: Raw = {name: raw[name] for name in DENSE if name in raw}
+    return plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
 
 
 def _untrained(raw: Raw) -> Raw:
