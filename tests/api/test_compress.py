@@ -17,6 +17,7 @@ from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.errors import TombolaError
 from tombola.pipeline.costs import Cost
+from tombola.pipeline.stages.train import Train
 from tombola.recipe.builtin import RECIPES
 from tombola.recipe.recipe import Recipe
 from tombola.results import compression
@@ -371,6 +372,14 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
     for change in ("retrain.epochs=0", "retrain.steps=10"):
         with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
             plan_order(replace(order, overrides=(*paced, change)), store=tmp_path / "store")
+
+
+def test_a_dry_run_plans_what_a_run_trains(world: World, data: Path) -> None:
+    order = Order(str(world.model), str(data), parameters=0.8, batch_size=(1,), overrides=QUICK)
+    plan, _ = plan_order(order)
+    steps = [stage.training_steps() for stage in plan.stages if isinstance(stage, Train)]
+    original, ticket = sorted(filter(None, steps), reverse=True)
+    assert (original / 16, ticket / 6) == (pytest.approx(ticket / 6), pytest.approx(ticket / 6))
 
 
 def test_a_dry_run_of_the_choice_plans_every_speed_up(world: World, data: Path, tmp_path: Path) -> None:

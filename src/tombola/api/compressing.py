@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
 from tombola.api.running import AnyStore, plan_recipe, run, study
+from tombola.api.unlabelled import label_stage, with_planned_texts, with_texts
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part, require_own
 from tombola.models.finding import find_folder
@@ -17,7 +19,7 @@ from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
-from tombola.pipeline.runner import run_plan
+from tombola.pipeline.runner import run_plan, run_stages
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
@@ -51,6 +53,7 @@ def compress(
     seconds: float | None = None,
     text: Sequence[str] = (),
     label: str | None = None,
+    unlabelled: str | Path | None = None,
     recipe: str | Path = "compress/default",
     overrides: Iterable[str] = (),
     output: Path | str | None = None,
@@ -78,6 +81,7 @@ def compress(
         seconds: Time limit for training the ticket; by default the recipe's epochs are trained.
         text: The text column of a data file, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.
+        unlabelled: A file of more texts, which the original labels and the ticket is trained on besides the data.
         recipe: The recipe to follow.
         overrides: Changes to the recipe, such as `"retrain.epochs=8"`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
@@ -103,6 +107,7 @@ def compress(
         seconds=seconds,
         text=tuple(text),
         label=label,
+        unlabelled=None if unlabelled is None else str(unlabelled),
         recipe=str(recipe),
         overrides=tuple(overrides),
     )
@@ -134,6 +139,11 @@ def carry_out(
     _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw, dense = _finetuned(raw, store, folder, engine, watcher)
+    if order.unlabelled is not None:
+        label = label_stage(raw, order.unlabelled)
+        dense = [*dense, label]
+        run_stages(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
+        raw = with_texts(raw, label.read(store.open(label)))
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
         return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
 
@@ -178,7 +188,8 @@ def plan_order(
 ) -> tuple[Plan, tuple[str, ...]]:
     """Return the plan of an order and notes on it, for a dry run; at most a few steps are trained, for the estimate.
 
-    If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
+    If the model is not fine-tuned yet, the plan begins with the training of the original, for which the untrained
+    model stands in. If the speed-up is to be chosen, this is the plan of the choice, which contains all the trainings.
 
     Args:
         order: The arguments of `compress`.
@@ -187,13 +198,16 @@ def plan_order(
     """
     raw, notes = planned or plan_compression(order)
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    if is_finetuned(raw["model"], Task.named(raw["task"])):
-        raw = _untrained(raw)
+    dense = [] if is_finetuned(raw["model"], Task.named(raw["task"])) else _plan_original(raw).cells
+    raw = _untrained(raw)
+    if order.unlabelled is not None:
+        raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
-        raw, told = in_time(raw, plan_recipe(only_ticket(_untrained(raw))), store, order.seconds)
+        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
         notes += told
-    return plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on)), notes
+    plan = plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
+    return replace(plan, cells=[*dense, *plan.cells]), notes
 
 
 def quickstart(
@@ -262,10 +276,15 @@ def _finetuned(
     """
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         return _untrained(raw), ()
-    dense: Raw = {name: raw[name] for name in DENSE if name in raw}
-    plan = plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
+    plan = _plan_original(raw)
     run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
     return _untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages
+
+
+def _plan_original(raw: Raw) -> Plan:
+    """Return the plan of fine-tuning the original."""
+    dense: Raw = {name: raw[name] for name in DENSE if name in raw}
+    return plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
 
 
 def _untrained(raw: Raw) -> Raw:

@@ -18,6 +18,7 @@ from tombola.api.order_checks import (
     check_single,
     given_targets,
 )
+from tombola.api.unlabelled import texts_to_label
 from tombola.attacks.resources import ENCODER, Resources
 from tombola.augmentations import Typos
 from tombola.augmentations.reach import unchanged_by, why_unchanged
@@ -57,6 +58,7 @@ class Order:
     seconds: float | None = None
     text: tuple[str, ...] = ()
     label: str | None = None
+    unlabelled: str | None = None
     recipe: str = "compress/default"
     overrides: tuple[str, ...] = ()
 
@@ -89,8 +91,12 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if order.against is not None:
         _withstand(raw, order.against)
     typos = _drop_idle_typos(raw)
+    more = 0
+    if order.unlabelled is not None:
+        more = len(texts_to_label(raw, order.unlabelled))
+        notes += (f"unlabelled: {more:,} texts that are not in the data, which the original labels",)
     if "synonyms" in (order.against or ()):
-        notes += _attack_in_training(raw, Task.named(task), order)
+        notes += _attack_in_training(raw, Task.named(task), order, more)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _judged_on(raw, Task.named(task), changed, typos=typos)
@@ -174,7 +180,7 @@ def _drop_idle_typos(raw: Raw) -> bool:
     return False
 
 
-def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
+def _attack_in_training(raw: Raw, task: Task, order: Order, more: int) -> tuple[str, ...]:
     """Train the ticket on texts that TextFooler finds as it goes: random synonyms alone do not help against it."""
     if raw["retrain"].get("adversary") or not task.single_label or not task.english:
         return ()
@@ -186,7 +192,7 @@ def _attack_in_training(raw: Raw, task: Task, order: Order) -> tuple[str, ...]:
     count = len(_training_texts(raw))
     if limit := (raw.get("data") or {}).get("train"):
         count = min(count, limit)
-    share = min(ATTACKED_SHARE, ATTACKED / count)
+    share = min(ATTACKED_SHARE, ATTACKED / (count + more))
     attack = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}"), "after": 1}
     raw["retrain"]["adversary"] = attack
     return (

@@ -32,6 +32,9 @@ def compress(
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="The text column; give it twice for pairs.")] = None,
     label: Annotated[str | None, typer.Option(help="The label column.")] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="A file of more texts, which the original labels.")
+    ] = None,
     speedup: Annotated[
         float | None, typer.Option(help="Target speed-up over the original.", show_default="2")
     ] = None,
@@ -78,6 +81,7 @@ def compress(
         seconds=None if time is None else duration(time, "--time", "90s, 30m or 2h", "s"),
         text=tuple(text or ()),
         label=label,
+        unlabelled=unlabelled,
         recipe=recipe,
         overrides=tuple(overrides or ()),
     )

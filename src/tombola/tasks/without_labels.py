@@ -1,13 +1,40 @@
-"""Examples without labels, from a file or from memory, for prediction."""
+"""Examples without labels, from a file or from memory, to be predicted or labelled."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from tombola.errors import DataError
 from tombola.tasks.kinds import Row, kind_of
+from tombola.tasks.lines import numbered_lines
 from tombola.tasks.places import open_unlabelled
 from tombola.tasks.split import Split
 from tombola.tasks.task import Task
+
+
+def new_texts(task: Task, file: Path, known: Iterable[Split]) -> Split:
+    """Return the unlabelled texts of a file that no known split contains, each once, with placeholder labels.
+
+    Args:
+        task: The task that defines the format; it must have one label per text.
+        file: A file in one of the task's layouts, or a .txt file with one text per line.
+        known: The splits whose texts are left out, however they are written.
+    """
+    if not task.single_label:
+        raise DataError(
+            f"{file}: new texts are labelled by a classifier, which needs one label per text, and {task.name} is a "
+            f"{task.kind} task."
+        )
+    found = unlabelled(task, _lines(file) if file.suffix == ".txt" else file)
+    seen = {key for split in known for key in split.text_keys}
+    first = {key: place for place, key in reversed(list(enumerate(found.text_keys)))}
+    places = sorted(place for key, place in first.items() if key not in seen)
+    if not places:
+        raise DataError(f"{file}: there is no text that the data of {task.name} does not have.")
+    return found.select(places)
+
+
+def _lines(file: Path) -> list[str]:
+    return [line for _, line in numbered_lines(file) if line.strip()]
 
 
 def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabelled") -> Split:
