@@ -125,7 +125,7 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
     compressed: tombola.Compression, data: Path, tmp_path: Path
 ) -> None:
     raw, _ = plan_compression(Order(str(compressed.model), str(data), overrides=QUICK))
-    from tombola.api.compressing import is_finetuned
+    from tombola.api.original import is_finetuned
     from tombola.tasks import Task
 
     assert is_finetuned(raw["model"], Task.named(raw["task"]))

@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
+from tombola.api.original import ORIGINAL, fine_tuned, is_finetuned, plan_original, untrained
 from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.api.unlabelled import label_stage, with_planned_texts, with_texts
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part, require_own
 from tombola.models.finding import find_folder
-from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
-from tombola.pipeline.runner import run_plan, run_stages
+from tombola.pipeline.runner import run_stages
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
@@ -31,11 +31,6 @@ from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
 from tombola.tickets.ticket import TICKET
-
-ORIGINAL = "original.json"
-"""Name under which the store keeps the original's training while a compression runs."""
-DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
-"""The recipe's sections that define how the original is trained."""
 
 
 def compress(
@@ -138,7 +133,7 @@ def carry_out(
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
     _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    raw, dense = _finetuned(raw, store, folder, engine, watcher)
+    raw, dense = fine_tuned(raw, store, folder, engine, watcher)
     if order.unlabelled is not None:
         label = label_stage(raw, order.unlabelled)
         dense = [*dense, label]
@@ -198,8 +193,8 @@ def plan_order(
     """
     raw, notes = planned or plan_compression(order)
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    dense = [] if is_finetuned(raw["model"], Task.named(raw["task"])) else _plan_original(raw).cells
-    raw = _untrained(raw)
+    dense = [] if is_finetuned(raw["model"], Task.named(raw["task"])) else plan_original(raw).cells
+    raw = untrained(raw)
     if order.unlabelled is not None:
         raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
@@ -240,55 +235,6 @@ def _check_place(place: Path, model: str) -> None:
 
 def _name(raw: Raw) -> str:
     return str(raw["name"]).removeprefix("compress-")
-
-
-def is_finetuned(model: str, task: Task) -> bool:
-    """Return whether a model is a classifier with a trained head; raise if its outputs do not fit the task.
-
-    Args:
-        model: A folder or a hub id.
-        task: The task.
-    """
-    from tombola.evaluation.labels import label_order
-
-    folder = find_folder(model)
-    config = read_config(folder)
-    names = config.get("architectures") or [""]
-    if not str(names[0]).endswith("ForSequenceClassification"):
-        return False
-    outputs = len(config.get("id2label") or {}) or 2
-    if outputs != task.num_labels:
-        raise TombolaError(
-            f"{model} is a classifier with {outputs} outputs, and {task.name} has {task.num_labels} labels: take a "
-            "classifier of this task, or a pre-trained model"
-        )
-    label_order(open_config(folder), task)
-    return True
-
-
-def _finetuned(
-    raw: Raw, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
-) -> tuple[Raw, Sequence[Stage[Any]]]:
-    """Return the recipe with a fine-tuned classifier as its model, after fine-tuning the model if it is not one.
-
-    Also return the stages of that fine-tuning: the recipe refers to the trained model by path, so the store would not
-    know otherwise that it must keep it.
-    """
-    if is_finetuned(raw["model"], Task.named(raw["task"])):
-        return _untrained(raw), ()
-    plan = _plan_original(raw)
-    run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
-    return _untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages
-
-
-def _plan_original(raw: Raw) -> Plan:
-    """Return the plan of fine-tuning the original."""
-    dense: Raw = {name: raw[name] for name in DENSE if name in raw}
-    return plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
-
-
-def _untrained(raw: Raw) -> Raw:
-    return {**raw, "pooler": "own", "train": {**(raw.get("train") or {}), "epochs": 0}}
 
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:

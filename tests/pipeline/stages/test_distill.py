@@ -10,7 +10,7 @@ from tests.pipeline.running import execute, plans, workspace
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tests.world import World
-from tombola.api.compressing import is_finetuned
+from tombola.api.original import is_finetuned
 from tombola.errors import ModelError, RecipeError
 from tombola.pipeline.references import ModelSource
 from tombola.pipeline.stages.learning import distilling_teacher
