@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.tiny import tiny
+from tests.tiny import MODEL_TYPES, tiny
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.masks.perturb import perturb
 from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control
@@ -78,6 +78,18 @@ def test_shuffling_whole_layers_moves_all_of_them():
         assert torch.equal(value, before[other]), name
 
 
+@pytest.mark.parametrize("model_type", ["modernbert", "modernbert-decoder"])
+def test_a_norm_that_the_first_layer_lacks_stays_where_it_is(model_type):
+    model, before = tiny(model_type), tiny(model_type).state_dict()
+    apply_control(Shuffle(kind="shuffle", across="whole_layers"), model, 1)
+    after = {name: value for name, value in model.state_dict().items() if "layers.1." in name}
+    unpaired = [name for name in after if name.replace("layers.1.", "layers.0.") not in before]
+    assert len(unpaired) == 1
+    for name, value in after.items():
+        other = name if name in unpaired else name.replace("layers.1.", "layers.0.")
+        assert torch.equal(value, before[other]), name
+
+
 def test_shuffling_layers_moves_a_fused_tensor_once():
     model, before = tiny("gpt2"), tiny("gpt2").state_dict()
     apply_control(Shuffle(kind="shuffle", across="layers"), model, 1)
@@ -110,6 +122,15 @@ def test_reinitialising_draws_the_encoder_anew_and_keeps_the_head():
         assert after[f"bert.{name}"].std() == pytest.approx(0.02, rel=0.3)
     assert (after["bert.encoder.layer.0.output.LayerNorm.weight"] == 1).all()
     assert torch.equal(before["classifier.weight"], after["classifier.weight"])
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_reinitialising_draws_every_encoder_anew(model_type):
+    """A pooler too, even if the classifier alone has it, as in NomicBERT."""
+    model, before = tiny(model_type), tiny(model_type).base_model.state_dict()
+    apply_control(Reinitialise(kind="reinitialise"), model, 3)
+    after = model.base_model.state_dict()
+    assert [name for name in before if torch.equal(before[name], after[name])] == []
 
 
 def test_noise_has_the_asked_size_relative_to_each_matrix():

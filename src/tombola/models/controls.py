@@ -61,10 +61,11 @@ class Reinitialise(Control):
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            fresh = AutoModel.from_config(model.config)
-        known = model.base_model.state_dict()
-        drawn = fresh.state_dict()
-        model.base_model.load_state_dict({name: drawn[name] for name in known})
+            fresh = AutoModel.from_config(model.config).state_dict()
+            known = model.base_model.state_dict()
+            if not known.keys() <= fresh.keys():  # a NomicBERT has a pooler below a classifier alone
+                fresh = type(model)._from_config(model.config).base_model.state_dict()
+        model.base_model.load_state_dict({name: fresh[name] for name in known})
         if model.get_output_embeddings() is not None:
             renew_head(model, seed)
 
@@ -145,12 +146,15 @@ def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
 
 
 def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
+    """Permute layers with everything that all of them have; ModernBERT's first layer has one norm less."""
     from tombola.families import family_of
 
-    layers = family_of(model).layers_of(model)
-    own = [{name: tensor.clone() for name, tensor in layer.state_dict().items()} for layer in layers]
+    layers = [layer.state_dict() for layer in family_of(model).layers_of(model)]
+    common = [name for name in layers[0] if all(name in layer for layer in layers)]
+    own = [{name: layer[name].clone() for name in common} for layer in layers]
     for layer, source in zip(layers, _order(len(own), seed), strict=True):
-        layer.load_state_dict(own[source])
+        for name in common:
+            layer[name].copy_(own[source][name])
 
 
 def _order(count: int, seed: int) -> list[int]:
