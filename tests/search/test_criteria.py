@@ -138,12 +138,13 @@ class TestLayers:
     def model(self):
         return tiny("bert", num_hidden_layers=6)
 
-    def kept(self, model, keep, sparsity, *batches):
-        units, settings = Units.of(model, "layer"), Layers(keep=keep)
+    def kept(self, model, keep, sparsity, *batches, among=None):
+        settings = Layers(keep=keep, layers=among)
+        units = settings.units_of(model)
         mask = choose(
             settings, layers(settings, model, units, evidence_of(*batches)), sparsity, "global", None
         )
-        return [index for index in range(6) if mask[f"layers.{index}"].all()]
+        return [index for index in among or range(6) if mask[f"layers.{index}"].all()]
 
     def test_the_first(self, model):
         assert self.kept(model, "first", 0.5) == [0, 1, 2]
@@ -153,6 +154,10 @@ class TestLayers:
         assert self.kept(model, "even", 0.5) == [0, 2, 5]
         assert even(12, 4) == [0, 4, 7, 11]
         assert [len(set(even(12, left))) for left in range(13)] == list(range(13))
+
+    @pytest.mark.parametrize(("keep", "kept"), [("first", [2, 3]), ("even", [2, 5])])
+    def test_among_some_layers(self, model, keep, kept):
+        assert self.kept(model, keep, 0.5, among=(2, 3, 4, 5)) == kept
 
     def test_the_important(self, model):
         scores = importance(

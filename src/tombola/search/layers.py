@@ -49,7 +49,7 @@ class Layers(ScorerSettings):
 
 
 def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
-    """Keep the first layers, evenly spaced layers from the first to the last, or those with the highest scores."""
+    """Keep the first of the prunable layers, evenly spaced ones, or those with the highest scores."""
     if scope != "global":
         raise RecipeError("draw.scope: layers are ranked over the whole model, so take global")
     if settings.keep != "even":
@@ -58,7 +58,8 @@ def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, withi
     gone = amount.get("layer", 0) if isinstance(amount, Mapping) else masks.removals(amount, count)
     left = even(count, count - gone)
     return masks.Mask.from_bools(
-        scores.units, {group.name: torch.tensor([group.layer in left]) for group in scores.units.groups}
+        scores.units,
+        {group.name: torch.tensor([place in left]) for place, group in enumerate(scores.units.groups)},
     )
 
 
