@@ -102,6 +102,17 @@ def test_soft_initialisation_cuts_magnitudes_at_the_kth_smallest():
     assert sample(Threshold(), scores - cut).tolist() == [1, 0, 1, 0]
 
 
+def test_soft_initialisation_opens_exactly_the_others_even_where_magnitudes_tie():
+    """Weights that were stored in 16 bits tie by the thousand."""
+    magnitudes = torch.tensor([0.25, 0.0, 0.25, 0.25, 0.5])
+    removed = torch.tensor([False, True, True, True, False])
+    scores, cut = Threshold(initial="soft").start(magnitudes, removed, generator())
+    assert torch.equal(scores > cut, ~removed)
+    assert torch.allclose(scores, magnitudes)
+    scores, cut = Threshold(initial="soft").start(magnitudes, torch.zeros(5, dtype=torch.bool), generator())
+    assert (scores > cut).all()
+
+
 def test_random_initialisation_shuts_as_many_elsewhere():
     removed = torch.arange(1000).reshape(20, 50) < 300
     scores, cut = Threshold(initial="random").start(torch.rand(20, 50), removed, generator())

@@ -54,12 +54,12 @@ def stages() -> dict[str, Stage[Any]]:
 
 GOLDEN = {
     "dense": "d1d51ea7bb66d0e84d1ca0d2",
-    "search": "05d78811ffffa9bc02a06820",
-    "mask": "ad7f78236731b56a13414785",
-    "ticket": "7a08c36d661d2e4952514fd5",
-    "evaluate": "217a8497f5f7663c00798c9e",
-    "attack": "15d9e6d7cd4e38a72a0d3106",
-    "measure": "c01dfe5351567f2e9fbf6f90",
+    "search": "2e3e6f0f8dcf39864f3a5e08",
+    "mask": "ecc5ce02db810997df62c3f8",
+    "ticket": "1f9f4bc82be33a754855902c",
+    "evaluate": "9aa9c1e7bde4cae934b92fa9",
+    "attack": "4518574bbd856907301789fc",
+    "measure": "b63fcf6eea6a9469d7172ccc",
 }
 
 

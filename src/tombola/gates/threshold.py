@@ -41,10 +41,14 @@ class Threshold(Gate):
     )
 
     def start(self, magnitudes: Tensor, removed: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
-        """Return 0 for shut units and 0.02 for the rest, cut at 0.01; or the magnitudes, cut at the k-th smallest."""
+        """Return 0 for shut units and 0.02 for the rest, cut at 0.01; or the magnitudes, cut at the k-th smallest.
+
+        Open units that tie with the k-th smallest magnitude start just above it.
+        """
         if self.initial == "soft":
-            highest = magnitudes[removed].max().item() if removed.any() else 0.0
-            return magnitudes.clone(), highest
+            highest = magnitudes[removed].max() if removed.any() else magnitudes.new_zeros(())
+            above = highest.nextafter(highest.new_tensor(torch.inf))
+            return torch.where(removed, magnitudes, magnitudes.maximum(above)), highest.item()
         if self.initial == "random":
             order = torch.randperm(removed.numel(), generator=generator)
             removed = removed.flatten()[order].view_as(removed)

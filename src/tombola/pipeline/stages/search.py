@@ -28,7 +28,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
-    version: ClassVar = 2
+    version: ClassVar = 3
     distributed: ClassVar = True
 
     model: ModelSource
