@@ -36,6 +36,14 @@ def test_dropout_reaches_every_layer_for_the_length_of_the_run(tmp_path: Path, m
     assert losses[0] != losses[1]
 
 
+def test_dropout_reaches_attention_whose_config_has_an_integer() -> None:
+    model = tiny("llama", num_labels=2, attention_dropout=0)
+    attention = [module for module in model.modules() if hasattr(module, "attention_dropout")]
+    with dropout_of(model, 0.25):
+        assert {module.attention_dropout for module in attention} == {0.25}
+    assert {module.attention_dropout for module in attention} == {0}
+
+
 def probabilities(model: nn.Module, encoder: PreTrainedModel) -> tuple[set[float], set[float]]:
     """Those of dropouts in the encoder, and of those in the head."""
     inside = set(encoder.modules())

@@ -42,7 +42,7 @@ def dropout_of(
             if isinstance(module, nn.Dropout):
                 put(module, "p", value)
             for name in _PROBABILITIES:
-                if isinstance(vars(module).get(name), float):
+                if isinstance(vars(module).get(name), float | int):  # a config may write 0 for 0.0
                     put(module, name, value)
 
     try:
