@@ -411,10 +411,15 @@ def test_a_task_brings_its_own_ticket_data_and_scores(
         ({"heads": 1, "sparsity": 0.1}, "heads and ffns: are in place of sparsity"),
         ({"ffns": 1}, r"ffns"),
         ({"evaluate": {"on": ["nonsense"]}}, "nonsense"),
+        (
+            {"search": {"units": "weight", "classifier": True}},
+            "search.classifier: every task has a head of its own",
+        ),
     ],
 )
 def test_what_is_said_of_one_task_is_checked(
     recipe: dict[str, Any], tasks: list[str], own: dict[str, Any], sentence: str
 ) -> None:
-    with pytest.raises(RecipeError, match=sentence):
-        plan_share({**recipe, "per_task": {tasks[0]: own}})
+    for task in (tasks[0], tasks[1]):
+        with pytest.raises(RecipeError, match=sentence):
+            plan_share({**recipe, "per_task": {task: own}})

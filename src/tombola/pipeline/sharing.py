@@ -41,9 +41,10 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
         plan_search(cell, builder).mask if _has_ticket(cell.recipe) else None
         for cell, builder in zip(cells, builders, strict=True)
     )
-    search = cells[0].recipe.search
+    searches = [cell.recipe.search for cell in cells]
+    search = searches[0]
     assert search is not None, "a recipe for sharing always has a search"
-    if search.classifier:
+    if any(one is not None and one.classifier for one in searches):
         raise RecipeError(
             "search.classifier: every task has a head of its own, so none is shared; leave it out"
         )
