@@ -51,6 +51,12 @@ def test_a_pattern_says_how_much_goes():
         ),
         ({"method": "sparsegpt"}, {"scope": "global"}, "so take local or row"),
         ({"method": "magnitude", "units": "head"}, {"scope": "row"}, "draw.scope: row ranks single weights"),
+        (
+            {"method": "importance"},
+            {"scope": "local"},
+            "draw.scope: importance ranks the units of the whole model",
+        ),
+        ({"method": "layers"}, {"scope": "local"}, "draw.scope: layers ranks the units of the whole model"),
         (WANDA, {"scope": "column"}, "draw.scope: takes 'global', 'local' or 'row', not 'column'"),
     ],
 )

@@ -315,8 +315,6 @@ def test_what_a_recipe_may_say():
     ):
         with pytest.raises(RecipeError, match=message):
             expand({"model": "m", "task": "rte", "search": {"method": "importance", "units": units}})
-    with pytest.raises(RecipeError, match="global"):
-        choose(Importance(), random_scores(Units.of(tiny("bert"), "head+ffn")), 0.5, "local", None)
 
 
 @pytest.mark.parametrize("order", ["winning", "losing", "random"])

@@ -137,6 +137,10 @@ class Recipe(Settings):
             return self
         if draw.scope == "row" and search.units != "weight" and search.method != "given":
             raise ValueError(f"draw.scope: row ranks single weights, and search.units are {search.units}")
+        if search.only_global and draw.scope not in (None, "global"):
+            raise ValueError(
+                f"draw.scope: {search.method} ranks the units of the whole model; take global, or leave it out"
+            )
         if search.layerwise and draw.scope == "global":
             advice = ", or search.sequential: false" if hasattr(search, "sequential") else ""
             raise ValueError(
@@ -197,6 +201,17 @@ class Recipe(Settings):
         if searches[method].scorer is None and method != "learned":
             raise ValueError(
                 f"draw.{self._target_key}: {method} does not draw once from scores; take importance"
+            )
+        if getattr(self.search, "order", None) == "losing":
+            raise ValueError(
+                f"draw.{self._target_key}: keeps the most important units, which search.order: losing removes first; "
+                "give a sparsity with a free layout"
+            )
+        ratio = type(self.search).model_fields.get("ffn_ratio")
+        if ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default:
+            raise ValueError(
+                f"draw.{self._target_key}: weighs heads against FFNs and neurons by their cost; leave out "
+                "search.ffn_ratio, or give a sparsity with a free layout"
             )
         if self.search.layers is not None:
             raise ValueError(

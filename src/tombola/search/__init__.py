@@ -78,6 +78,8 @@ class SearchSettings(Choice):
     """Whether the scores depend on training data, and so on how texts are truncated."""
     usual_scope: ClassVar[Scope] = "global"
     """The scope of the ranking if the recipe's draw sets none."""
+    only_global: ClassVar[bool] = False
+    """Whether units are always ranked over the whole model, so that the draw takes no other scope."""
 
     method: str
     units: UnitsName = Field("weight", description="kind of unit to remove; two kinds together as head+ffn")

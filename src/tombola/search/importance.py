@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from tombola.augmentations import AugmentSettings
-from tombola.errors import RecipeError
 from tombola.foundations.lazy import lazy_module
 from tombola.foundations.seeds import numbered_seed
 from tombola.masks.names import Scope, UnitsName
@@ -45,6 +44,7 @@ class Importance(ScorerSettings):
 
     reads_data: ClassVar[bool] = True
     trains_weights: ClassVar[bool] = True
+    only_global: ClassVar[bool] = True
 
     method: Literal["importance"] = "importance"
     units: Annotated[UnitsName, AfterValidator(_scorable)] = Field(
@@ -120,8 +120,6 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
     random order protects heads by the same rule, so that it differs only in the ranking: units are removed one after
     another, uniformly among those that may go.
     """
-    if scope != "global":
-        raise RecipeError("draw.scope: importance is ranked over the whole model, so take global")
     sign = -1.0 if settings.order == "losing" else 1.0
     kinds = scores.units.granularity.split("+")
     drawn = []

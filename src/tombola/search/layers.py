@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from tombola.errors import RecipeError
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import Scope, UnitsName
 from tombola.search import Amount, Evidence, ScorerSettings, lowest, scorer
@@ -29,6 +28,7 @@ class Layers(ScorerSettings):
 
     reads_data: ClassVar[bool] = True
     trains_weights: ClassVar[bool] = True
+    only_global: ClassVar[bool] = True
 
     method: Literal["layers"] = "layers"
     units: UnitsName = Field("layer", pattern="^layer$", description="whole layers")
@@ -50,8 +50,6 @@ class Layers(ScorerSettings):
 
 def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
     """Keep the first of the prunable layers, evenly spaced ones, or those with the highest scores."""
-    if scope != "global":
-        raise RecipeError("draw.scope: layers are ranked over the whole model, so take global")
     if settings.keep != "even":
         return lowest(settings, scores, amount, scope, within)
     count = scores.units.count

@@ -158,6 +158,14 @@ def test_the_ticket_is_the_small_model(tmp_path: Path, layout: str) -> None:
         ({"draw": {"speedup": 2}, "search": {**SEARCH, "inputs": "both"}}, "needs augmentations"),
         ({"draw": {"parameters": 0.8}, "search": {**SEARCH, "layers": [0]}}, "draw.parameters: counts"),
         ({"draw": {"layout": "uniform"}, "search": {**SEARCH, "layers": [0]}}, "draw.layout: counts"),
+        (
+            {"draw": {"parameters": 0.8}, "search": {**SEARCH, "order": "losing"}},
+            "draw.parameters: keeps the most",
+        ),
+        (
+            {"draw": {"layout": "uniform"}, "search": {**SEARCH, "ffn_ratio": 0.5}},
+            "leave out search.ffn_ratio",
+        ),
         ({"draw": {"speedup": 2, "layers": "most"}}, "layers: is about equal layers"),
     ],
 )
