@@ -18,6 +18,7 @@ from tombola.bias import BiasModel, read
 from tombola.errors import DataError, RecipeError
 from tombola.evaluation.predict import predict
 from tombola.foundations.caching import run_cache
+from tombola.masks import MASK, Mask, Units
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.bias import Bias, describe_bias
@@ -240,3 +241,40 @@ def test_examples_without_a_prediction_are_left_out_of_all_training(
     execute(part.ends(), store)
     assert store.read(part.model).log.steps == 10
     assert read(store.open(part.model.bias), part.model.data.load()).shape == (150, 2)
+
+
+@pytest.mark.parametrize("kind", ["poe", "reweighting", "confidence"])
+@pytest.mark.parametrize("place", ["train", "search.train"])
+def test_every_round_of_imp_trains_with_the_debiasing_loss(
+    world: World, store: Store, kind: str, place: str
+) -> None:
+    """Regression: the released IMP silently takes cross-entropy."""
+    train = {"epochs": 1, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16}
+    loss = {"loss": {"kind": kind}}
+    debiased: dict[str, Any] = {
+        "bias": {"method": "shallow", "examples": None},
+        "train": {**train, **loss} if place == "train" else train,
+        "search": {
+            "method": "iterative",
+            "step": 0.25,
+            **({"train": loss} if place == "search.train" else {}),
+        },
+        "draw": {"sparsity": 0.5, "scope": "local"},
+    }
+    (plan,) = plans(world, **debiased)
+    second, first = plan.mask, plan.mask.within
+    for draw in (first, second):
+        assert draw.of.train.loss.kind == kind
+        assert draw.of.bias is not None
+        assert (draw.of.teacher is not None) == (kind == "confidence")
+    (plain,) = plans(world, **{**debiased, "train": train, "search": {"method": "iterative", "step": 0.25}})
+    execute([second, plain.mask], store)
+    trained = load_model(store.open(second.of), Task.named(str(world.task)), seed=0)
+    found = Mask.load(store.open(second) / MASK)
+    before = Mask.load(store.open(first) / MASK)
+    for name, weight in Units.of(trained, "weight").matrices(trained).items():
+        kept = found[name.removesuffix(".weight")]
+        assert int((~kept).sum()) == round(0.5 * kept.numel())
+        assert not (kept & ~before[name.removesuffix(".weight")]).any()
+        assert weight.abs()[kept].min() >= weight.abs()[~kept].max()
+    assert found != Mask.load(store.open(plain.mask) / MASK)
