@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.attacks.resources import ENCODER, Resources
+from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
@@ -30,7 +30,7 @@ from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.prune import Prune
 from tombola.pipeline.stages.score import Score
 from tombola.pipeline.stages.shrink import Shrink
-from tombola.pipeline.trainings import TrainingBuilder
+from tombola.pipeline.trainings import TrainingBuilder, augments_by_neighbours
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
 from tombola.tasks import kind_of
@@ -47,14 +47,16 @@ class StageBuilder(TrainingBuilder):
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
         """Scores of a model's units, for draws at any sparsity."""
+        own = self._own(scorer)
         return shared(
             Score,
             model=self.model,
             data=self.data,
-            search=self._own(scorer),
+            search=own,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
             defend=self.defend if scorer.reads_data else None,
+            neighbours=NEIGHBOURS if augments_by_neighbours(getattr(own, "augment", None)) else None,
             of=of,
         )
 

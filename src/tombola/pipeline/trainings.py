@@ -190,6 +190,8 @@ class TrainingBuilder:
             bias=self._bias(settings.train, data),
             teacher=self._teacher(settings.train, data),
             distill_from=distill_from,
+            attack_encoder=_attack_encoder(settings.train),
+            neighbours=_neighbours(settings.train),
             defend=self.defend,
             sparsity=sparsity,
             scope=self.recipe.scope if sparsity is not None else None,
@@ -205,9 +207,14 @@ def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
     return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
 
 
+def augments_by_neighbours(augment: AugmentSettings | None) -> bool:
+    """Return whether an augmentation looks words up in the bundled table of neighbours."""
+    return augment is not None and any(map(uses_neighbours, augment.of))
+
+
 def _neighbours(settings: TrainSettings) -> int | None:
     """Return the version of the bundled word neighbours, if an augmentation or an attack in the loop uses them."""
-    if settings.augment is not None and any(map(uses_neighbours, settings.augment.of)):
+    if augments_by_neighbours(settings.augment):
         return NEIGHBOURS
     adversary = settings.adversary
     return (

@@ -45,6 +45,8 @@ class Score(ScoreStage):
     """The model whose units are scored; by default the pre-trained one."""
     defend: Defend | None = None
     """The defense that corrects the texts first, for scores that read data."""
+    neighbours: int | None = None
+    """The version of the bundled table of word neighbours, if an augmentation uses it."""
 
     @property
     def label(self) -> str:

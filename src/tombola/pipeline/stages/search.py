@@ -42,6 +42,10 @@ class Search(ScoreStage, ModelStage["Scores"]):
     teacher: Teacher | None = None
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `search.train.distill` learns from."""
+    attack_encoder: ModelSource | None = None
+    """The encoder with which an attack in the loop measures similarity and finds word neighbours."""
+    neighbours: int | None = None
+    """The version of the bundled table of word neighbours, if an attack in the loop or an augmentation uses it."""
     defend: Defend | None = None
     """The defense that corrects the texts first."""
     sparsity: float | None = None

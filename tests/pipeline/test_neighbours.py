@@ -1,0 +1,37 @@
+"""Every stage that looks words up in the bundled table of neighbours is named by the table's version."""
+
+from typing import Any
+
+import pytest
+
+from tests.pipeline.running import stages
+from tests.world import World
+from tombola.attacks.resources import NEIGHBOURS
+
+NEAR = {"of": [{"kind": "synonyms", "source": "neighbours"}]}
+LEARNED: dict[str, Any] = {"method": "learned", "start": "pretrained", "weights": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("train", {"train": {"augment": NEAR}}),
+        ("score", {"search": {"method": "importance", "inputs": "both", "augment": NEAR}}),
+        ("score", {"train": {"augment": NEAR}, "search": {"method": "importance", "inputs": "augmented"}}),
+        ("search", {"search": {**LEARNED, "train": {"augment": NEAR}}}),
+        (
+            "search",
+            {"search": {**LEARNED, "train": {"adversary": {"kind": "attack", "recipe": "textfooler"}}}},
+        ),
+    ],
+)
+def test_a_new_table_names_the_stage_anew(world: World, kind: str, changes: dict[str, Any]) -> None:
+    found = [stage for stage in stages(world, **changes) if stage.kind == kind]
+    assert found
+    assert all(stage.identity()["settings"]["neighbours"] == NEIGHBOURS for stage in found)
+
+
+@pytest.mark.parametrize("search", [{"method": "importance"}, LEARNED])
+def test_other_stages_do_not_depend_on_it(world: World, search: dict[str, Any]) -> None:
+    for stage in stages(world, search=search):
+        assert "neighbours" not in stage.identity()["settings"]
