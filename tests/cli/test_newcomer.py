@@ -161,7 +161,7 @@ MISTAKES = [
     # keys as other tools call them
     (
         "run {}/good.yaml device=cuda",
-        "unknown key 'device'. There is none to set: the GPU is taken if there is one",
+        "unknown key 'device'. A device cannot be set: a GPU is used if there is one",
     ),
     ("run {}/good.yaml train.device=cpu", "CUDA_VISIBLE_DEVICES= hides it"),
     ("run {}/good.yaml lr=1e-3", "Write it as train.learning_rate."),

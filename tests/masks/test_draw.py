@@ -85,7 +85,7 @@ def test_all_that_may_go_can_go(mask):
     assert draw(equal, remove=mask.removed, protect=mask) == mask
     assert draw(equal, remove=mask.removed, within=mask) == mask
     if mask.kept:
-        with pytest.raises(TombolaError, match=f"only {mask.removed} more may go"):
+        with pytest.raises(TombolaError, match=f"only {mask.removed} more may be"):
             draw(equal, sparsity=1.0, protect=mask)
 
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_drawn_is_refused():
         draw(scores, 0.5, scope="globle")
     with pytest.raises(TombolaError, match="local"):
         draw(scores, remove=3, scope="local")
-    with pytest.raises(TombolaError, match="21 are already gone"):
+    with pytest.raises(TombolaError, match="21 are removed already"):
         draw(scores, 0.25, within=half)
     with pytest.raises(TombolaError, match="protected"):
         draw(scores, 0.75, within=half, protect=~half)

@@ -409,7 +409,7 @@ def test_only_some_layers_can_be_prunable():
     assert all(bool(parameter.all()) for parameter in model.bert.encoder.layer[0].parameters())
     heads = Units.of(model, "head+ffn", layers=[0])
     assert [group.name for group in heads.groups] == ["layers.0.heads", "layers.0.ffn"]
-    with pytest.raises(RecipeError, match="has the layers 0 to 1, and 2 is none"):
+    with pytest.raises(RecipeError, match="there is no layer 2: the model has layers 0 to 1"):
         Units.of(model, "weight", layers=[0, 2])
 
 

@@ -165,5 +165,5 @@ def test_a_bias_for_other_classes_is_named() -> None:
 def test_tasks_without_classes_are_refused(loss: type[PoE], head: str, labels: Tensor) -> None:
     outputs = {"num_labels": 1} if head == "sequence-classification" else {}
     batch = {"input_ids": token_ids(), "labels": labels}
-    with pytest.raises(TombolaError, match=f"{loss().settings.kind} is for tasks with one class per example"):
+    with pytest.raises(TombolaError, match=f"{loss().settings.kind} needs a task with one class per example"):
         loss().loss(tiny("bert", head, **outputs), batch)

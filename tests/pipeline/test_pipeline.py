@@ -565,7 +565,7 @@ def test_counts_are_drawn_exactly_and_told_in_results(world, tmp_path):
             {"sparsity": 0.9, "scope": "local"},
             "of the 4 heads .*is all of them",
         ),
-        ({"method": "magnitude", "layers": [2]}, {}, "layers 0 to 1, and 2 is none"),
+        ({"method": "magnitude", "layers": [2]}, {}, "there is no layer 2: the model has layers 0 to 1"),
     ],
 )
 def test_a_draw_that_leaves_nothing_is_refused_before_the_work(world, search, drawn, sentence):

@@ -59,7 +59,7 @@ def test_settings_survive_being_written_down(rate):
     ("said", "complaint"),
     [
         ({"start": "pretrained", "start_step": 3}, "needs start: finetuned"),
-        ({"start_step": 3, "start_share": 0.5}, "say one of them"),
+        ({"start_step": 3, "start_share": 0.5}, "set only one of them"),
         (
             {"gate": {"kind": "hardconcrete"}},
             "search.gate: unknown gate 'hardconcrete'. Did you mean 'hard_concrete'",

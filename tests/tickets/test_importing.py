@@ -165,8 +165,8 @@ def test_a_file_of_several_tasks_needs_an_entry(world: World, tmp_path: Path) ->
 
 
 WRONG_LISTS: dict[str, tuple[Any, str]] = {
-    "layer": ({"7": [0]}, "layers 0 to 1, and 7 is none"),
-    "head": ({"1": [4]}, "layer 1 has the heads 0 to 3, and 4 is none"),
+    "layer": ({"7": [0]}, "there is no layer 7: the model has layers 0 to 1"),
+    "head": ({"1": [4]}, "there is no head 4 in layer 1, which has heads 0 to 3"),
     "words": ({"one": [0]}, "'one' is not the number"),
     "no list": ({"1": 3}, "expected a list of numbers, not 3"),
     "list": ([1], "expected an object"),
@@ -198,7 +198,7 @@ def test_tensors_that_do_not_fit(world: World, tmp_path: Path) -> None:
     assert "not in this model" in refused(
         {**saved, "bert.encoder.layer.9.output.dense.weight_mask": saved[first]}
     )
-    assert "none of the matrices that can be pruned" in refused(
+    assert "is not a matrix that can be pruned" in refused(
         {**saved, "bert.embeddings.word_embeddings.weight_mask": torch.ones(len(saved), 16)}
     )
     assert "'notes' is a str, where a tensor" in refused({**saved, "notes": "best"})

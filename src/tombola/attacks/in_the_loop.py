@@ -52,7 +52,7 @@ class AttackAdversary(Adversary):
     def _needs_no_more(cls, recipe: Attack) -> Attack:
         if recipe.name == "bert_attack":
             raise ValueError(
-                "bert_attack needs a masked language model, which a training has not; take another"
+                "bert_attack needs a masked language model, which is not available in training; choose another attack"
             )
         return recipe
 

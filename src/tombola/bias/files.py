@@ -106,7 +106,7 @@ def _read(path: Path) -> np.ndarray | dict[str, Any]:
         raise DataError(f"{path}: expected an object from example ids to lists of log-probabilities.")
     by_id = {_identity(key): row for key, row in content.items()}
     if len(by_id) < len(content):
-        raise DataError(f"{path}: some ids stand there twice, as a number and as text.")
+        raise DataError(f"{path}: some ids occur twice, as a number and as text.")
     return by_id
 
 

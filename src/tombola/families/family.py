@@ -67,7 +67,9 @@ class Attention(_Data):
     @model_validator(mode="after")
     def _complete(self) -> Attention:
         if self.together != (self.key is None) or self.together != (self.value is None):
-            raise ValueError("attention: name key and value, or say that they are together with the query")
+            raise ValueError(
+                "attention: give key and value, or set together: true if the query's module holds them"
+            )
         return self
 
 

@@ -99,7 +99,7 @@ def _covered(model: "PreTrainedModel", found: Mapping[str, Tensor], base: Base) 
             f"{len(missing)} of the model's {len(wanted)} prunable tensors have no mask, as {missing[0]}."
         )
     if extra := [name for name in found if name not in wanted]:
-        raise DataError(f"{extra[0]} is masked, and it is none of the matrices that can be pruned.")
+        raise DataError(f"{extra[0]} is masked, but it is not a matrix that can be pruned.")
     return units
 
 

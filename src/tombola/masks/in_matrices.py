@@ -101,7 +101,7 @@ def draw_in_matrices(
         return Mask(units, kept)
     for group in units.groups:
         if group.name not in matrices:
-            raise TombolaError(f"pattern {pattern} is about matrices, and {group.name} is none.")
+            raise TombolaError(f"pattern {pattern} applies to matrices, and {group.name} is not a matrix.")
         matrix = matrices[group.name]
         pattern.check(matrix.name, matrix.outputs, matrix.inputs)
     if isinstance(pattern, NofM):
@@ -254,5 +254,5 @@ def _check_room(keys: NDArray[np.generic], remove: int, place: str) -> None:
     gone, free = (keys == GONE).sum(axis=1), (keys != PROTECTED).sum(axis=1)
     if (gone > remove).any() or (free < remove).any():
         worst = int(gone.max()) if (gone > remove).any() else int(free.min())
-        state = "are already gone" if (gone > remove).any() else "may go"
-        raise TombolaError(f"{remove} weights of {place} are to go, but of one {worst} {state}.")
+        state = "are removed already" if (gone > remove).any() else "may be removed"
+        raise TombolaError(f"{remove} weights of {place} cannot be removed: of one {worst} {state}.")

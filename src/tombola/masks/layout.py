@@ -215,7 +215,7 @@ def _check_layers(layers: Sequence[int], count: int) -> None:
     wrong = [layer for layer in layers if not 0 <= layer < count]
     if wrong:
         raise RecipeError(
-            f"search.layers: the model has the layers 0 to {count - 1}, and {wrong[0]} is none of them"
+            f"search.layers: there is no layer {wrong[0]}: the model has layers 0 to {count - 1}"
         )
 
 

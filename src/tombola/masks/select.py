@@ -106,7 +106,7 @@ def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> di
         raise TombolaError(f"{what} are to be protected that the mask drawn within has removed.")
     if not gone <= remove <= gone + free:
         raise TombolaError(
-            f"{remove} {what} are to go, but {gone} are already gone and only {free} more may go."
+            f"{remove} {what} cannot be removed: {gone} are removed already, and only {free} more may be."
         )
     return keep_highest(groups, remove - gone)
 

@@ -59,10 +59,10 @@ def mask_from_lists(units: Units, heads: Mapping[int, Iterable[int]], ffns: Iter
     for layer, kind, place in removed:
         group = groups.get((layer, kind))
         if group is None:
-            raise DataError(f"the model has the layers 0 to {layers - 1}, and {layer} is none of them.")
+            raise DataError(f"there is no layer {layer}: the model has layers 0 to {layers - 1}.")
         if place >= group.count:
             raise DataError(
-                f"layer {layer} has the {kind}s 0 to {group.count - 1}, and {place} is none of them."
+                f"there is no {kind} {place} in layer {layer}, which has {kind}s 0 to {group.count - 1}."
             )
         kept[group.name][place] = False
     return Mask.from_bools(units, kept)

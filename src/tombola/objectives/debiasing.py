@@ -62,7 +62,7 @@ class Debiasing(LogitLoss):
         """b^θ renormalised, as log-probabilities of shape (examples, classes)."""
         if batch["labels"].is_floating_point() or logits.dim() != 2:
             raise TombolaError(
-                f"loss: {self.settings.kind} is for tasks with one class per example, and this task has none; "
+                f"loss: {self.settings.kind} needs a task with one class per example; "
                 "use loss: {kind: cross_entropy}"
             )
         bias = self.column("bias", "a bias model's log-probabilities", logits, batch)

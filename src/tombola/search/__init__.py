@@ -171,7 +171,7 @@ def check_start(start: str, step: int | None, share: float | None) -> None:
     if named and start != "finetuned":
         raise ValueError(f"{named[0]}: needs start: finetuned, whose step it names")
     if len(named) == 2:
-        raise ValueError("start_share: names the same thing as start_step: say one of them")
+        raise ValueError("start_share: is another way to give start_step: set only one of them")
 
 
 def _no_examples(count: int, size: int) -> Iterator[dict[str, Any]]:

@@ -96,8 +96,8 @@ class Checkpoints:
 def _is_whole(checkpoint: Path) -> bool:
     try:
         if not (checkpoint / CHECKSUMS).is_file():
-            raise DamagedArtefact(f"{checkpoint} has no {CHECKSUMS}; the training goes on without it")
-        check_checksums(checkpoint, "the training goes on without it")
+            raise DamagedArtefact(f"{checkpoint} has no {CHECKSUMS}; training continues without it")
+        check_checksums(checkpoint, "training continues without it")
     except DamagedArtefact as error:
         logger.warning("%s", error)
         _remove(checkpoint)

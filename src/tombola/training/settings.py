@@ -12,7 +12,7 @@ from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
 DEVICE = (
-    "There is none to set: the GPU is taken if there is one; CUDA_VISIBLE_DEVICES=1 before the command chooses it, and "
+    "A device cannot be set: a GPU is used if there is one; CUDA_VISIBLE_DEVICES=1 before the command chooses it, and "
     "CUDA_VISIBLE_DEVICES= hides it."
 )
 """The hint for users who look for a device setting."""
