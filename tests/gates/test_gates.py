@@ -103,7 +103,7 @@ def test_soft_initialisation_cuts_magnitudes_at_the_kth_smallest():
 
 
 def test_soft_initialisation_opens_exactly_the_others_even_where_magnitudes_tie():
-    """Weights that were stored in 16 bits tie by the thousand."""
+    """Weights that were once rounded, to 16 bits for example, tie often."""
     magnitudes = torch.tensor([0.25, 0.0, 0.25, 0.25, 0.5])
     removed = torch.tensor([False, True, True, True, False])
     scores, cut = Threshold(initial="soft").start(magnitudes, removed, generator())
