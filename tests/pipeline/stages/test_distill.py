@@ -127,7 +127,7 @@ def test_a_teacher_of_other_labels_is_refused(world: World, tmp_path: Path) -> N
     with pytest.raises(ModelError, match=r"labels are \['pos', 'neg'\], those of the task 'tiny' are"):
         distilling_teacher(stage, workspace(Store(tmp_path / "store")))
     assert not is_finetuned(str(world.model), stage.data.definition)
-    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+    with pytest.raises(ModelError, match=r"set id2label in the model's config\.json"):
         is_finetuned(str(folder), stage.data.definition)
 
 
