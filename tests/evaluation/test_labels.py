@@ -52,9 +52,9 @@ def test_contradictory_names_are_refused() -> None:
         label_order(
             config("entailment", "neutral", "contradiction", entailment=2, neutral=1, contradiction=0), MNLI
         )
-    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+    with pytest.raises(ModelError, match=r"set id2label in the model's config\.json"):
         label_order(config("entailment", "neutral", "neutral"), MNLI)
-    with pytest.raises(ModelError, match=r"set model\.config\.id2label"):
+    with pytest.raises(ModelError, match=r"set id2label in the model's config\.json"):
         label_order(config("world", "sports"), Task.named("rte"))
 
 

@@ -82,7 +82,7 @@ def test_a_ticket_carries_it(world: World, tmp_path: Path) -> None:
     ticket = tombola.Ticket.from_pretrained(found.parent)
     assert defense_of(ticket.tokenizer()) is not None
     card = (ticket.folder / "README.md").read_text()
-    assert "corrected before they are tokenised (unicode and spelling)" in card
+    assert "corrected before they are tokenised (unicode and spelling, stored in" in card
     scores = tombola.evaluate(ticket.folder)
     assert scores["validation"]["accuracy"].value == pytest.approx(
         ticket.metrics["validation"]["accuracy"]["value"]
