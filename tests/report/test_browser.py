@@ -13,6 +13,7 @@ from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.scores import Score
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.report import report, write_report
+from tombola.results.formatting import write_value
 
 CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
 pytestmark = pytest.mark.skipif(
@@ -123,6 +124,15 @@ def test_correlations_ratios_and_remarks_are_written_out(browser, tmp_path):
     assert "−0.347" in scored.locator("tbody").text_content()
     assert "1.42 ×" in scored.locator("tbody").text_content()
     assert "has not learned the task" in page.locator(".remarks").text_content()
+
+
+def test_ties_are_rounded_in_tables_as_in_sentences(browser, tmp_path):
+    shares = {"dense": 0.8625, "heads": 0.8375}
+    cells = [cell(name, {"validation": {"accuracy": score(share)}}) for name, share in shares.items()]
+    page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
+    scored = page.locator("section", has=page.get_by_role("heading", name="Scores", exact=True))
+    for share in shares.values():
+        assert write_value(share, "accuracy").removesuffix(" %") in scored.locator("tbody").text_content()
 
 
 def test_pointing_at_a_chart_tells_its_numbers(visit):

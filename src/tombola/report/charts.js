@@ -77,7 +77,7 @@ function tooltip(write) {
   };
 }
 
-const share = (value) => `${+(100 * value).toFixed(1)} %`;
+const share = (value) => `${+fixed(100 * value, 1)} %`;
 const AXES = { number: (value) => String(+value.toPrecision(3)), percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
 
 function drawCurves(part) {

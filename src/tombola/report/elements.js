@@ -17,21 +17,27 @@ function button(label, press, attributes = {}) {
   return made;
 }
 
+// Rounds ties to even, as Python does in the sentences of the page: 86.25 is 86.2 in both.
+function fixed(value, digits) {
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false, roundingMode: "halfEven" };
+  return new Intl.NumberFormat("en-GB", options).format(value);
+}
+
 const FORMATS = {
   text: (value) => String(value),
   prose: (value) => String(value),
-  percent: (value) => (100 * value).toFixed(1),
-  sparsity: (value) => value === 0 ? "dense" : (100 * value).toFixed(1),
+  percent: (value) => fixed(100 * value, 1),
+  sparsity: (value) => value === 0 ? "dense" : fixed(100 * value, 1),
   count: (value) => Math.round(value).toLocaleString("en-GB"),
-  number: (value) => value.toFixed(1),
-  correlation: (value) => (+value.toFixed(3) === 0 ? 0 : value).toFixed(3).replace("-", "−"),
-  ratio: (value) => `${value.toFixed(2)} ×`,
+  number: (value) => fixed(value, 1),
+  correlation: (value) => fixed(+value.toFixed(3) === 0 ? 0 : value, 3).replace("-", "−"),
+  ratio: (value) => `${fixed(value, 2)} ×`,
   points: (value) => signed(100 * value, 1),
   change: (value) => signed(value, 3),
 };
 
 function signed(value, digits) {
-  const text = Math.abs(value).toFixed(digits);
+  const text = fixed(Math.abs(value), digits);
   return (+text === 0 ? "" : value > 0 ? "+" : "−") + text;
 }
 
