@@ -23,7 +23,8 @@ DOCS = Path(__file__).parent.parent / "docs" / "reference"
 INTRODUCTION = """# Recipe
 
 Every key of a recipe, with its default. Set only what differs. A list in place of a single value makes a grid.
-`variants` names alternatives that share the rest; `per_task` holds settings that differ for single tasks of a grid.
+`variants` names alternatives that share the rest; `per_task` holds settings that differ for single tasks of a grid;
+`claims` states which variant should beat which, and is [judged by the results](../howto/claims.md).
 `retrain`, and searches that train, inherit unset keys from `train`. Overrides on the command line take precedence.
 `plugins` adds your own methods, losses, attacks and more to the lists below ([how](../howto/method.md)).
 

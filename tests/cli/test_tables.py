@@ -17,7 +17,7 @@ from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
 from tombola.pipeline.sharing import WITH, WITHOUT
 from tombola.results.compression import Compression
-from tombola.results.record import Transfer
+from tombola.results.decisions import Transfer
 from tombola.shrink.onnx import Export, Int8
 from tombola.shrink.sizes import Row, Speedup
 from tombola.tickets.comparison import Comparison

@@ -6,9 +6,9 @@ import pytest
 
 from tests.results.builder import cell, result
 from tombola.errors import TombolaError
+from tombola.results.decisions import Phases
 from tombola.results.doubts import NOT_LEARNED
 from tombola.results.phases import super_ticket
-from tombola.results.record import Phases
 
 SPLITS = ("validation", "test")
 CURVES = {  # the means on test; on validation everything is the same but for the winning ticket at 50 %

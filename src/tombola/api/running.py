@@ -15,6 +15,7 @@ from tombola.pipeline.sharing import plan_share as plan_sharing
 from tombola.pipeline.study import StudySettings, plan_study, read_study
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.builtin import find_recipe
+from tombola.recipe.claims import read_claims
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.results.collecting import collect
@@ -78,7 +79,7 @@ def plan_recipe(raw: Raw) -> Plan:
     """
     cells = expand(raw)
     first = cells[0].recipe
-    return plan_cells(first.name, first.about, raw, cells)
+    return plan_cells(first.name, first.about, raw, cells, read_claims(raw))
 
 
 def study(

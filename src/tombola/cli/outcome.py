@@ -35,7 +35,7 @@ def show_tables(screen: Screen, result: Result) -> None:
         screen.print(tables.result_table(result))
         for phases in result.phases():
             screen.print(tables.phase_table(result, phases))
-        for line in tables.matching_lines(result):
+        for line in (*tables.matching_lines(result), *tables.claim_lines(result)):
             screen.print(tables.Sentence(line))
 
 
@@ -78,7 +78,9 @@ def close(screen: Screen, result: Result, page: Path | None = None) -> None:
             f"failed {failure.label}: {failure.reason.rstrip('.')}; {missing}; its log: {failure.log}"
         )
     screen.finish(
-        scores=_headlines(result), failures=[one.model_dump(mode="json") for one in result.failures]
+        scores=_headlines(result),
+        claims=[one.model_dump(mode="json") for one in result.claims()],
+        failures=[one.model_dump(mode="json") for one in result.failures],
     )
     if result.failures:
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from tombola.foundations.caching import Cache, run_cache, sharing
 from tombola.foundations.garbage import no_garbage_collection
 from tombola.pipeline.planner import CellPlan, plan_cell
 from tombola.recipe.cell import Cell
+from tombola.recipe.claims import Claim, check_targets
 from tombola.recipe.reading import Raw
 from tombola.store.stage import Stage, topological_order
 
@@ -25,6 +26,7 @@ class Plan:
         recipe: The recipe or study, overrides included.
         cells: The plan of each cell of the grid.
         cache: The files read during planning, so that running does not read them again.
+        claims: The claims to judge by the results.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Plan:
     recipe: Raw = field(repr=False)
     cells: list[CellPlan] = field(repr=False)
     cache: Cache = field(repr=False)
+    claims: Mapping[str, Claim] = field(default_factory=dict, repr=False)
 
     @cached_property
     def stages(self) -> list[Stage[Any]]:
@@ -40,10 +43,13 @@ class Plan:
 
 
 @no_garbage_collection()
-def plan_cells(name: str, about: str, recipe: Raw, cells: Iterable[Cell]) -> Plan:
+def plan_cells(
+    name: str, about: str, recipe: Raw, cells: Iterable[Cell], claims: Mapping[str, Claim] | None = None
+) -> Plan:
     """Plan every cell of a grid."""
     with run_cache() as cache, sharing():
-        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache)
+        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache, claims or {})
+        check_targets(plan.claims, (on for cell in plan.cells for on in (*cell.evaluations, *cell.attacks)))
         for stage in plan.stages:  # computed here, where files are read once
             stage.training_steps()  # raises if a step or warm-up lies beyond the end of its training
     return plan

@@ -9,7 +9,7 @@ from typing import Any
 from tombola.foundations.settings import checked
 from tombola.pipeline.engines import Engine, Local
 from tombola.pipeline.plan import Plan, plan_cells
-from tombola.recipe.study import StudyRecipe, load_study, study_cells
+from tombola.recipe.study import StudyRecipe, load_study, study_cells, study_claims
 
 
 class StudySettings(StudyRecipe):
@@ -28,4 +28,5 @@ def read_study(
 def plan_study(settings: StudySettings) -> Plan:
     """Plan the cells of a study and the stages that they share."""
     raw = settings.model_dump(mode="json", exclude_defaults=True)
-    return plan_cells(settings.name, settings.about, raw, study_cells(settings))
+    cells = study_cells(settings)
+    return plan_cells(settings.name, settings.about, raw, cells, study_claims(settings, cells))

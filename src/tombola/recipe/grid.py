@@ -18,6 +18,7 @@ from tombola.foundations.garbage import no_garbage_collection
 from tombola.foundations.paths import twins
 from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
 from tombola.recipe.cell import Cell
+from tombola.recipe.claims import check_claims, read_claims
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.targets import check_task_name, target_complaints
@@ -62,6 +63,7 @@ def expand(raw: Raw) -> list[Cell]:
                         known = None if any("seed" in own for own in per_task.values()) else cell
     if mistakes:
         raise RecipeError(*mistakes)
+    check_claims(read_claims(raw), cells)
     if "draw" in common and all(one.get("search") is None for _, one, _ in grids):
         logger.warning(
             "draw: is not used: without a search nothing is drawn; add one, e.g. search.method=magnitude"
@@ -91,7 +93,7 @@ def check_size(cells: int) -> None:
 
 def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     """Return the settings that all cells share, the changes of each variant, and those of single tasks."""
-    common = dict(raw)
+    common = {key: value for key, value in raw.items() if key != "claims"}
     per_task = common.pop("per_task", None) or {}
     variants = common.pop("variants", None) or {str(common.get("name", "run")): {}}
     if not isinstance(variants, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tombola.recipe.claims import Claim
 from tombola.recipe.recipe import Recipe
 
 Schema = dict[str, Any]
@@ -39,10 +40,16 @@ def recipe_schema() -> Schema:
                 "default": {},
                 "additionalProperties": {"$ref": f"{REF}Part"},
             },
+            "claims": {
+                "type": "object",
+                "description": "hypotheses by name, each of one variant over another, to judge by the results",
+                "default": {},
+                "additionalProperties": {"anyOf": [{"$ref": f"{REF}Claim"}, {"type": "null"}]},
+            },
         },
         "required": ["model", "task"],
         "additionalProperties": False,
-        "$defs": {**definitions, "Part": part},
+        "$defs": {**definitions, "Claim": Claim.model_json_schema(), "Part": part},
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.cell import Cell
+from tombola.recipe.claims import Claim, check_claims, read_claims
 from tombola.recipe.grid import check_size, count_cells, expand
 from tombola.recipe.reading import Raw, load_recipe, parse_overrides
 
@@ -38,6 +39,9 @@ class StudyRecipe(Settings):
     grid: dict[str, list[Any] | dict[str, Any]] = Field(
         {}, description="fields by path, with the values to try; a mapping names the values"
     )
+    claims: dict[str, Claim | None] = Field(
+        {}, description="hypotheses by name, each of one variant over another; null drops one"
+    )
 
 
 def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any) -> Raw:
@@ -47,7 +51,7 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     if "recipes" not in raw:
         own = {name: raw.pop(name) for name in OWN if name in raw}
         recipe = load_recipe(raw, overrides, **settings)
-        own |= {name: recipe.pop(name) for name in OWN if name in recipe}
+        own |= {name: recipe.pop(name) for name in (*OWN, "claims") if name in recipe}
         about: Raw = {name: recipe[name] for name in ("name", "about") if name in recipe}
         return {**about, "recipes": [recipe], **own}
     base = found.parent if isinstance(found, Path) else Path()
@@ -56,17 +60,30 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     return {**raw, "over": over, "recipes": _beside(raw["recipes"], base)}
 
 
+def study_claims(study: StudyRecipe, cells: Sequence[Cell]) -> dict[str, Claim]:
+    """Return the claims of a study and of its recipes; among several recipes, each claims for itself alone.
+
+    Raises:
+        RecipeError: If a claim names a variant or a grid point that the cells do not have.
+    """
+    claims = {name: claim for name, claim in study.claims.items() if claim is not None}
+    raws = _raws(study)
+    for recipe, raw in raws.items():
+        for name, claim in read_claims(raw).items():
+            own = claim.model_copy(update={"at": {"recipe": recipe, **claim.at}})
+            claims |= {f"{recipe}: {name}": own} if len(raws) > 1 else {name: claim}
+    check_claims(claims, cells)
+    return claims
+
+
 def study_cells(study: StudyRecipe) -> list[Cell]:
     """Return the cells of all recipes of a study, over its grid.
 
     Raises:
         RecipeError: With all mistakes of all recipes.
     """
-    named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
-    if len(named) < len(study.recipes):
-        raise RecipeError("recipes: two have the same name; write a mapping that gives each its own")
     points = list(itertools.product(*(_options(path, values) for path, values in study.grid.items())))
-    raws = {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
+    raws = _raws(study)
     grids = [
         (name, point, load_recipe(raw, **{path: value for path, _, value in point}))
         for name, raw in raws.items()
@@ -77,16 +94,24 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
     mistakes: list[str] = []
     with run_cache():
         for name, point, raw in grids:
-            axes = ({"recipe": name} if len(named) > 1 else {}) | {path: label for path, label, _ in point}
+            axes = ({"recipe": name} if len(raws) > 1 else {}) | {path: label for path, label, _ in point}
             try:
                 found = expand(raw)
                 cells += [replace(cell, axes=axes | cell.axes) for cell in found] if axes else found
             except RecipeError as error:
-                where = f"recipes.{name}: " if len(named) > 1 else ""
+                where = f"recipes.{name}: " if len(raws) > 1 else ""
                 mistakes += [f"{where}{mistake}" for mistake in error.mistakes]
     if mistakes:
         raise RecipeError(*mistakes)
     return cells
+
+
+def _raws(study: StudyRecipe) -> dict[str, Raw]:
+    """Return the raw recipes of a study by name, with its changes."""
+    named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
+    if len(named) < len(study.recipes):
+        raise RecipeError("recipes: two have the same name; write a mapping that gives each its own")
+    return {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
 
 
 def _beside(recipes: Any, base: Path) -> Any:

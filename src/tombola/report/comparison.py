@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tombola.report.parts import Column, Estimate, Row, Section, Table, Value
-from tombola.report.rows import difference_format, estimate
+from tombola.report.rows import difference, estimate
 from tombola.results.differences import estimate_difference
 from tombola.results.formatting import write_axes
 from tombola.results.result import Result
@@ -73,4 +73,4 @@ def _difference(own: dict[str, Summary], first: str, run: str, on: str) -> Estim
     if change is None:
         return None
     found = change.estimate
-    return Estimate(found.mean, found.low, found.high, format=difference_format(own[run].metrics[on]))
+    return difference(found, own[run].metrics[on])

@@ -67,6 +67,11 @@ def combine(results: list[Result]) -> Result | None:
             for cell in result.cells
         ],
         failures=[failure for one in records for failure in one.failures],
+        claims={
+            f"{run}: {name}": claim.model_copy(update={"at": {"run": run, **claim.at}})
+            for run, one in zip(names, records, strict=True)
+            for name, claim in one.claims.items()
+        },
     )
     return Result(record, results[0].folder)
 

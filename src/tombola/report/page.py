@@ -15,6 +15,7 @@ from markupsafe import Markup
 from tombola.attacks.report import AttackReport
 from tombola.foundations.checksums import write_whole
 from tombola.report.attacked import attacked, figures
+from tombola.report.claims import claims
 from tombola.report.closing import failed, recipe
 from tombola.report.comparison import side_by_side
 from tombola.report.curves import against_sparsity, over_epochs, while_training
@@ -68,6 +69,7 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
 def _sections(result: Result, attacks: dict[str, AttackReport], store: Store) -> list[Section | None]:
     return [
         glance(result),
+        claims(result),
         sharing(result),
         headline(result),
         side_by_side(result),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tombola.report.parts import AxisFormat, Estimate, Facets, Format, Point
+from tombola.results import decisions
 from tombola.results.formatting import SPARSITY, is_share, short_axis, write_share
 from tombola.results.summary import Summary
 
@@ -61,6 +62,11 @@ def score_format(metric: str) -> AxisFormat:
 def difference_format(metric: str) -> Format:
     """Return the format of a metric's differences: points for a share, or a number."""
     return "points" if is_share(metric) else "change"
+
+
+def difference(change: decisions.Estimate, metric: str) -> Estimate:
+    """Return a difference of scores in the format of its metric."""
+    return Estimate(change.mean, change.low, change.high, format=difference_format(metric))
 
 
 def words(axes: Mapping[str, Any]) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tombola.report.parts import Column, Estimate, Row, Section, Table
-from tombola.report.rows import difference_format, score_format
-from tombola.results import record
+from tombola.report.rows import difference, score_format
+from tombola.results import decisions
 from tombola.results.result import Result
 
 
@@ -18,7 +18,7 @@ def sharing(result: Result) -> Section | None:
     return Section("Sharing", note, tables) if tables else None
 
 
-def _table(on: str, found: list[record.SharingRow]) -> Table:
+def _table(on: str, found: list[decisions.SharingRow]) -> Table:
     several = len({row.on for row in found if row.on is not None}) > 1
     columns = [
         Column("task"),
@@ -37,7 +37,7 @@ def _table(on: str, found: list[record.SharingRow]) -> Table:
                 row.metric or "mean of the metrics",
                 _estimate(row.without, row.metric),
                 _estimate(row.shared, row.metric),
-                _difference(row),
+                difference(row.difference, row.metric or ""),
                 row.remaining,
             ]
         )
@@ -46,10 +46,5 @@ def _table(on: str, found: list[record.SharingRow]) -> Table:
     return Table(f"sharing, {on}", columns, rows)
 
 
-def _estimate(score: record.Estimate, metric: str | None) -> Estimate:
+def _estimate(score: decisions.Estimate, metric: str | None) -> Estimate:
     return Estimate(score.mean, score.low, score.high, format=score_format(metric or ""))
-
-
-def _difference(row: record.SharingRow) -> Estimate:
-    change = row.difference
-    return Estimate(change.mean, change.low, change.high, format=difference_format(row.metric or ""))

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from tombola.report.parts import Curves, Point, Section, Series
 from tombola.report.rows import score_format, title, words
+from tombola.results.decisions import Estimate, PhasePoint, Phases
 from tombola.results.phases import ORDERS
-from tombola.results.record import Estimate, PhasePoint, Phases
 from tombola.results.result import Result
 
 

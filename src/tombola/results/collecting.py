@@ -27,6 +27,7 @@ from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Outcome
+from tombola.recipe.claims import Claim
 from tombola.results.record import (
     UNDER_ATTACK,
     CellResult,
@@ -69,6 +70,7 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, ti
         stages=StageCounts(all=len(plan.stages), run_now=len(outcome.ran)),
         cells=cells,
         failures=_failures(plan, outcome),
+        claims={name: Claim(**portable(claim.model_dump())) for name, claim in plan.claims.items()},
     )
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.recipe.recipe import Recipe
+from tombola.results.decisions import Estimate
 from tombola.results.differences import Change, estimate_difference
 from tombola.results.export import frame
 from tombola.results.formatting import short_axis, short_value, write_difference, write_estimate
-from tombola.results.record import Estimate
 from tombola.results.result import Result
 from tombola.results.summary import Summary
 

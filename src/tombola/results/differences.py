@@ -13,7 +13,8 @@ import numpy as np
 from tombola.errors import TombolaError, UnknownName
 from tombola.evaluation.intervals import normal_quantile
 from tombola.evaluation.scores import Score
-from tombola.results.record import CellResult, Estimate
+from tombola.results.decisions import Estimate
+from tombola.results.record import CellResult
 from tombola.results.statistics import holm, mcnemar, paired_t, sign_flips
 from tombola.results.summary import Summary, by_baseline, combined_error, estimate_values
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tombola.tasks.metrics import is_share as is_share
 
 if TYPE_CHECKING:
-    from tombola.results.record import Estimate
+    from tombola.results.decisions import Estimate
     from tombola.shrink.sizes import Speedup
 
 LARGE = 10_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
+from tombola.results.decisions import Matching
 from tombola.results.doubts import decided_by_error, first_of, level_of_constant, nothing_to_match
-from tombola.results.record import Matching
 from tombola.results.statistics import at_least
 from tombola.results.summary import Summary, by_baseline
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
+from tombola.results.decisions import Estimate, PhasePoint, Phases, SuperTicket
 from tombola.results.doubts import nothing_to_match
-from tombola.results.record import CellResult, Estimate, PhasePoint, Phases, SuperTicket
+from tombola.results.record import CellResult
 from tombola.results.statistics import at_least
 from tombola.results.summary import TICKET_SECTIONS, Summary
 from tombola.tasks.metrics import merit

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from tombola.evaluation.scores import Score
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.stages.attack import Attacked
@@ -13,19 +11,14 @@ from tombola.pipeline.stages.base import Drawn
 from tombola.pipeline.stages.fit import Fitted
 from tombola.pipeline.stages.measure import Measured
 from tombola.pipeline.stages.train import Frozen
-from tombola.shrink.sizes import Speedup
+from tombola.recipe.claims import Claim
+from tombola.results.decisions import Judgement, Matching, Phases, Record, SharingRow, Transfer
 
 FORMAT: Final = 2
 """Increase it when the meaning of a field changes: records of other formats are rejected."""
 
 UNDER_ATTACK = "under attack"
 """The metric of a score under attack."""
-
-
-class Record(BaseModel):
-    """Base class of the parts of a result; rejects unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CellStages(Record):
@@ -116,155 +109,14 @@ class FailureRecord(Record):
     cells: list[str]
 
 
-class Estimate(Record):
-    """A score over seeds, with its spread and interval as shown in tables, reports and files.
-
-    Attributes:
-        mean: Mean over seeds.
-        std: Standard deviation over seeds; None for one seed.
-        stderr: Standard error of a single run's score, averaged over seeds.
-        low: Lower end of the 95 % interval: Student's t over seeds; for one run, or if all seeds score the same,
-            Wilson's for a share and normal for anything else.
-        high: Upper end.
-        seeds: Number of seeds.
-    """
-
-    mean: float
-    std: float | None
-    stderr: float
-    low: float
-    high: float
-    seeds: int
-
-    @property
-    def spread(self) -> float:
-        """The number after ±: the standard deviation over seeds, or the standard error of a single run."""
-        return self.stderr if self.std is None else self.std
-
-    @property
-    def stderr_of_mean(self) -> float:
-        """The standard error of the mean over seeds, or of one run if there is no spread over seeds."""
-        return self.std / self.seeds**0.5 if self.std else self.stderr
-
-    @property
-    def tolerance(self) -> float:
-        """How far below this score another one still counts as equal: the spread, or the standard error if it is 0."""
-        return self.std or self.stderr
-
-
-class Matching(Record):
-    """The sparsest ticket of a variant that is as good as the dense model. (BERT-Tickets, section 3)
-
-    Attributes:
-        variant: The tickets' variant.
-        baseline_key: The settings they share with the dense model: model, task, data, training.
-        dense: The variant of the dense model; there may be several.
-        within: Sparsity of the sparsest ticket at most one `tolerance` below the dense mean, if any.
-        strict: Sparsity of the sparsest ticket not below the dense mean, if any.
-        speedup: Speed-up of the ticket `within` over dense, by batch size, if measured.
-        note: What makes the decision doubtful or impossible.
-    """
-
-    variant: str
-    baseline_key: dict[str, Any]
-    dense: str
-    within: float | None
-    strict: float | None
-    speedup: dict[int, Speedup] = {}
-    note: str | None = None
-
-
-class PhasePoint(Record):
-    """The tickets of one size: `sparsity` as in the recipe, `remaining` the share of all parameters left.
-
-    `random` is over all random masks of the size, each with all seeds.
-    """
-
-    sparsity: float
-    remaining: float
-    winning: Estimate
-    random: Estimate | None = None
-    losing: Estimate | None = None
-    phase: Literal["I", "II", "III"] | None = None
-
-
-class SuperTicket(Record):
-    """The winning ticket that is best on the data used for the choice, with its score on other data.
-
-    A sparsity of 0 is the dense model, the winning ticket that keeps everything. `tickets` are paths relative to the
-    result's folder, one for each seed, if tickets were written.
-    """
-
-    sparsity: float
-    remaining: float
-    chosen_on: str
-    chosen: Estimate
-    reported_on: str
-    reported: Estimate
-    tickets: list[str] = []
-
-
-class Phases(Record):
-    """Winning, random and losing tickets of one search, densest first, and the phase of each size.
-
-    `axes` distinguishes the curves of a grid: the task, settings of the search, the draw and the retraining.
-    """
-
-    on: str
-    metric: str
-    axes: dict[str, Any]
-    dense: Estimate
-    points: list[PhasePoint]
-    super_ticket: SuperTicket | None = None
-    note: str | None = None
-
-
-class Transfer(Record):
-    """How much better or worse than the dense model each target is under the mask of each source.
-
-    Attributes:
-        sources: The tasks of the masks: the rows.
-        targets: The tasks trained under them: the columns.
-        on: The data set of the scores.
-        metric: The headline metric; empty if targets have different ones.
-        difference: Mean score under the source's mask − mean dense score; None if a cell is missing.
-        at_least_own: For each source, the number of targets on which its mask is at least as good as the target's own.
-        compared: For each source, the number of targets with an own mask to compare with.
-    """
-
-    sources: list[str]
-    targets: list[str]
-    on: str
-    metric: str
-    difference: list[list[float | None]]
-    at_least_own: dict[str, int]
-    compared: dict[str, int]
-
-
-class SharingRow(Record):
-    """A score of a task that was trained together with others, without and with tickets; or the average over tasks.
-
-    A task may have several rows, one for each data set (`on`) and metric; the average is over the means of the tasks.
-    `difference` pairs trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
-    included, that the task's mask keeps.
-    """
-
-    task: str
-    metric: str | None
-    on: str | None = None
-    without: Estimate
-    shared: Estimate
-    difference: Estimate
-    remaining: float
-
-
 class RunRecord(Record):
     """The content of `results.json`.
 
-    The fields after `failures` are derived from the cells when the result is saved, for readers of the JSON.
+    The fields after `claims` are derived from the cells when the result is saved, for readers of the JSON.
 
     Attributes:
         recipe_hash: A hash of the recipe, which the run's folder belongs to.
+        claims: The recipe's claims by name, with the outcome of each in `judgements`.
         notes: What to know before trusting the numbers.
         matching: By data set or attack, how sparse each variant can be and still match the dense model.
         phases: The phase transitions of structured tickets.
@@ -286,6 +138,8 @@ class RunRecord(Record):
     stages: StageCounts
     cells: list[CellResult]
     failures: list[FailureRecord] = []
+    claims: dict[str, Claim] = {}
+    judgements: list[Judgement] = []
     notes: list[str] = []
     matching: dict[str, list[Matching]] = {}
     phases: list[Phases] = []

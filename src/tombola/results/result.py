@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import is_intact, sealed, write_whole
+from tombola.results.claims import judge
+from tombola.results.decisions import Judgement, Matching, Phases, SharingRow, Transfer
 from tombola.results.differences import Difference, differences
 from tombola.results.doubts import notes
 from tombola.results.export import Rows, frame, latex
@@ -19,16 +21,7 @@ from tombola.results.formatting import write_estimate
 from tombola.results.frontier import frontier
 from tombola.results.matching import match
 from tombola.results.phases import find_phases
-from tombola.results.record import (
-    FORMAT,
-    CellResult,
-    FailureRecord,
-    Matching,
-    Phases,
-    RunRecord,
-    SharingRow,
-    Transfer,
-)
+from tombola.results.record import FORMAT, CellResult, FailureRecord, RunRecord
 from tombola.results.rows import observations, tidy_rows
 from tombola.results.sharing import share_rows
 from tombola.results.summary import Summary, summarise
@@ -77,6 +70,7 @@ class Result:
         """Write `results.json` atomically, with the decisions derived from its cells."""
         self.record = self.record.model_copy(
             update={
+                "judgements": self.claims(),
                 "notes": self.notes,
                 "matching": {on: self.matching(on) for on in self.targets},
                 "phases": self.phases(),
@@ -189,6 +183,10 @@ class Result:
         """
         on = on or next(iter(self.targets), None)
         return match(self, on) if on else []
+
+    def claims(self) -> list[Judgement]:
+        """Return the verdict on each claim of the recipe at each grid point, with the difference that decides it."""
+        return judge(self)
 
     def differences(self, on: str, store: Store | Path | str | None = None) -> list[Difference]:
         """Run paired tests between all pairs of variants at each grid point.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tombola.evaluation.scores import Score
 from tombola.pipeline.sharing import WITH, WITHOUT
-from tombola.results.record import CellResult, SharingRow
+from tombola.results.decisions import SharingRow
+from tombola.results.record import CellResult
 from tombola.results.summary import combined_error, estimate_scores, estimate_values
 
 if TYPE_CHECKING:

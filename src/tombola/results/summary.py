@@ -12,8 +12,9 @@ from typing import Any
 
 from tombola.evaluation.intervals import mean_interval, normal_quantile
 from tombola.evaluation.scores import Score
+from tombola.results.decisions import Estimate
 from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
-from tombola.results.record import CellResult, Estimate
+from tombola.results.record import CellResult
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
 from tombola.results.statistics import all_equal
 from tombola.shrink.sizes import Speedup

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tombola.errors import RecipeError
 from tombola.recipe.reading import Raw
+from tombola.results.decisions import Transfer
 from tombola.results.formatting import short_value, write_axes
-from tombola.results.record import Transfer
 from tombola.results.statistics import at_least
 from tombola.results.summary import Summary
 

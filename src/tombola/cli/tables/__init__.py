@@ -7,7 +7,13 @@ from tombola.foundations.lazy import lazily
 if TYPE_CHECKING:
     from tombola.cli.tables.comparison import comparison_table
     from tombola.cli.tables.compression import compression_table
-    from tombola.cli.tables.decisions import matching_lines, phase_table, share_table, transfer_table
+    from tombola.cli.tables.decisions import (
+        claim_lines,
+        matching_lines,
+        phase_table,
+        share_table,
+        transfer_table,
+    )
     from tombola.cli.tables.layout import Sentence
     from tombola.cli.tables.models import (
         attack_table,
@@ -28,6 +34,7 @@ _HOME = {
     "attack_table": "models",
     "attacks_table": "models",
     "catalogue_table": "models",
+    "claim_lines": "decisions",
     "comparison_table": "comparison",
     "compression_table": "compression",
     "export_table": "models",
@@ -49,6 +56,7 @@ __all__ = [
     "attack_table",
     "attacks_table",
     "catalogue_table",
+    "claim_lines",
     "comparison_table",
     "compression_table",
     "export_table",

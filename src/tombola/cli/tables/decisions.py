@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.results import notes_below, spread_caption
 from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.results.claims import write_judgement
+from tombola.results.decisions import Matching, Phases, Transfer
 from tombola.results.formatting import (
     is_share,
     write_axes,
@@ -16,7 +18,6 @@ from tombola.results.formatting import (
     write_value,
 )
 from tombola.results.phases import ORDERS
-from tombola.results.record import Matching, Phases, Transfer
 from tombola.results.sharing import AVERAGE
 from tombola.tasks.metrics import lower_is_better
 
@@ -42,6 +43,11 @@ def matching_lines(result: Result) -> list[str]:
         f"{name}: {before} {' · '.join(dense)} on {on}{after}"
         for (name, before, after), dense in sentences.items()
     ]
+
+
+def claim_lines(result: Result) -> list[str]:
+    """Give the verdict on each claim, one sentence each."""
+    return [f"claim {write_judgement(one)}" for one in result.claims()]
 
 
 def _after(one: Matching, metric: str) -> str:

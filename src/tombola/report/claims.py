@@ -1,0 +1,36 @@
+"""The claims of a recipe and what became of them."""
+
+from __future__ import annotations
+
+from tombola.report.parts import Column, Row, Section, Table
+from tombola.report.rows import difference, words
+from tombola.results.formatting import write_axes
+from tombola.results.result import Result
+
+NOTE = (
+    "Stated in the recipe. A claim holds if the whole 95 % interval of the difference is above the value that it "
+    "demands, does not hold if all of it is below, and is not shown otherwise. Differences are paired by seed; "
+    "the intervals are not corrected for the number of claims."
+)
+
+
+def claims(result: Result) -> Section | None:
+    """Return a table of the claims: the compared variants, their difference, and the verdict."""
+    columns = [
+        *(Column("claim", "prose"), Column("verdict"), Column("variant"), Column("compared with")),
+        *(Column("on"), Column("at"), Column("difference", "points"), Column("at least", "number")),
+        Column("seeds", "count"),
+    ]
+    rows = [
+        Row(
+            [
+                *(one.claim, one.verdict, one.variant, one.over, one.on, write_axes(one.axes)),
+                difference(one.difference, one.metric) if one.difference else None,
+                one.by,
+                one.difference.seeds if one.difference else None,
+            ],
+            {"variant": one.variant, **words(one.axes)},
+        )
+        for one in result.claims()
+    ]
+    return Section("Claims", NOTE, [Table("claims", columns, rows)]) if rows else None

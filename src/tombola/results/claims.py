@@ -1,0 +1,85 @@
+"""Judge a recipe's claims by its results: each by the 95 % interval of a paired difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from tombola.results.decisions import Estimate, Judgement, Verdict
+from tombola.results.differences import estimate_difference
+from tombola.results.formatting import is_share, write_axes, write_interval
+from tombola.results.summary import Summary
+from tombola.tasks.metrics import lower_is_better
+
+if TYPE_CHECKING:
+    from tombola.recipe.claims import Claim
+    from tombola.results.result import Result
+
+
+def judge(result: Result) -> list[Judgement]:
+    """Judge every claim at every grid point where both of its variants were scored."""
+    return [one for name, claim in result.record.claims.items() for one in _judge(result, name, claim)]
+
+
+def write_judgement(one: Judgement) -> str:
+    """Return the outcome of a claim as a sentence, with the difference that decided it."""
+    where = "".join(f", {part}" for part in [write_axes(one.axes)] if part)
+    compared = f"{one.variant} against {one.over} on {one.on}{where}"
+    if one.difference is None:
+        return f"{one.claim}: {one.verdict}; there are no scores of {compared}"
+    by = f", claimed: at least {_margin(one)}" if one.by else ""
+    seeds = "one seed" if one.difference.seeds == 1 else f"{one.difference.seeds} seeds"
+    return (
+        f"{one.claim}: {one.verdict}; {compared}: {write_interval(one.difference, one.metric)}{by}; {seeds}"
+    )
+
+
+def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
+    on = claim.on or next(iter(result.targets), "")
+    rows = [row for row in result.summaries() if on in row.scores and _stands_at(row, claim.at)]
+    found = []
+    for row, other in product(
+        (row for row in rows if row.variant == claim.variant),
+        (row for row in rows if row.variant == claim.over),
+    ):
+        change = estimate_difference(other, row, on) if row.meets(other) else None
+        if change is not None:
+            metric = row.metrics[on]
+            found.append(
+                Judgement(
+                    claim=name,
+                    variant=claim.variant,
+                    over=claim.over,
+                    axes=other.axes if row.dense else row.axes,
+                    on=on,
+                    metric=metric,
+                    by=claim.by,
+                    difference=change.estimate,
+                    verdict=_verdict(change.estimate, claim.by, metric),
+                )
+            )
+    missing = Judgement(
+        claim=name, variant=claim.variant, over=claim.over, on=on, by=claim.by, verdict="not tested"
+    )
+    return found or [missing]
+
+
+def _stands_at(row: Summary, at: Mapping[str, Any]) -> bool:
+    """Return whether a row has these values on the axes that it has; a dense model has none of its tickets'."""
+    return all(row.axes[axis] == value for axis, value in at.items() if axis in row.axes)
+
+
+def _verdict(difference: Estimate, by: float, metric: str) -> Verdict:
+    """Compare the interval of a gain with the smallest that counts."""
+    low, high = difference.low, difference.high
+    if lower_is_better(metric):
+        low, high = -high, -low
+    least = by / 100 if is_share(metric) else by
+    if low > least:
+        return "holds"
+    return "does not hold" if high < least else "not shown"
+
+
+def _margin(one: Judgement) -> str:
+    return f"{one.by:+g}".replace("-", "−") + (" points" if is_share(one.metric) else "")

@@ -1,0 +1,92 @@
+"""Claims in recipes: what they may name, and the sentence for what they may not."""
+
+import pytest
+
+from tombola.errors import RecipeError
+from tombola.foundations.settings import checked
+from tombola.recipe.claims import check_targets, read_claims
+from tombola.recipe.grid import expand
+from tombola.recipe.study import StudyRecipe, load_study, study_cells, study_claims
+
+BASE = {
+    "name": "r",
+    "model": "minilm",
+    "task": "reviews",
+    "search": {"method": "magnitude"},
+    "draw": {"sparsity": [0.3, 0.5]},
+    "variants": {"dense": {"search": None}, "omp": {}, "random": {"search": {"method": "random"}}},
+}
+BEATS = {"variant": "omp", "over": "random"}
+
+
+def refused(**claims):
+    with pytest.raises(RecipeError) as caught:
+        expand({**BASE, "claims": claims})
+    return caught.value.mistakes
+
+
+def test_claims_change_no_cell():
+    assert expand({**BASE, "claims": {"beats random": BEATS}}) == expand(BASE)
+
+
+@pytest.mark.parametrize(
+    ("claim", "mistake"),
+    [
+        (
+            {"variant": "omp", "over": "rando"},
+            "claims.c.over: unknown variant 'rando'. Did you mean 'random'?",
+        ),
+        ({"variant": "omp"}, "claims.c.over: is required"),
+        ({**BEATS, "margin": 1}, "claims.c: unknown key 'margin'."),
+        ({"variant": "omp", "over": "omp"}, "claims.c: compares omp with itself"),
+        ({**BEATS, "at": {"draw.sparsty": 0.5}}, "claims.c.at: unknown axis 'draw.sparsty'."),
+        (
+            {**BEATS, "at": {"draw.sparsity": 0.7}},
+            "claims.c.at.draw.sparsity: the grid has 0.3, 0.5, not 0.7",
+        ),
+        ("omp > random", "claims.c: takes a mapping of settings, not 'omp > random'"),
+    ],
+)
+def test_a_mistake_in_a_claim_is_named(claim, mistake):
+    (told,) = refused(c=claim)
+    assert told.startswith(mistake)
+
+
+def test_all_mistakes_of_all_claims_are_told_at_once():
+    assert len(refused(a={"over": "omp"}, b={"variant": "omp"})) == 2
+    assert len(refused(a={"variant": "x1", "over": "x2"}, b=BEATS)) == 2
+
+
+def test_a_claim_about_a_dropped_variant_says_how_to_drop_it_too():
+    variants = {name: changes for name, changes in BASE["variants"].items() if name != "random"}
+    with pytest.raises(RecipeError, match=r"claims\.c=null drops the claim"):
+        expand({**BASE, "variants": variants, "claims": {"c": BEATS}})
+    expand({**BASE, "variants": variants, "claims": {"c": None}})
+    assert read_claims({"claims": {"c": None}}) == {}
+
+
+def test_a_claim_about_something_that_is_not_scored_is_refused():
+    claims = read_claims({"claims": {"c": {**BEATS, "on": "textfoole"}}})
+    with pytest.raises(RecipeError, match=r"claims\.c\.on: unknown data set or attack.*'textfooler'"):
+        check_targets(claims, ["validation", "textfooler"])
+    check_targets(claims, ["textfoole"])
+
+
+def claims_of(source, *overrides):
+    study = checked(StudyRecipe, load_study(source, overrides))
+    return study_claims(study, study_cells(study))
+
+
+def test_a_recipe_run_as_a_study_keeps_its_claims_and_changes_to_them():
+    recipe = {**BASE, "claims": {"a": BEATS, "b": {"variant": "omp", "over": "dense", "by": -1}}}
+    assert set(claims_of(recipe)) == {"a", "b"}
+    left = claims_of(recipe, "claims.a=null", "claims.b.by=-2")
+    assert {name: claim.by for name, claim in left.items()} == {"b": -2}
+
+
+def test_each_of_several_recipes_claims_for_itself():
+    one, other = {**BASE, "name": "one", "claims": {"a": BEATS}}, {**BASE, "name": "other"}
+    found = claims_of({"recipes": [one, other], "claims": {"both": BEATS}})
+    assert found["both"].at == {}
+    assert found["one: a"].at == {"recipe": "one"}
+    assert len(found) == 2
