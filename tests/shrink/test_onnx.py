@@ -12,10 +12,12 @@ from transformers import PreTrainedModel
 from tests.foundations.hardware.stand_ins import killed, printing, program
 from tests.shrink.masks import half
 from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tests.words import word_tokenizer
 from tests.world import World
 from tombola.errors import TombolaError
 from tombola.models.loading import load_tokenizer
-from tombola.shrink import Export, TaskTexts, export_onnx, onnx, runtime, shrink
+from tombola.shrink import Export, RandomTokens, TaskTexts, export_onnx, onnx, runtime, shrink
+from tombola.shrink.agreement import compare_int8
 from tombola.shrink.inputs import outputs_of
 from tombola.tasks import Task
 
@@ -115,7 +117,7 @@ def test_a_model_that_differs_is_not_written(
     exported: tuple[PreTrainedModel, Export], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, export = exported
-    monkeypatch.setattr(onnx, "_write", lambda model, path, large: shutil.copy(export.path, path))
+    monkeypatch.setattr(onnx, "_write", lambda model, path, large, types: shutil.copy(export.path, path))
     # What an exporter cannot see: the model computes something else when it runs.
     hook = model.classifier.register_forward_hook(lambda module, inputs, logits: logits + 1)
     with pytest.raises(TombolaError, match=r"differs from PyTorch by 1 at batch 1 and length 5"):
@@ -182,3 +184,16 @@ def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else find(name))
     with pytest.raises(TombolaError, match=r"needs onnxscript: pip install 'tombola\[onnx\]'"):
         export_onnx(tiny("bert"), tmp_path / "model.onnx")
+
+
+def test_a_file_asks_for_what_the_tokenizer_gives(tmp_path: Path) -> None:
+    model, tokenizer = tiny("bert"), word_tokenizer(["a fine film", "the plot"], segments=False)
+    assert model.config.type_vocab_size == 2
+    export = export_onnx(model, tmp_path / "model.onnx", token_types=False, **FAST)
+    texts = tokenizer(["a fine film", "the plot"], padding=True, return_tensors="np")
+    (logits,) = runtime.open_session(export.path).run(None, dict(texts))
+    expected = outputs_of(model, {name: torch.from_numpy(value) for name, value in texts.items()})
+    np.testing.assert_allclose(logits, expected["logits"].numpy(), atol=1e-5)
+    # Without texts of a task, both models are compared on the same random inputs.
+    compared = compare_int8(model, export.path, RandomTokens(16), token_types=False)
+    assert compared.max_difference < 1e-5

@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 
 import tombola
 from tests.tickets.test_shrinking import known_ticket
+from tests.tiny import tiny
+from tests.words import word_tokenizer
 from tests.world import World
 from tombola.attacks.run import attack
 from tombola.cli import app
@@ -176,3 +178,21 @@ def test_a_shrunk_model_knows_its_task(world: World, tmp_path: Path) -> None:
     (folder / "ticket.json").rename(folder / "shrinkage.json")
     opened = open_classifier(folder, None, None)
     assert (opened.task, opened.max_length) == (str(world.task), 16)
+
+
+def test_the_output_of_the_tokenizer_is_the_input_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}, {}])
+    tiny("bert").save_pretrained(tmp_path / "model")
+    with pytest.raises(TombolaError, match="no tokenizer"):
+        export_folder(tmp_path / "model", tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
+    tokenizer = word_tokenizer(["a fine film"], segments=False)
+    tokenizer.save_pretrained(tmp_path / "model")
+    export_folder(tmp_path / "model", tmp_path / "exported")
+    session = onnxruntime.InferenceSession(tmp_path / "exported" / "model.onnx")
+    texts = dict(tokenizer(["a fine film"], return_tensors="np"))
+    assert {one.name for one in session.get_inputs()} == texts.keys()
+    assert session.run(["logits"], texts)[0].shape == (1, 2)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TOKEN_TYPES = "token_type_ids"
+"""The input that tells the tokens of two texts apart."""
+
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """Load the folder's tokenizer, behind the folder's defense (`defense.json`), if any.
@@ -40,6 +43,11 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
         raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
     return as_stored(tokenizer, folder)
+
+
+def gives_token_types(tokenizer: "PreTrainedTokenizerBase") -> bool:
+    """Return whether a tokenizer gives token types."""
+    return TOKEN_TYPES in tokenizer.model_input_names
 
 
 def open_model(folder: Path, **options: Any) -> "PreTrainedModel":

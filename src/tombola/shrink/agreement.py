@@ -38,7 +38,7 @@ class Agreement:
     score: float | None = None
 
 
-def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
+def compare_int8(model: PreTrainedModel, path: Path, texts: Texts, token_types: bool = True) -> Agreement:
     """Run the original and the quantised model on all texts, or on random tokens if there are none."""
     session, largest = open_session(path), 0.0
     split = texts.split if isinstance(texts, TaskTexts) else None
@@ -49,7 +49,7 @@ def compare_int8(model: PreTrainedModel, path: Path, texts: Texts) -> Agreement:
     )
     same: list[Tensor] = []
     logits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for batch in _batches(model, texts):
+    for batch in _batches(model, texts, token_types):
         expected, actual = outputs_of(model, batch), run_session(session, batch)
         largest = max(largest, largest_difference(expected, actual))
         attended = batch["attention_mask"].bool()
@@ -91,7 +91,7 @@ def decisions(outputs: dict[str, Tensor], attended: Tensor, several: bool = Fals
     return chosen[attended] if chosen.dim() == 2 else chosen
 
 
-def _batches(model: PreTrainedModel, texts: Texts) -> list[Batch]:
+def _batches(model: PreTrainedModel, texts: Texts, token_types: bool) -> list[Batch]:
     if isinstance(texts, TaskTexts):
         return texts.in_order(model, BATCH)
-    return [random_inputs(model, RANDOM_TEXTS, texts.length, padded=True)]
+    return [random_inputs(model, RANDOM_TEXTS, texts.length, padded=True, token_types=token_types)]

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
+from tombola.models.loading import TOKEN_TYPES
+
 
 def longest_input(config: PretrainedConfig) -> int:
     """Return the most tokens that any model safely takes; RoBERTa and MPNet count positions from 2."""
@@ -11,11 +13,18 @@ def longest_input(config: PretrainedConfig) -> int:
 
 
 def random_inputs(
-    model: PreTrainedModel, batch: int, length: int, *, padded: bool = False, seed: int = 0
+    model: PreTrainedModel,
+    batch: int,
+    length: int,
+    *,
+    padded: bool = False,
+    token_types: bool = True,
+    seed: int = 0,
 ) -> dict[str, Tensor]:
     """Return random tokens with their attention mask, and token types if the model has more than one.
 
-    With `padded`, every second text is half as long and padded on the right.
+    With `padded`, every second text is half as long and padded on the right. `token_types=False` leaves the types out,
+    as a tokenizer does that gives none; the model then takes all of them for zero.
     """
     config, generator = model.config, torch.Generator().manual_seed(seed)
     padding = config.pad_token_id if config.pad_token_id is not None else 0
@@ -26,9 +35,9 @@ def random_inputs(
         attended[1::2, length // 2 :] = 0
         tokens = torch.where(attended.bool(), tokens, padding)
     inputs = {"input_ids": tokens, "attention_mask": attended}
-    if getattr(config, "type_vocab_size", 0) > 1:
+    if token_types and getattr(config, "type_vocab_size", 0) > 1:
         segments = (torch.arange(length) >= length // 3).long()
-        inputs["token_type_ids"] = segments.expand(batch, length).clone() * attended
+        inputs[TOKEN_TYPES] = segments.expand(batch, length).clone() * attended
     return {name: value.to(model.device) for name, value in inputs.items()}
 
 

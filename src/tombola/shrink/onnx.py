@@ -90,6 +90,7 @@ def export_onnx(
     int8: bool = False,
     *,
     texts: Texts | None = None,
+    token_types: bool = True,
     batch_sizes: Sequence[int] = (1, 32),
     rounds: int = ROUNDS,
 ) -> Export:
@@ -102,6 +103,7 @@ def export_onnx(
         path: The file to write.
         int8: Whether to write a version with 8-bit weights too (`….int8.onnx`), which is only approximately the same.
         texts: What to time on, and to compare the 8-bit version on; random tokens, 128 a text, if not given.
+        token_types: Whether the file asks for token types; pass False if the model's tokenizer gives none.
         batch_sizes: Texts in a forward pass, for timing.
         rounds: Undisturbed rounds of timing wanted for each batch size.
     """
@@ -114,24 +116,24 @@ def export_onnx(
     with _drafts(path) as folder, _reading(model, texts):
         draft = folder / path.name
         also = [(batch, texts.length) for batch in batch_sizes]
-        written = write_onnx(model, draft, also)
+        written = write_onnx(model, draft, also, token_types=token_types)
         eight_bits = draft.with_suffix(".int8.onnx") if int8 else None
         if eight_bits:
             quantise_onnx(draft, eight_bits, [*written.shapes, *also])
-        files = [draft, *([eight_bits] if eight_bits else [])]
+        files = [draft, eight_bits] if eight_bits else [draft]
         speedups = _time(model, files, texts, batch_sizes, rounds)
-        for file in list(folder.glob("*.onnx")):
+        for file in files:
             seal_onnx(file)
         made = Export(
             path=path,
-            bytes=sum(file.stat().st_size for file in folder.iterdir() if ".int8." not in file.name),
+            bytes=sum(file.stat().st_size for file in folder.glob(f"{draft.name}*")),
             shapes=written.shapes,
             max_difference=written.max_difference,
             texts=texts.about,
             speedup=speedups[0],
         )
         if eight_bits:
-            compared = compare_int8(model, eight_bits, texts)
+            compared = compare_int8(model, eight_bits, texts, token_types)
             quantised = Int8(
                 path=path.parent / eight_bits.name,
                 bytes=sum(file.stat().st_size for file in folder.glob(f"{eight_bits.name}*")),
@@ -140,9 +142,8 @@ def export_onnx(
                 score=compared.score,
                 speedup=speedups[1],
             )
-            made = made.model_copy(
-                update={"int8": quantised, "metric": compared.metric, "score": compared.original_score}
-            )
+            scores = {"metric": compared.metric, "score": compared.original_score}
+            made = made.model_copy(update={"int8": quantised, **scores})
         for file in list(folder.iterdir()):
             file.replace(path.parent / file.name)
     return made
@@ -166,13 +167,16 @@ class Written(NamedTuple):
     max_difference: float
 
 
-def write_onnx(model: PreTrainedModel, path: Path, also: Sequence[tuple[int, int]] = ()) -> Written:
+def write_onnx(
+    model: PreTrainedModel, path: Path, also: Sequence[tuple[int, int]] = (), *, token_types: bool = True
+) -> Written:
     """Write a model in eval mode as float32 ONNX, and try it.
 
     Args:
         model: A float32 model on the CPU, with a padding token.
         path: The file to write.
         also: Further shapes (batch, length) at which the file will be run.
+        token_types: Whether the file asks for token types.
 
     Raises:
         TombolaError: If onnxruntime does not run the file here, or does not agree with PyTorch.
@@ -180,10 +184,10 @@ def write_onnx(model: PreTrainedModel, path: Path, also: Sequence[tuple[int, int
     _require_packages()
     large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
     with _quiet():
-        _write(model, path, large)
+        _write(model, path, large, token_types)
     shapes = shapes_to_try(model.config)
     try_session(path, [*shapes, *also], "float32", "try another version of onnxruntime")
-    return Written(shapes, _check(model, path, shapes))
+    return Written(shapes, _check(model, path, shapes, token_types))
 
 
 def quantise_onnx(path: Path, target: Path, shapes: Sequence[tuple[int, int]]) -> None:
@@ -198,8 +202,7 @@ def quantise_onnx(path: Path, target: Path, shapes: Sequence[tuple[int, int]]) -
         TombolaError: If onnxruntime does not run the file here.
     """
     _require_packages()
-    quantization = import_module("onnxruntime.quantization")
-    exported = import_module("onnx").load(path)
+    quantization, exported = import_module("onnxruntime.quantization"), import_module("onnx").load(path)
     # The quantiser transposes matrices and then trips over the shapes recorded for them.
     exported.graph.ClearField("value_info")
     large = len(list(path.parent.glob(f"{path.name}*"))) > 1
@@ -248,8 +251,8 @@ class _Tensors(nn.Module):
         return tuple(value for value in outputs.values() if isinstance(value, Tensor))
 
 
-def _write(model: PreTrainedModel, path: Path, large: bool) -> None:
-    inputs = random_inputs(model, 2, min(9, longest_input(model.config)), padded=True)
+def _write(model: PreTrainedModel, path: Path, large: bool, types: bool) -> None:
+    inputs = random_inputs(model, 2, min(9, longest_input(model.config)), padded=True, token_types=types)
     torch.onnx.export(
         _Tensors(model, list(inputs)).eval(),
         tuple(inputs.values()),
@@ -263,17 +266,17 @@ def _write(model: PreTrainedModel, path: Path, large: bool) -> None:
     )
 
 
-def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]]) -> float:
+def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]], types: bool) -> float:
     session, largest = open_session(path), 0.0
     for seed, (batch, length) in enumerate(shapes):
-        inputs = random_inputs(model, batch, length, padded=True, seed=seed)
+        inputs = random_inputs(model, batch, length, padded=True, token_types=types, seed=seed)
         expected = outputs_of(model, inputs)
         difference = largest_difference(expected, run_session(session, inputs))
         scale = max(1.0, *(float(value.abs().max()) for value in expected.values()))
         if not difference <= TOLERANCE * scale:
             raise TombolaError(
                 f"the ONNX model differs from PyTorch by {difference:.2g} at batch {batch} and length {length}, "
-                f"so it was not written: try another version of torch and onnxruntime."
+                "so it was not written: try another version of torch and onnxruntime."
             )
         largest = max(largest, difference)
     return largest

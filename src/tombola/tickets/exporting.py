@@ -1,24 +1,31 @@
 """Export a model folder to ONNX, and compare the result with PyTorch on the texts of its task."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tombola.defenses import DEFENSE
-from tombola.errors import TombolaError
+from tombola.errors import ModelError, TombolaError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums, write_whole
-from tombola.models.loading import load_tokenizer
+from tombola.models.loading import gives_token_types, load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
 from tombola.shrink.onnx_model import INT8, MODEL
 from tombola.tickets.saved import FORMAT
 from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> Export:
     """Export the model of a folder to ONNX, and compare it with PyTorch on its task's texts, if the task is known.
 
-    The folder's defense, if any, is copied next to the file: texts must be corrected by it before inference.
+    The file asks for the inputs that the folder's tokenizer gives. The folder's defense, if any, is copied next to the
+    file: texts must be corrected by it before inference.
 
     Args:
         folder: The folder of a ticket, a shrunk ticket or any model.
@@ -33,20 +40,31 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
             f"{path} holds a model already: export to another folder, or to a file: {path / MODEL}"
         )
     file = path / MODEL if whole else path
-    model = load_model(folder)
-    export = export_onnx(model, file, int8, texts=texts_of(folder, model.config))
+    model, tokenizer = load_model(folder), _tokenizer(folder, needed=whole)
+    token_types = tokenizer is None or gives_token_types(tokenizer)
+    export = export_onnx(model, file, int8, texts=texts_of(folder, model.config), token_types=token_types)
     if whole:
         _remove_former(path, keep_int8=int8)
     if (folder / DEFENSE).is_file() and folder.resolve() != file.parent.resolve():
         shutil.copyfile(folder / DEFENSE, file.parent / DEFENSE)
-    if whole:
+    if whole and tokenizer is not None:
         model.config.save_pretrained(path)
-        saved = load_tokenizer(folder).save_pretrained(path)
+        saved = tokenizer.save_pretrained(path)
         if (recipe := recipe_of(folder)) is not None:
             write_whole(path / EXPORTED, json.dumps({"format": FORMAT, "recipe": recipe}, indent=1))
         names = [file.name for file in (*map(Path, saved), *path.glob("*.onnx*"))]
         write_checksums(path, only=(*names, "config.json", DEFENSE, EXPORTED))
     return export
+
+
+def _tokenizer(folder: Path, needed: bool) -> PreTrainedTokenizerBase | None:
+    """Return the folder's tokenizer; None if there is none and the export can do without."""
+    try:
+        return load_tokenizer(folder)
+    except ModelError:
+        if needed:
+            raise
+        return None
 
 
 def _remove_former(folder: Path, keep_int8: bool) -> None:

@@ -9,7 +9,8 @@ import yaml
 
 import tombola
 from tests.pipeline.running import execute, plans, workspace
-from tests.world import World
+from tests.words import word_tokenizer
+from tests.world import BAD, GOOD, PLAIN, World
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import check_checksums
 from tombola.models.loading import load_tokenizer
@@ -106,3 +107,13 @@ def test_a_folder_ships_the_file_that_its_scores_belong_to(
 
 def stage_task(plan):
     return plan.model.data.definition
+
+
+def test_the_file_asks_for_what_the_tokenizer_gives(world: World, store: Store, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(world.model, tmp_path / "model"))
+    word_tokenizer([" ".join(GOOD + BAD + PLAIN)], segments=False).save_pretrained(model)
+    (plan,) = plans(World(model, world.task), train=BRIEF, runtime="onnx")
+    (stage,) = [one for one in plan.stages() if isinstance(one, Export)]
+    execute([stage], store)
+    session = stage.load(workspace(store), stage_task(plan)).session
+    assert {one.name for one in session.get_inputs()} == {"input_ids", "attention_mask"}

@@ -85,6 +85,7 @@ class Export(OnnxStage):
         """Write the graph beside the config and the tokenizer."""
         from tombola.evaluation.predict import evaluating
         from tombola.foundations.quiet import quiet
+        from tombola.models.loading import gives_token_types
         from tombola.shrink import shrink
         from tombola.shrink.onnx import write_onnx
         from tombola.shrink.shape import STRUCTURED
@@ -97,7 +98,8 @@ class Export(OnnxStage):
                 model = shrink(model, mask)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         with evaluating(model, pad):
-            written = write_onnx(model.float().cpu(), space.folder / self.graph)
+            file = space.folder / self.graph
+            written = write_onnx(model.float().cpu(), file, token_types=gives_token_types(tokenizer))
         with quiet():
             model.config.save_pretrained(space.folder)
             tokenizer.save_pretrained(space.folder)

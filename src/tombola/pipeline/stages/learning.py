@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SEGMENTS = "token_type_ids"
-
 
 def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:
     """Return the optimizer steps of a whole training on the data, by this many processes together."""
@@ -82,7 +80,7 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
 
 def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:
     """Return the model that `distill` learns from, if any; raise if it cannot read the stage's inputs."""
-    from tombola.models.loading import load_tokenizer
+    from tombola.models.loading import TOKEN_TYPES, gives_token_types, load_tokenizer
     from tombola.tasks import fitting_length
 
     source, task = stage.distill_from, stage.data.definition
@@ -102,11 +100,11 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
     if (
         len(task.text) > 1
         and getattr(teacher.config, "type_vocab_size", 0) > 1
-        and SEGMENTS in tokenizer.model_input_names
-        and SEGMENTS not in own.model_input_names
+        and gives_token_types(tokenizer)
+        and not gives_token_types(own)
     ):
         raise RecipeError(
-            f"distill.teacher: {name} tells the two texts apart by {SEGMENTS}, which the tokenizer of "
+            f"distill.teacher: {name} tells the two texts apart by {TOKEN_TYPES}, which the tokenizer of "
             f"{stage.model.name} does not give: add them to model_input_names in its tokenizer_config.json, or name a "
             "teacher without them"
         )
