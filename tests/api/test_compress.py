@@ -116,6 +116,23 @@ def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.
     assert clean == misspelt
 
 
+def test_the_folder_knows_its_task_elsewhere(
+    compressed: tombola.Compression, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = Path(shutil.copytree(compressed.model, tmp_path / "moved"))
+    info = json.loads((moved / "ticket.json").read_text())
+    info["recipe"]["task"] = "gone/films.task.yaml"  # as on another machine
+    (moved / "ticket.json").write_text(json.dumps(info))
+    (moved / "checksums.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    expected = {"test": compressed.cell("ticket").scores["test"]}
+    assert tombola.evaluate("moved", on=["test"], data=data.parent) == expected
+    assert tombola.evaluate("moved", on=["test"], task="moved/task.yaml", data=data.parent) == expected
+    assert tombola.predict("moved", ["a lovely film"])
+    with pytest.raises(TombolaError, match=r"moved: no file for films/train .*name its folder with --data"):
+        tombola.evaluate("moved", on=["test"])
+
+
 def test_what_was_inferred_is_told(compressed: tombola.Compression, data: Path) -> None:
     assert compressed.notes[:2] == ("text: sentence", "label: label")
     assert compressed.notes[-1] == f"task file: {data.with_name('films.task.yaml')}"

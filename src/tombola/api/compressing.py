@@ -30,6 +30,7 @@ from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tickets.saved import TASK_FILE
 from tombola.tickets.ticket import TICKET
 
 
@@ -246,8 +247,8 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     }
     cell, found = by_runtime.get("transformers") or next(iter(by_runtime.values()))
     beside = onnx_files([other for other, _ in by_runtime.values()], store)
-    task = Path(cell.cell.recipe.task)
+    task = Path(cell.cell.recipe.task).expanduser()
     if task.suffix in (".yaml", ".yml"):
-        beside["task.yaml"] = task
+        beside[TASK_FILE] = task
     with RunFolder(folder).writing():
         write_cell(cell, found, store, folder / "model", beside)
