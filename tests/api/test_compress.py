@@ -391,6 +391,21 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
             plan_order(replace(order, overrides=(*paced, change)), store=tmp_path / "store")
 
 
+def test_no_text_is_corrected_into_english_words(world: World, tmp_path: Path) -> None:
+    data = tmp_path / "critiques.csv"
+    texts = (
+        "Le film est beaucoup trop long",
+        "Une comédie sensible et originale",
+        "Très bonne livraison rapide",
+    )
+    rows = [f"{text} {n},{'bon' if n % 2 else 'mauvais'}" for n in range(20) for text in texts]
+    data.write_text("\n".join(["texte,label", *rows]) + "\n", encoding="utf-8")
+    raw, notes = plan_compression(Order(str(world.model), str(data), overrides=QUICK))
+    assert raw["defend"] == ["unicode", {"kind": "spelling", "dictionary": None}]
+    assert any(note.startswith("language: not English (") for note in notes)
+    assert "language: und; the spelling corrector knows the words of the training texts alone" in notes
+
+
 def test_a_dry_run_plans_what_a_run_trains(world: World, data: Path) -> None:
     order = Order(str(world.model), str(data), parameters=0.8, batch_size=(1,), overrides=QUICK)
     plan, _ = plan_order(order)
