@@ -19,7 +19,7 @@ from tombola.models.finding import find_folder
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
-from tombola.pipeline.runner import run_stages
+from tombola.pipeline.runner import run_plan
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
@@ -138,7 +138,7 @@ def carry_out(
     if order.unlabelled is not None:
         label = label_stage(raw, order.unlabelled)
         dense = [*dense, label]
-        run_stages(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
+        run_plan(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
         raw = with_texts(raw, label.read(store.open(label)))
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
         return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
