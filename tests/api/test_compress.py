@@ -116,6 +116,23 @@ def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.
     assert clean == misspelt
 
 
+def test_the_folder_knows_its_task_elsewhere(
+    compressed: tombola.Compression, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = Path(shutil.copytree(compressed.model, tmp_path / "moved"))
+    info = json.loads((moved / "ticket.json").read_text())
+    info["recipe"]["task"] = "gone/films.task.yaml"  # as on another machine
+    (moved / "ticket.json").write_text(json.dumps(info))
+    (moved / "checksums.json").unlink()
+    monkeypatch.chdir(tmp_path)
+    expected = {"test": compressed.cell("ticket").scores["test"]}
+    assert tombola.evaluate("moved", on=["test"], data=data.parent) == expected
+    assert tombola.evaluate("moved", on=["test"], task="moved/task.yaml", data=data.parent) == expected
+    assert tombola.predict("moved", ["a lovely film"])
+    with pytest.raises(TombolaError, match=r"moved: no file for films/train .*name its folder with --data"):
+        tombola.evaluate("moved", on=["test"])
+
+
 def test_what_was_inferred_is_told(compressed: tombola.Compression, data: Path) -> None:
     assert compressed.notes[:2] == ("text: sentence", "label: label")
     assert compressed.notes[-1] == f"task file: {data.with_name('films.task.yaml')}"
@@ -372,6 +389,21 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
     for change in ("retrain.epochs=0", "retrain.steps=10"):
         with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
             plan_order(replace(order, overrides=(*paced, change)), store=tmp_path / "store")
+
+
+def test_no_text_is_corrected_into_english_words(world: World, tmp_path: Path) -> None:
+    data = tmp_path / "critiques.csv"
+    texts = (
+        "Le film est beaucoup trop long",
+        "Une comédie sensible et originale",
+        "Très bonne livraison rapide",
+    )
+    rows = [f"{text} {n},{'bon' if n % 2 else 'mauvais'}" for n in range(20) for text in texts]
+    data.write_text("\n".join(["texte,label", *rows]) + "\n", encoding="utf-8")
+    raw, notes = plan_compression(Order(str(world.model), str(data), overrides=QUICK))
+    assert raw["defend"] == ["unicode", {"kind": "spelling", "dictionary": None}]
+    assert any(note.startswith("language: not English (") for note in notes)
+    assert "language: und; the spelling corrector knows the words of the training texts alone" in notes
 
 
 def test_a_dry_run_plans_what_a_run_trains(world: World, data: Path) -> None:

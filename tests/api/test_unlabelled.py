@@ -11,7 +11,7 @@ from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.api.unlabelled import label_stage, texts_to_label
 from tombola.errors import TombolaError
-from tombola.pipeline.runner import run_stages
+from tombola.pipeline.runner import run_plan
 from tombola.pipeline.stages.label import ROWS, TASK
 from tombola.pipeline.stages.train import Train
 from tombola.store.store import Store
@@ -56,7 +56,7 @@ def test_what_the_data_has_already_is_left_out(world: World, texts: Path) -> Non
 def test_the_original_labels_them(world: World, classifier: Path, texts: Path, tmp_path: Path) -> None:
     stage = label_stage(raw_of(world, classifier), str(texts))
     store = Store(tmp_path)
-    run_stages([stage], store, tmp_path / "result.json")
+    run_plan([stage], store, tmp_path / "result.json")
     folder = store.open(stage)
     rows = [json.loads(line) for line in (folder / ROWS).read_text().splitlines()]
     answers = tombola.predict(classifier, [row["sentence"] for row in rows], task=str(world.task))

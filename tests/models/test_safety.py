@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -12,6 +13,8 @@ from tests.world import World
 from tombola.errors import ModelError
 from tombola.models.finding import find_folder, find_model
 from tombola.models.loading import load_model, load_tokenizer, open_model
+from tombola.models.safety import open_config, read_config
+from tombola.shrink import folders
 from tombola.tasks import Task
 
 
@@ -127,3 +130,9 @@ def test_the_tokenizer_is_part_of_the_fingerprint(folder, world):
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     (folder / "tokenizer.json").write_text(json.dumps(content))
     assert find_model(str(folder)).fingerprint != before
+
+
+def test_a_folder_without_a_config_is_no_model(tmp_path: Path) -> None:
+    for read in (read_config, open_config, folders.load_model):
+        with pytest.raises(ModelError, match=r"has no config\.json, so it is not a model folder$"):
+            read(tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,26 @@ def test_my_own_task_beside_its_data(tmp_path: Path) -> None:
     assert task.load("test").labels == [0]
     lines = check_file(str(tmp_path / "mine.yaml"), data=True).splitlines()
     assert {line.split(" rows")[0] for line in lines[1:]} == {"mine/train: 200", "mine/test: 1"}
+
+
+def test_data_of_a_copied_task_file_are_found_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, copies = mine(tmp_path), tmp_path / "elsewhere"
+    copies.mkdir()
+    (file,) = tmp_path.glob("*.yaml")
+    copied = Task.from_file(shutil.copy(file, copies))
+    with pytest.raises(
+        DataError, match=r"elsewhere: no file for .*Copy the data beside the task file, or name"
+    ):
+        copied.load("train")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"empty: no file for"):
+        copied.load("train", folder=tmp_path / "empty")
+    assert copied.load("train", folder=tmp_path).fingerprint == original.load("train").fingerprint
+    monkeypatch.setenv("TOMBOLA_DATA", str(tmp_path))
+    assert copied.load("train").fingerprint == original.load("train").fingerprint
+    assert original.load("train", folder=copies).source == original.load("train").source  # beside it
 
 
 def test_text_columns_are_attackable_unless_said(tmp_path: Path) -> None:

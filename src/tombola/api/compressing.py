@@ -19,7 +19,7 @@ from tombola.models.finding import find_folder
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
-from tombola.pipeline.runner import run_stages
+from tombola.pipeline.runner import run_plan
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
@@ -30,6 +30,7 @@ from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tickets.saved import TASK_FILE
 from tombola.tickets.ticket import TICKET
 
 
@@ -137,7 +138,7 @@ def carry_out(
     if order.unlabelled is not None:
         label = label_stage(raw, order.unlabelled)
         dense = [*dense, label]
-        run_stages(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
+        run_plan(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
         raw = with_texts(raw, label.read(store.open(label)))
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
         return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
@@ -246,8 +247,8 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     }
     cell, found = by_runtime.get("transformers") or next(iter(by_runtime.values()))
     beside = onnx_files([other for other, _ in by_runtime.values()], store)
-    task = Path(cell.cell.recipe.task)
+    task = Path(cell.cell.recipe.task).expanduser()
     if task.suffix in (".yaml", ".yml"):
-        beside["task.yaml"] = task
+        beside[TASK_FILE] = task
     with RunFolder(folder).writing():
         write_cell(cell, found, store, folder / "model", beside)

@@ -16,7 +16,7 @@ def init_task(
     *,
     text: Iterable[str] = (),
     label: str | None = None,
-    language: str = "en",
+    language: str | None = None,
     force: bool = False,
 ) -> Inferred:
     """Write a commented task file for a data file: the command `tombola task init`.
@@ -29,7 +29,7 @@ def init_task(
         path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` next to the data.
         text: The text column, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.
-        language: The language of the texts, such as `de`.
+        language: The language of the texts, such as `de`; by default English, or `und` (unknown) if most words are not.
         force: Overwrite an existing task file.
 
     Returns:

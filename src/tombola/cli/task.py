@@ -30,7 +30,10 @@ def init(
             show_default="DATA.task.yaml",
         ),
     ] = None,
-    language: Annotated[str, typer.Option(help="The language of the texts, such as de.")] = "en",
+    language: Annotated[
+        str | None,
+        typer.Option(help="The language of the texts, such as de.", show_default="inferred: en or und"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing task file.")] = False,
 ) -> None:
     """Write a commented task file for a data file, inferring columns, labels, splits, delimiter and encoding.

@@ -24,6 +24,8 @@ UNREADABLE = (
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of a model folder's config.json."""
+    if not (folder / CONFIG).is_file():
+        raise ModelError(f"{folder} has no {CONFIG}, so it is not a model folder")
     return read_object(folder / CONFIG)
 
 

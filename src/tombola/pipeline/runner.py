@@ -18,7 +18,7 @@ from tombola.store.store import Store
 
 
 def run_plan(
-    plan: Plan,
+    plan: Plan | Sequence[Stage[Any]],
     store: Store,
     result: Path,
     *,
@@ -29,37 +29,17 @@ def run_plan(
     """Run every unfinished stage of a plan.
 
     Args:
-        plan: The plan to run.
+        plan: The plan to run, or some stages in an order in which they can run.
         store: The store of finished stages.
         result: The file of the result. While it exists, the store keeps the stages.
         engine: The engine that runs the stages; by default this process.
         watcher: Receives progress events.
         keep_going: Continue when a stage fails, without the stages that need it. Otherwise its error is raised.
     """
-    with run_cache(plan.cache):
-        return run_stages(plan.stages, store, result, engine=engine, watcher=watcher, keep_going=keep_going)
-
-
-def run_stages(
-    stages: Sequence[Stage[Any]],
-    store: Store,
-    result: Path,
-    *,
-    engine: Local | Ray | None = None,
-    watcher: Watcher | None = None,
-    keep_going: bool = False,
-) -> Outcome:
-    """Run every unfinished one of some stages; they come in an order in which they can run.
-
-    Args:
-        stages: The stages.
-        store: As for `run_plan`, like the other arguments.
-        result: The file of the result.
-        engine: The engine.
-        watcher: Receives progress events.
-        keep_going: Continue when a stage fails.
-    """
+    stages, read_once = (
+        (plan.stages, run_cache(plan.cache)) if isinstance(plan, Plan) else (plan, nullcontext())
+    )
     watcher = watcher if watcher is not None and is_main() else Watcher()
     kept = running(store, result, stages) if is_main() else nullcontext()
-    with kept, closing(watcher):
+    with read_once, kept, closing(watcher):
         return (engine or Local()).run(stages, store, watcher, keep_going)

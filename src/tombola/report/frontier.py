@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from tombola.report.parts import Frontier, Section, Spot
 from tombola.report.rows import facets, line, score_format, title, words
 from tombola.results.formatting import write_share
-from tombola.results.frontier import front
+from tombola.results.frontier import front, rivals
 from tombola.results.result import Result
-from tombola.results.summary import Summary, by_baseline
+from tombola.results.summary import Summary
 from tombola.tasks.metrics import lower_is_better
 
 
 def frontier(result: Result) -> Section | None:
-    """Return charts of the clean score against every other aim, for each baseline."""
+    """Return charts of the clean score against every other aim, for each baseline and task."""
     charts: list[Frontier] = []
     clean = next((on for on in result.targets if result.condition(on) == "clean"), None)
     if clean is None:
         return None
-    for group in by_baseline(result.summaries()):
+    for group in rivals(result.summaries()):
         rows = [row for row in group if clean in row.scores]
         if len(rows) > 2:
             aims: list[str | None] = [

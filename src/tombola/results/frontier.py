@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.results.statistics import pareto
 from tombola.results.summary import Summary, by_baseline
+from tombola.tasks.metrics import merit
 
 if TYPE_CHECKING:
     from tombola.results.result import Result
@@ -20,8 +21,22 @@ AIMS = ("sparsity", SPEEDUP, "clean", "out of distribution", "under attack")
 """The aims of a ticket: size, measured speed, and the mean score under each condition."""
 
 
+class _Value(NamedTuple):
+    """A value that a row reaches, and the same turned so that higher is better."""
+
+    value: float
+    merit: float
+
+
+_Reached = Mapping[str, Mapping[str, _Value]]
+"""A row's values by aim and name. The name is the aim's, except for scores of different metrics."""
+
+
 def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Return the rows that no other row with the same baseline beats in every aim.
+    """Return the rows that no other row with the same baseline and task beats in every aim.
+
+    Scores of different metrics are never averaged: an aim that has several is one for each metric, and named
+    `out of distribution (f1)`.
 
     Args:
         result: The result.
@@ -38,18 +53,33 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
     for aim in chosen:
         if not any(aim in own for _, own in reached):
             raise TombolaError(f"this result has no {aim!r}: evaluate, attack or measure its models first")
-    known = {id(row): own for row, own in reached if all(aim in own for aim in chosen)}
-    best = [
-        row
-        for rows in by_baseline(row for row, _ in reached if id(row) in known)
-        for row, kept in zip(
-            rows,
-            front([[_merit(result, row, aim, known[id(row)]) for aim in chosen] for row in rows]),
-            strict=True,
-        )
-        if kept
+    known = {
+        id(row): {name: value for aim in chosen for name, value in own[aim].items()}
+        for row, own in reached
+        if all(aim in own for aim in chosen)
+    }
+    best = []
+    for rows in rivals(row for row, _ in reached if id(row) in known):
+        names = list(dict.fromkeys(name for row in rows for name in known[id(row)]))
+        rows = [row for row in rows if known[id(row)].keys() >= set(names)]
+        merits = [[known[id(row)][name].merit for name in names] for row in rows]
+        best += [(row, names) for row, kept in zip(rows, front(merits), strict=True) if kept]
+    return [
+        {"point": row.point, **{name: known[id(row)][name].value for name in names}} for row, names in best
     ]
-    return [{"point": row.point, **{aim: known[id(row)][aim] for aim in chosen}} for row in best]
+
+
+def rivals(rows: Iterable[Summary]) -> list[list[Summary]]:
+    """Group the rows that may beat each other: those with the same baseline and the same task.
+
+    Args:
+        rows: The rows.
+    """
+    groups: dict[tuple[int, str], list[Summary]] = {}
+    for number, group in enumerate(by_baseline(rows)):
+        for row in group:
+            groups.setdefault((number, str(row.cells[0].recipe.get("task"))), []).append(row)
+    return list(groups.values())
 
 
 def front(points: Sequence[Sequence[float]]) -> list[bool]:
@@ -57,24 +87,30 @@ def front(points: Sequence[Sequence[float]]) -> list[bool]:
     return [bool(kept) for kept in pareto(np.array(points, dtype=float))]
 
 
-def _merit(result: Result, row: Summary, aim: str, reached: Mapping[str, float]) -> float:
-    """Return a row's value in an aim, with perplexities and the like turned so that higher is better."""
-    scores = [row.merit(on) for on in row.scores if result.condition(on) == aim]
-    return fmean(scores) if scores else reached[aim]
-
-
-def _reached(result: Result, rows: list[Summary]) -> list[tuple[Summary, dict[str, float]]]:
+def _reached(result: Result, rows: list[Summary]) -> list[tuple[Summary, _Reached]]:
     """Return each row with its values in all known aims. The speed-up of dense models is 1."""
     timed = any(row.speedup for row in rows)
-    found = []
+    found: list[tuple[Summary, _Reached]] = []
     for row in rows:
-        scores: dict[str, list[float]] = {}
-        for on, score in row.scores.items():
-            scores.setdefault(result.condition(on), []).append(score.mean)
-        own = {"sparsity": row.sparsity, **{name: fmean(each) for name, each in scores.items()}}
-        if row.speedup:
-            own[SPEEDUP] = next(iter(row.speedup.values())).ratio
-        elif row.dense and timed:
-            own[SPEEDUP] = 1.0
+        own = {"sparsity": {"sparsity": _Value(row.sparsity, row.sparsity)}, **_mean_scores(result, row)}
+        if row.speedup or (row.dense and timed):
+            ratio = next(iter(row.speedup.values())).ratio if row.speedup else 1.0
+            own[SPEEDUP] = {SPEEDUP: _Value(ratio, ratio)}
         found.append((row, own))
     return found
+
+
+def _mean_scores(result: Result, row: Summary) -> dict[str, dict[str, _Value]]:
+    """Return the mean score of each metric under each condition."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for on, score in row.scores.items():
+        scores.setdefault(result.condition(on), {}).setdefault(row.metrics[on], []).append(score.mean)
+    return {
+        aim: {
+            (aim if len(by_metric) == 1 else f"{aim} ({metric})"): _Value(
+                fmean(each), merit(fmean(each), metric)
+            )
+            for metric, each in by_metric.items()
+        }
+        for aim, by_metric in scores.items()
+    }

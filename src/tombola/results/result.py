@@ -200,7 +200,7 @@ class Result:
         return differences(self, on, store if isinstance(store, Store) else Store(store))
 
     def frontier(self, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return the rows that no other row with the same baseline beats in every aim.
+        """Return the rows that no other row with the same baseline and task beats in every aim.
 
         Args:
             aims: Some of sparsity, speed-up, clean, out of distribution, under attack.

@@ -36,8 +36,8 @@ def observations(result: Result) -> list[dict[str, Any]]:
 def tidy_rows(result: Result) -> list[dict[str, Any]]:
     """Return a row for each variant, grid point, data set and metric: statistics over seeds, decisions, and a test.
 
-    `frontier`: no other row with its baseline beats it in every aim. `matching`: how a ticket compares with its
-    first dense model; None if there is nothing to match. `difference` and `p` (the paired t test, with Holm's
+    `frontier`: no other row with its baseline and task beats it in every aim. `matching`: how a ticket compares with
+    its first dense model; None if there is nothing to match. `difference` and `p` (the paired t test, with Holm's
     correction) compare it with the variant `against`, the first that it can be compared with.
     """
     rows = result.summaries()

@@ -1,6 +1,5 @@
 """Open model folders by their config, and write them completely or not at all."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,23 +11,11 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from tombola.errors import ModelError, TombolaError
 from tombola.foundations.paths import temporary_beside
 from tombola.models.loading import open_model
+from tombola.models.safety import read_config
 
 WEIGHTS = "model*.safetensors"
-INDEX = "model.safetensors.index.json"
 CHAT_TEMPLATES = "additional_chat_templates"
 """The folder for a tokenizer's named chat templates."""
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """Return the config of a model folder as raw JSON."""
-    path = folder / "config.json"
-    try:
-        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return config
-    except FileNotFoundError:
-        raise ModelError(f"{folder} has no config.json, so it is not a model folder.") from None
-    except ValueError as error:
-        raise ModelError(f"{path} is not valid JSON: {error}.") from None
 
 
 def config_from(data: dict[str, Any]) -> PretrainedConfig:

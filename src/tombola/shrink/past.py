@@ -15,11 +15,11 @@ from transformers import AutoModel
 from tombola.errors import ModelError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.masks import Layout
+from tombola.models.safety import read_config
 from tombola.shrink.folders import (
     config_from,
     copy_companions,
     load_model,
-    read_config,
     require_safetensors,
     written_whole,
 )

@@ -21,6 +21,7 @@ from tombola.tasks.data_files import ENDINGS as ENDINGS
 from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.definition import Layout
 from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
+from tombola.tasks.languages import ENGLISH, recognised_language
 from tombola.tasks.lines import ending_of, recognised_encoding
 from tombola.tasks.readers import USUAL, Malformed, open_table, recognised_delimiter, recognised_quotes
 from tombola.tasks.task import Task
@@ -92,7 +93,7 @@ def init_task(
     path: Path | None = None,
     *,
     replace: bool = False,
-    language: str = "en",
+    language: str | None = None,
 ) -> Inferred:
     """Infer a task from a data file and write it, unless the task file exists.
 
@@ -102,7 +103,7 @@ def init_task(
         label: The column of the label; recognised if not given.
         path: The task file, in the folder of the data or above it; by default beside the data.
         replace: Whether to overwrite an existing task file.
-        language: The language of the texts, such as `de`.
+        language: The language of the texts, such as `de`; by default English, or `und` (unknown) if most words are not.
 
     Raises:
         DataError: If the columns are not recognised, or the task file exists.
@@ -124,7 +125,7 @@ def _check_data_file(data: Path) -> None:
 
 
 def _infer(
-    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str = "en"
+    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str | None = None
 ) -> Inferred:
     content, notes = _conclude(data, text, label, path, language)
     write_task_file(path, content, notes)
@@ -132,7 +133,7 @@ def _infer(
 
 
 def _conclude(
-    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str = "en"
+    data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the content of the task file, and the conclusions."""
     layout = _layout_of(data)
@@ -146,6 +147,10 @@ def _conclude(
     else:
         (answer,) = chosen_columns(columns, (label,), "--label", data)
     source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
+    if language is None:
+        read = [str(value) for name in texts for value in columns[name] if not is_empty(value)]
+        language, told = recognised_language(read)
+        notes += told
     return _content(data, path, columns, tuple(texts), answer, source, notes, language)
 
 
@@ -230,7 +235,7 @@ def _content(
         "name": path.name.removesuffix(path.suffix).removesuffix(".task"),
         "version": 1,
         "about": f"made from {data.name}",
-        **({} if language == "en" else {"language": language}),
+        **({} if language == ENGLISH else {"language": language}),
         "kind": kind,
         "text": names[0] if len(names) == 1 else names,
     }

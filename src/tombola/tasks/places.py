@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BUNDLED = Path(__file__).parent / "bundled"
 DATA_FOLDER = "TOMBOLA_DATA"
+ADVICE = " Copy the data beside the task file, or name its folder with --data (data.folder in a recipe)."
 
 
 def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Examples, str]:
@@ -24,7 +25,7 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
     if source.bundled is not None:
         return _from_folder(task, split, BUNDLED / source.bundled)
     if source.folder is None and source.hub is None:
-        return _from_folder(task, split, task.directory)
+        return _from_folder(task, split, _own_folder(task, folder), ADVICE)
 
     looked: list[str] = []
     for place in _task_folders(task, folder):
@@ -46,6 +47,15 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
         except NotOnHub as error:
             looked.append(f"the hub ({error})")
     raise DataError(f"No data for {task.name}/{split}. Looked in: {'; '.join(looked)}.")
+
+
+def _own_folder(task: "Task", folder: Path | None) -> Path:
+    """Return the folder of the task file, or the data folder if the files are not there, as for a copied task file."""
+    if _has_data(task, task.directory):
+        return task.directory
+    places = _task_folders(task, folder)
+    named = places[-1] if folder is not None else task.directory
+    return next((place for place in places if _has_data(task, place)), named)
 
 
 def _task_folders(task: "Task", folder: Path | None) -> list[Path]:
@@ -74,8 +84,8 @@ def _matches(place: Path, layout: Layout, split: str) -> list[Path]:
     return []
 
 
-def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
-    """Read the split from this folder, in the first layout that fits its file."""
+def _from_folder(task: "Task", split: str, place: Path, advice: str = "") -> tuple[Examples, str]:
+    """Read the split from this folder, in the first layout that fits its file; `advice` ends the error if none does."""
     misfit: DoesNotFit | None = None
     for layout in task.source.layouts:
         files = _matches(place, layout, split)
@@ -94,7 +104,7 @@ def _from_folder(task: "Task", split: str, place: Path) -> tuple[Examples, str]:
     there = [
         name for name in task.source.files if any(_matches(place, one, name) for one in task.source.layouts)
     ]
-    others = f" There is {' and '.join(f'{task.name}/{name}' for name in there)}." if there else ""
+    others = f" There is {' and '.join(f'{task.name}/{name}' for name in there)}." if there else advice
     raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).{others}")
 
 

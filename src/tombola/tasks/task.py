@@ -32,7 +32,8 @@ class Task(Definition):
     about: str = Field("", description="one line for `tombola list tasks`")
     language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = Field(
         "en",
-        description="language of the texts, such as `de` or `zh-Hant`; the package's own word lists are English",
+        description="language of the texts, such as `de` or `zh-Hant`, or `und` if unknown; the package's own word "
+        "lists are English",
     )
     kind: str = Field("classification", description="kind of task: what a model predicts")
     text: Names = Field(description="column of the text, or the two columns of a pair")

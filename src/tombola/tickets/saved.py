@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The version of the metadata format."""
 
+TASK_FILE = "task.yaml"
+"""The task file in the folder of a model that `tombola compress` made."""
+
 
 @dataclass(frozen=True)
 class SavedTicket:
@@ -88,13 +91,18 @@ class SavedTicket:
 def task_of(about: Mapping[str, Any], folder: Path) -> str:
     """Return the task in a recipe, or in a part of a multi-task ticket.
 
+    If its task file is not where the recipe says, as on another machine, the task file in the folder is returned.
+
     Args:
         about: The recipe, which is not trusted to be valid.
-        folder: Its folder, for messages.
+        folder: Its folder.
     """
     task = about.get("task")
     if not isinstance(task, str):
         raise TombolaError(f"{folder} does not say what its task is: pass --task NAME")
+    copy = folder / TASK_FILE
+    if task.endswith((".yaml", ".yml")) and not Path(task).expanduser().is_file() and copy.is_file():
+        return str(copy)
     return task
 
 

@@ -12,8 +12,8 @@ from tombola.foundations.checksums import CHECKSUMS, write_checksums
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.loading import model_class
+from tombola.models.safety import INDEX
 from tombola.shrink.folders import (
-    INDEX,
     config_from,
     copy_companions,
     load_model,

@@ -84,6 +84,14 @@ class Lexicon:
         tags = self._function_words.get(word.lower().replace("’", "'"), NOT_STOPPED)
         return not tags <= NOT_STOPPED
 
+    def knows(self, word: str) -> bool:
+        """Return whether the word, in any inflection, is in the lexicon.
+
+        Of words of one or two letters only function words count: WordNet lists many abbreviations, such as `la`.
+        """
+        word = word.lower().replace("’", "'")
+        return word in self._function_words or (len(word) > 2 and next(self._lemmas(word), None) is not None)
+
     def are_opposites(self, word: str, other: str) -> bool:
         """Return whether some reading of a word is an antonym of some reading of the other."""
         others = self._groups(other.lower())
@@ -162,6 +170,10 @@ class UserLexicon(Lexicon):
         """Return the parts of speech in the file; all open classes if it lists none."""
         tags, _ = self.words.get(word.lower(), (OPEN, []))
         return tags or OPEN
+
+    def knows(self, word: str) -> bool:
+        """Return whether exactly this form is in the file."""
+        return word.lower() in self.words
 
     def are_opposites(self, word: str, other: str) -> bool:
         """Return False: a lexicon file lists no antonyms."""
