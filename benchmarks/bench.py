@@ -32,7 +32,7 @@ from tombola.foundations.hardware.threads import PATIENT
 HERE = Path(__file__).parent
 BENCHMARKS = (
     *("startup", "drawing", "imp", "importance", "fixed_mask", "gated_search", "rose", "calibration"),
-    *("evaluation", "attacks", "shrinking", "sharing_cores", "studies", "whole_llm"),
+    *("evaluation", "attacks", "shrinking", "onnx_attention", "sharing_cores", "studies", "whole_llm"),
 )
 """Against Torch-Pruning, accuracy is compared: that script needs a fine-tuned model, and is not one of these."""
 MACHINES = HERE.parent / "docs" / "evidence" / "performance"

@@ -31,7 +31,7 @@ from tombola.masks import Mask, Scores, Units, draw
 from tombola.models.finding import find_model
 from tombola.shrink import RandomTokens, count_flops, shrink
 from tombola.shrink.measuring import forward_pass
-from tombola.shrink.onnx import quantise_onnx, write_onnx
+from tombola.shrink.onnx_writing import quantise_onnx, write_onnx
 from tombola.shrink.runtime import open_session, session_pass
 
 RATIOS = {"encoder": (1.3, 2.0, 4.0), "decoder": (1.3, 1.6)}
@@ -139,7 +139,8 @@ def passes_of(models: list[PreTrainedModel], runtime: str, folder: Path) -> list
         file = folder / f"{index}.onnx"
         eight_bits = file.with_suffix(".int8.onnx")
         if not file.exists():
-            quantise_onnx(file, eight_bits, write_onnx(model, file).shapes)
+            write_onnx(model, file)
+            quantise_onnx(model, eight_bits)
         chosen = file if runtime == "onnx" else eight_bits
         found.append(session_pass(open_session(chosen)))
     return found

@@ -16,7 +16,7 @@ from tests.words import word_tokenizer
 from tests.world import World
 from tombola.errors import TombolaError
 from tombola.models.loading import load_tokenizer
-from tombola.shrink import Export, RandomTokens, TaskTexts, export_onnx, onnx, runtime, shrink
+from tombola.shrink import Export, RandomTokens, TaskTexts, export_onnx, onnx_writing, runtime, shrink
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.inputs import outputs_of
 from tombola.tasks import Task
@@ -117,7 +117,7 @@ def test_a_model_that_differs_is_not_written(
     exported: tuple[PreTrainedModel, Export], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, export = exported
-    monkeypatch.setattr(onnx, "_write", lambda model, path, large, types: shutil.copy(export.path, path))
+    monkeypatch.setattr(onnx_writing, "_write", lambda model, path, *_: shutil.copy(export.path, path))
     # What an exporter cannot see: the model computes something else when it runs.
     hook = model.classifier.register_forward_hook(lambda module, inputs, logits: logits + 1)
     with pytest.raises(TombolaError, match=r"differs from PyTorch by 1 at batch 1 and length 5"):
@@ -181,7 +181,7 @@ def test_inputs_of_a_session_are_those_of_its_graph(exported: tuple[PreTrainedMo
 
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else find(name))
+    monkeypatch.setattr(onnx_writing, "find_spec", lambda name: None if name == "onnxscript" else find(name))
     with pytest.raises(TombolaError, match=r"needs onnxscript: pip install 'tombola\[onnx\]'"):
         export_onnx(tiny("bert"), tmp_path / "model.onnx")
 

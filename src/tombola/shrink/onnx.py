@@ -1,37 +1,24 @@
 """Models as ONNX, for any batch and length, checked against PyTorch before anybody else runs them."""
 
-import logging
-import shutil
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
-from tombola.errors import TombolaError
 from tombola.evaluation.predict import evaluating
-from tombola.foundations.paths import temporary_beside
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
-from tombola.shrink.inputs import largest_difference, longest_input, outputs_of, random_inputs
 from tombola.shrink.measuring import forward_pass, time_models
 from tombola.shrink.onnx_seal import seal_onnx
-from tombola.shrink.runtime import open_session, run_session, session_pass, try_session
+from tombola.shrink.onnx_writing import drafts, quantise_onnx, require_packages, write_onnx
+from tombola.shrink.runtime import open_session, session_pass
 from tombola.shrink.sizes import Speedup
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
 from tombola.shrink.timing import ROUNDS
-
-BATCHES_AND_LENGTHS = ((1, 5), (2, 16), (5, 33), (3, 128))
-TOLERANCE = 1e-4
-ONE_FILE = 1_500_000_000  # bytes; protobuf ends at 2 GB, so larger models keep their weights beside the graph
 
 
 class Int8(BaseModel):
@@ -107,19 +94,19 @@ def export_onnx(
         batch_sizes: Texts in a forward pass, for timing.
         rounds: Undisturbed rounds of timing wanted for each batch size.
     """
-    _require_packages()
+    require_packages()
     model = source if isinstance(source, PreTrainedModel) else load_model(Path(source))
     if model.dtype != torch.float32 or model.device.type != "cpu":
         model = deepcopy(model).float().cpu()
     texts = texts or RandomTokens.fitting(model.config)
     path = Path(path)
-    with _drafts(path) as folder, _reading(model, texts):
+    with drafts(path) as folder, _reading(model, texts):
         draft = folder / path.name
         also = [(batch, texts.length) for batch in batch_sizes]
         written = write_onnx(model, draft, also, token_types=token_types)
         eight_bits = draft.with_suffix(".int8.onnx") if int8 else None
         if eight_bits:
-            quantise_onnx(draft, eight_bits, [*written.shapes, *also])
+            quantise_onnx(model, eight_bits, also, token_types=token_types)
         files = [draft, eight_bits] if eight_bits else [draft]
         speedups = _time(model, files, texts, batch_sizes, rounds)
         for file in files:
@@ -149,76 +136,6 @@ def export_onnx(
     return made
 
 
-@contextmanager
-def _drafts(path: Path) -> Iterator[Path]:
-    """A folder beside a file, on the same disk, for what is not finished yet."""
-    folder = temporary_beside(path)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-class Written(NamedTuple):
-    """What `write_onnx` found: where outputs were compared with PyTorch, and how far off they were."""
-
-    shapes: list[tuple[int, int]]
-    max_difference: float
-
-
-def write_onnx(
-    model: PreTrainedModel, path: Path, also: Sequence[tuple[int, int]] = (), *, token_types: bool = True
-) -> Written:
-    """Write a model in eval mode as float32 ONNX, and try it.
-
-    Args:
-        model: A float32 model on the CPU, with a padding token.
-        path: The file to write.
-        also: Further shapes (batch, length) at which the file will be run.
-        token_types: Whether the file asks for token types.
-
-    Raises:
-        TombolaError: If onnxruntime does not run the file here, or does not agree with PyTorch.
-    """
-    _require_packages()
-    large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
-    with _quiet():
-        _write(model, path, large, token_types)
-    shapes = shapes_to_try(model.config)
-    try_session(path, [*shapes, *also], "float32", "try another version of onnxruntime")
-    return Written(shapes, _check(model, path, shapes, token_types))
-
-
-def quantise_onnx(path: Path, target: Path, shapes: Sequence[tuple[int, int]]) -> None:
-    """Write a float32 ONNX model with 8-bit weights, and try it.
-
-    Args:
-        path: What `write_onnx` wrote.
-        target: The file to write.
-        shapes: Batch and length of each trial.
-
-    Raises:
-        TombolaError: If onnxruntime does not run the file here.
-    """
-    _require_packages()
-    quantization, exported = import_module("onnxruntime.quantization"), import_module("onnx").load(path)
-    # The quantiser transposes matrices and then trips over the shapes recorded for them.
-    exported.graph.ClearField("value_info")
-    large = len(list(path.parent.glob(f"{path.name}*"))) > 1
-    with _quiet():
-        quantization.quantize_dynamic(
-            exported, target, weight_type=quantization.QuantType.QInt8, use_external_data_format=large
-        )
-    try_session(target, shapes, "int8", "export it without --int8")
-
-
-def shapes_to_try(config: PreTrainedConfig) -> list[tuple[int, int]]:
-    """Batch and length of the inputs on which every exported model of this config is tried."""
-    longest = longest_input(config)
-    return [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
-
-
 def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:
     """The model in eval mode, with the padding token of the task's texts if it has none of its own."""
     pad = model.config.pad_token_id
@@ -236,65 +153,3 @@ def _time(
         rounds=rounds,
     )
     return [{size: found.speedup(at) for size, found in timed.items()} for at in range(1, len(files) + 1)]
-
-
-class _Tensors(nn.Module):
-    """The model as a function of tensors to tensors, without caches and output classes."""
-
-    def __init__(self, model: PreTrainedModel, names: list[str]) -> None:
-        super().__init__()
-        self.model = model
-        self.names = names
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        outputs = self.model(**dict(zip(self.names, inputs, strict=True)))
-        return tuple(value for value in outputs.values() if isinstance(value, Tensor))
-
-
-def _write(model: PreTrainedModel, path: Path, large: bool, types: bool) -> None:
-    inputs = random_inputs(model, 2, min(9, longest_input(model.config)), padded=True, token_types=types)
-    torch.onnx.export(
-        _Tensors(model, list(inputs)).eval(),
-        tuple(inputs.values()),
-        path,
-        dynamo=True,
-        input_names=list(inputs),
-        output_names=list(outputs_of(model, inputs)),
-        dynamic_shapes=(tuple({0: "batch", 1: "length"} for _ in inputs),),
-        external_data=large,
-        verbose=False,
-    )
-
-
-def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]], types: bool) -> float:
-    session, largest = open_session(path), 0.0
-    for seed, (batch, length) in enumerate(shapes):
-        inputs = random_inputs(model, batch, length, padded=True, token_types=types, seed=seed)
-        expected = outputs_of(model, inputs)
-        difference = largest_difference(expected, run_session(session, inputs))
-        scale = max(1.0, *(float(value.abs().max()) for value in expected.values()))
-        if not difference <= TOLERANCE * scale:
-            raise TombolaError(
-                f"the ONNX model differs from PyTorch by {difference:.2g} at batch {batch} and length {length}, "
-                "so it was not written: try another version of torch and onnxruntime."
-            )
-        largest = max(largest, difference)
-    return largest
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the exporters' warnings about packages and names that do not concern the model."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(level)
-
-
-def _require_packages() -> None:
-    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
-    if missing:
-        raise TombolaError(f"export to ONNX needs {', '.join(missing)}: pip install 'tombola[onnx]'.")

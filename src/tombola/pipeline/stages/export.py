@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -83,11 +85,23 @@ class Export(OnnxStage):
 
     def run(self, space: Workspace) -> None:
         """Write the graph beside the config and the tokenizer."""
-        from tombola.evaluation.predict import evaluating
         from tombola.foundations.quiet import quiet
         from tombola.models.loading import gives_token_types
+        from tombola.shrink.onnx_writing import write_onnx
+
+        with self.finished(space) as (model, tokenizer):
+            file = space.folder / self.graph
+            written = write_onnx(model, file, token_types=gives_token_types(tokenizer))
+        with quiet():
+            model.config.save_pretrained(space.folder)
+            tokenizer.save_pretrained(space.folder)
+        self.describe(space, written.max_difference)
+
+    @contextmanager
+    def finished(self, space: Workspace) -> Iterator[tuple[PreTrainedModel, PreTrainedTokenizerBase]]:
+        """Give the model that is exported, in eval mode and 32 bits, and its tokenizer."""
+        from tombola.evaluation.predict import evaluating
         from tombola.shrink import shrink
-        from tombola.shrink.onnx import write_onnx
         from tombola.shrink.shape import STRUCTURED
 
         model, tokenizer = self._load(space)
@@ -98,12 +112,7 @@ class Export(OnnxStage):
                 model = shrink(model, mask)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         with evaluating(model, pad):
-            file = space.folder / self.graph
-            written = write_onnx(model.float().cpu(), file, token_types=gives_token_types(tokenizer))
-        with quiet():
-            model.config.save_pretrained(space.folder)
-            tokenizer.save_pretrained(space.folder)
-        self.describe(space, written.max_difference)
+            yield model.float().cpu(), tokenizer
 
     def _load(self, space: Workspace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         from tombola.models.loading import load_tokenizer, open_model
@@ -120,7 +129,7 @@ class Quantise(OnnxStage):
     """An exported model with 8-bit weights."""
 
     kind: ClassVar = "quantise"
-    version: ClassVar = 1
+    version: ClassVar = 2
     graph: ClassVar = "model.int8.onnx"
 
     exported: Export
@@ -132,11 +141,12 @@ class Quantise(OnnxStage):
 
     def run(self, space: Workspace) -> None:
         """Write the graph beside copies of the config and the tokenizer."""
-        from tombola.models.safety import open_config
-        from tombola.shrink.onnx import quantise_onnx, shapes_to_try
+        from tombola.models.loading import gives_token_types
+        from tombola.shrink.onnx_writing import quantise_onnx
 
         source = self.exported.file(space)
         others = shutil.ignore_patterns(f"{self.exported.graph}*", EXPORTED, MANIFEST)
         shutil.copytree(source.parent, space.folder, ignore=others, dirs_exist_ok=True)
-        quantise_onnx(source, space.folder / self.graph, shapes_to_try(open_config(source.parent)))
+        with self.exported.finished(space) as (model, tokenizer):
+            quantise_onnx(model, space.folder / self.graph, token_types=gives_token_types(tokenizer))
         self.describe(space, space.read(self.exported).max_difference)
