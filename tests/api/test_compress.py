@@ -23,6 +23,8 @@ from tombola.recipe.recipe import Recipe
 from tombola.results import compression
 from tombola.results.result import Result
 from tombola.shrink import latency
+from tombola.tasks import Task
+from tombola.tasks.inferring import infer_task
 
 pytest.importorskip("onnxruntime")
 
@@ -266,6 +268,25 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
     raw, _ = plan_compression(Order(str(world.model), str(data), against=("typos", "synonyms")))
     assert raw["retrain"]["augment"]["of"] == ["typos", "synonyms"]
     assert raw["defend"] == ["unicode", "spelling"]
+
+
+def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> None:
+    def epochs(*overrides: str, **order: Any) -> tuple[float, tuple[str, ...]]:
+        raw, notes = plan_compression(Order(str(world.model), str(data), overrides=overrides, **order))
+        return raw["retrain"]["epochs"], tuple(note for note in notes if "is trained for" in note)
+
+    texts = len(Task.named(str(infer_task(data).path)).load("train"))
+    steps = -(-texts // 2)
+    assert epochs("train.batch_size=2") == (
+        -(-1500 // steps),
+        (f"the ticket is trained for {-(-1500 // steps)} epochs, since one has only {steps} steps",),
+    )
+    assert epochs()[0] == 20  # and no more
+    assert epochs("retrain.learning_rate=1.0e-3")[0] == 20
+    assert epochs("train.batch_size=2", "data.train=40")[0] == 20
+    assert epochs("train.batch_size=1", "retrain.epochs=3") == (3, ())
+    assert epochs(seconds=600.0) == (4, ())
+    assert epochs(recipe=str(RECIPES / "quickstart.yaml"))[1] == ()
 
 
 def test_textfooler_attacks_the_training_of_a_ticket_that_should_withstand_synonyms(

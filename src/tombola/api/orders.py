@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tombola.recipe.sections import AttackSettings
 from tombola.tasks import Split, Task, kind_of
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
+from tombola.training.settings import TrainSettings
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,10 @@ ATTACKED = 1000
 """The most training texts that TextFooler attacks in each epoch of a ticket that should withstand synonyms."""
 ATTACKED_SHARE = 0.15
 """The largest share of the training texts to attack."""
+ENOUGH_STEPS = 1500
+"""The steps that a ticket should be trained for; if the texts are few, epochs are added to the default recipe."""
+MOST_EPOCHS = 20
+"""The most epochs then."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,8 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if order.unlabelled is not None:
         more = len(texts_to_label(raw, order.unlabelled))
         notes += (f"unlabelled: {more:,} texts that are not in the data, which the original labels",)
+    if order.recipe == Order.recipe and not changed & {"retrain.epochs", "retrain.steps"}:
+        notes += _train_enough(raw, order, more)
     if "synonyms" in (order.against or ()):
         notes += _attack_in_training(raw, Task.named(task), order, more)
     notes += _in_language(raw, Task.named(task))
@@ -180,6 +188,19 @@ def _drop_idle_typos(raw: Raw) -> bool:
     return False
 
 
+def _train_enough(raw: Raw, order: Order, more: int) -> tuple[str, ...]:
+    """Add epochs of retraining if the texts are few, so that the ticket gets enough steps; not with `--time`."""
+    training = {**raw.get("train", {}), **raw["retrain"]}
+    if order.seconds is not None or not training.get("epochs"):
+        return ()
+    steps = ceil((_count_texts(raw) + more) / training.get("batch_size", TrainSettings().batch_size))
+    epochs = min(MOST_EPOCHS, ceil(ENOUGH_STEPS / steps))
+    if epochs <= training["epochs"]:
+        return ()
+    raw["retrain"]["epochs"] = epochs
+    return (f"the ticket is trained for {epochs} epochs, since one has only {steps:,} steps",)
+
+
 def _attack_in_training(raw: Raw, task: Task, order: Order, more: int) -> tuple[str, ...]:
     """Train the ticket on texts that TextFooler finds as it goes: random synonyms alone do not help against it."""
     if raw["retrain"].get("adversary") or not task.single_label or not task.english:
@@ -189,15 +210,19 @@ def _attack_in_training(raw: Raw, task: Task, order: Order, more: int) -> tuple[
             "against synonyms: trained on random synonyms alone; without --time, also on those that TextFooler finds, "
             "whose time cannot be foreseen",
         )
-    count = len(_training_texts(raw))
-    if limit := (raw.get("data") or {}).get("train"):
-        count = min(count, limit)
-    share = min(ATTACKED_SHARE, ATTACKED / (count + more))
+    share = min(ATTACKED_SHARE, ATTACKED / (_count_texts(raw) + more))
     attack = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}"), "after": 1}
     raw["retrain"]["adversary"] = attack
     return (
         f"against synonyms: TextFooler attacks {share:.2g} of the training texts in every epoch but the first",
     )
+
+
+def _count_texts(raw: Raw) -> int:
+    """Count the training texts that the recipe uses."""
+    count = len(_training_texts(raw))
+    limit = (raw.get("data") or {}).get("train")
+    return min(count, limit) if limit else count
 
 
 def _training_texts(raw: Raw) -> Split:
