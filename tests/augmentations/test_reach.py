@@ -85,7 +85,7 @@ def arabic(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 WHY = (
-    "typos changes Latin, Greek and Cyrillic letters alone, and 100% of the letters in tiny/{} are others; an attack "
+    "typos changes only Latin, Greek and Cyrillic letters, but 100% of the letters in tiny/{} are others; an attack "
     "in training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
 )
 
@@ -108,7 +108,7 @@ def test_a_recipe_says_it_once_before_the_work(arabic, caplog):
 
 def test_compress_leaves_typos_out_and_says_so(arabic, world, caplog):
     raw, _ = plan_compression(Order(str(arabic.model), str(arabic.task)))
-    assert [one.message for one in caplog.records] == [f"--against typos is left out: {WHY.format('train')}"]
+    assert [one.message for one in caplog.records] == [f"--against typos is skipped: {WHY.format('train')}"]
     assert "augment" not in raw["search"]
     assert "augment" not in raw["retrain"]
     assert (raw["search"]["inputs"], raw["defend"], raw["evaluate"]["on"]) == ("clean", [], ["validation"])

@@ -134,7 +134,7 @@ def test_validate_reads_the_data_when_asked(ran, world):
         (["run", "quickstart", "model=/no/such/model"], "model '/no/such/model': there is no such folder"),
         (["run", "quickstart", "evaluate.on=[tests]"], "to evaluate on 'tests'. Did you mean 'test'"),
         (["run", "bert_tickets/rte", "model=minilm"], "No data for rte/train. Looked in"),
-        (["evaluate", "minilm"], "does not know its task: pass --task NAME"),
+        (["evaluate", "minilm"], "its task is unknown: pass --task NAME"),
         (["inspect", "nowhere.safetensors"], "nowhere.safetensors"),
         (["list", "taks"], "unknown list 'taks'. Did you mean 'tasks'"),
     ],
@@ -443,7 +443,7 @@ def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
 
 def test_ctrl_c_is_a_sentence_and_exit_code_130(monkeypatch, capsys):
     code, said = ended_by(monkeypatch, capsys, KeyboardInterrupt())
-    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+    assert (code, said) == (130, "tombola: interrupted; the same command starts over\n")
 
 
 @pytest.mark.parametrize(
@@ -455,17 +455,17 @@ def test_ctrl_c_that_a_library_turned_into_an_error_is_the_same_sentence(monkeyp
     with pytest.raises(KeyboardInterrupt):
         interrupts._note(signal.SIGINT, None)
     code, said = ended_by(monkeypatch, capsys, error)
-    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+    assert (code, said) == (130, "tombola: interrupted; the same command starts over\n")
 
 
 LONG_VERBS = {
-    "run": ("api.running.plan_run", "goes on where it stopped"),
-    "study": ("pipeline.study.read_study", "goes on where it stopped"),
-    "share": ("api.running.plan_share", "goes on where it stopped"),
-    "compress": ("api.orders.plan_compression", "goes on where it stopped"),
-    "attack": ("tickets.opening.folder_of", "goes on where it stopped"),
-    "prune": ("api.pruning.prune", "goes on where it stopped"),
-    "evaluate": ("api.tickets.evaluate", "begins anew"),
+    "run": ("api.running.plan_run", "to resume"),
+    "study": ("pipeline.study.read_study", "to resume"),
+    "share": ("api.running.plan_share", "to resume"),
+    "compress": ("api.orders.plan_compression", "to resume"),
+    "attack": ("tickets.opening.folder_of", "to resume"),
+    "prune": ("api.pruning.prune", "to resume"),
+    "evaluate": ("api.tickets.evaluate", "starts over"),
 }
 
 
@@ -538,7 +538,7 @@ def test_ctrl_c_while_bars_are_drawn(ran, tmp_path):
     assert os.waitstatus_to_exitcode(status) == 130
     assert b"stage 3 of" in shown or b"stage 2 of" in shown
     assert b"\x1b[?25h" in shown  # the cursor
-    assert b"tombola: interrupted; the same command goes on where it stopped" in shown.splitlines()[-1]
+    assert b"tombola: interrupted; the same command to resume" in shown.splitlines()[-1]
     assert b"Traceback" not in shown
 
 

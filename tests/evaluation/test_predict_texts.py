@@ -136,9 +136,7 @@ def test_rows_that_do_not_fit() -> None:
     ]:
         with pytest.raises(DataError, match=reason):
             predict_texts(model, TOKENIZER, rows, task)
-    with pytest.raises(
-        DataError, match="wikitext is a masked-lm task, for which there is nothing to predict"
-    ):
+    with pytest.raises(DataError, match="wikitext is a masked-lm task, which has nothing to predict"):
         predict_texts(
             tiny("bert", "masked-lm", vocab_size=len(TOKENIZER)), TOKENIZER, ["good"], Task.named("wikitext")
         )

@@ -283,7 +283,7 @@ def test_a_mistake_of_one_task_is_named_by_the_task():
         ),
         (
             {"evaluate": {"on": ["reviews_product/test+anti"]}},
-            "'test+anti' exists only of the recipe's own task",
+            "'test+anti' exists only for the recipe's own task",
         ),
         ({"attack": {"on": "tset"}}, "attack.on: unknown split or task to evaluate on 'tset'"),
         (
@@ -309,7 +309,7 @@ def test_a_grid_without_bound_is_refused(monkeypatch):
 
 
 def test_plugins_stand_at_the_top():
-    assert "variants.a.plugins: stands at the top" in refused(variants={"a": {"plugins": ["x.py"]}})
+    assert "variants.a.plugins: can only be set at the top" in refused(variants={"a": {"plugins": ["x.py"]}})
 
 
 def test_attacks_have_names_and_settings():
@@ -339,8 +339,8 @@ def test_a_missing_model_is_named():
     ("text", "sentence"),
     [
         ("model: [", "line 1: not valid YAML"),
-        ("- a\n- b\n", "a recipe is a mapping of settings"),
-        ("", "is empty; a recipe says at least model and task"),
+        ("- a\n- b\n", "a recipe must be a mapping of settings"),
+        ("", "is empty; a recipe needs at least model and task"),
     ],
 )
 def test_a_file_that_is_no_recipe(tmp_path, text, sentence):
@@ -419,7 +419,7 @@ def test_a_cells_recipe_inherits_nothing_that_the_cell_did_not(search, retrain):
 
 
 def test_biases_and_the_head_are_for_single_weights():
-    assert "search.biases: is for units: weight" in refused(
+    assert "search.biases: only works with units: weight" in refused(
         search={**IMP, "units": "head", "biases": True}
     ).replace("search: biases", "search.biases")
     assert "cannot be transferred" in refused(search={**IMP, "classifier": True, "task": "sst2"})
@@ -437,7 +437,7 @@ def test_counts_are_in_place_of_a_sparsity_and_fit_the_search():
     assert cells[0].axes == {"draw.heads": 14}
     again = expand(cells[0].raw())
     assert again[0].recipe.draw == cells[0].recipe.draw
-    assert "in place of sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
+    assert "replace sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
     raw = {"model": "m", "task": "rte", "search": HEADS, "draw": {"sparsity": [0.1, 0.2]}}
     (cell,) = expand(load_recipe(raw, ["draw={heads: 14, sparsity: null}"]))
     assert cell.recipe.draw.counts == {"head": 14}
@@ -467,8 +467,11 @@ def test_rounds_of_imp_are_trained_as_in_train_unless_they_say_otherwise():
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["imp", "IMP"], "variants: imp and IMP share a folder on some disks: rename one of them"),
-        ([1, "1"], "variants: a number and the same in quotes are one name: rename one of them"),
+        (
+            ["imp", "IMP"],
+            "variants: imp and IMP would share a folder on case-insensitive disks: rename one of them",
+        ),
+        ([1, "1"], "variants: a number and the same number in quotes are the same name: rename one of them"),
     ],
 )
 def test_variants_whose_folders_would_meet_are_refused(names, said):

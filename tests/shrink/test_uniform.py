@@ -144,7 +144,7 @@ def test_the_small_model_trains_and_the_given_one_stays_whole() -> None:
 @pytest.mark.parametrize(
     ("model_type", "layers", "heads", "message"),
     [
-        ("bert", (0, 1), 3, "cannot say"),
+        ("bert", (0, 1), 3, "cannot represent"),
         ("modernbert", (1, 2), 4, "first layer"),
         ("bert", (), 4, "no layer"),
     ],

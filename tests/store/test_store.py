@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, error):
         raise error
 
     store = Store(tmp_path)
-    with pytest.raises(TombolaError, match=r"No space left on device .*the same command goes on from here"):
+    with pytest.raises(TombolaError, match=r"No space left on device .*the same command to resume"):
         store.make(stage(1), full)
     assert not store.has(stage(1))
 

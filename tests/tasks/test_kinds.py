@@ -145,7 +145,7 @@ def test_the_share_of_masked_tokens_and_the_size_of_blocks() -> None:
     split = passages()
     assert set(encode(split, TOKENIZER, 32).lengths[:-1]) == {32}
     assert set(encode(with_settings(split, block_size=12), TOKENIZER, 32).lengths[:-1]) == {12}
-    with pytest.raises(DataError, match="block_size is 40, but inputs end after 32 tokens"):
+    with pytest.raises(DataError, match="block_size is 40, but inputs have at most 32 tokens"):
         encode(with_settings(split, block_size=40), TOKENIZER, 32)
     data = encode(split, TOKENIZER, 128)
     for rate in (0.15, 0.4):

@@ -228,7 +228,7 @@ def _check_place(place: Path, model: str) -> None:
     """Raise an error before the work if its result could not be written, or would replace the model to compress."""
     if place.is_dir() and find_folder(model).resolve() == place.resolve():
         raise TombolaError(
-            f"{model}: is the model to compress, and its place is that of the result: choose another folder with -o"
+            f"{model}: this model would be overwritten by the result: choose another output folder with -o"
         )
     require_own(place, TICKET)
 

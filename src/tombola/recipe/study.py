@@ -64,7 +64,7 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
     """
     named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
     if len(named) < len(study.recipes):
-        raise RecipeError("recipes: two have the same name; write a mapping that gives each its own")
+        raise RecipeError("recipes: two have the same name; use a mapping that gives each its own")
     points = list(itertools.product(*(_options(path, values) for path, values in study.grid.items())))
     raws = {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
     grids = [

@@ -33,5 +33,5 @@ class Selection(Settings):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.lower > self.upper:
-            raise ValueError(f"lower: takes at most `upper` ({self.upper:g}), not {self.lower:g}")
+            raise ValueError(f"lower: must be at most `upper` ({self.upper:g}), not {self.lower:g}")
         return self
