@@ -136,7 +136,7 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
         if file.name not in ("config.json", "checksums.json"):
             (tmp_path / "five" / file.name).write_bytes(file.read_bytes())
     (tmp_path / "five" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(TombolaError, match="is a classifier with 5 outputs, and films has 2 labels"):
+    with pytest.raises(TombolaError, match="is a classifier with 5 outputs, but films has 2 labels"):
         is_finetuned(str(tmp_path / "five"), Task.named(raw["task"]))
 
 
@@ -152,8 +152,8 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
             {"recipe": "bert_tickets/quick"},
             r"bert_tickets/quick: is not a recipe for compress; it lacks retrain",
         ),
-        ({"overrides": ("variants=null",)}, "needs variants.original, variants.ticket"),
-        ({"overrides": ("search=null",)}, "which needs search:"),
+        ({"overrides": ("variants=null",)}, "lacks variants.original, variants.ticket"),
+        ({"overrides": ("search=null",)}, "it lacks search:"),
         (
             {"overrides": ("seed=[1,2]", "retrain.epochs=[2,3]")},
             "retrain.epochs, seed: compress makes a single ticket",

@@ -58,7 +58,9 @@ def test_what_is_said_is_what_happens(text):
 def test_english_synonyms_are_not_put_into_other_languages():
     german = Task.named("sst2").model_copy(update={"language": "de"})
     split = replace(split_of("an die Wand", "bald ist die Art gut"), task=german)
-    with pytest.raises(RecipeError, match=r"evaluate\.on: train\+synonyms: the synonyms .* are English"):
+    with pytest.raises(
+        RecipeError, match=r"evaluate\.on: train\+synonyms: the built-in synonyms are English"
+    ):
         changed_split(split, "synonyms", Resources())
     assert changed_split(split, "typos", Resources()).name == "train+typos"
 
@@ -85,8 +87,8 @@ def arabic(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 WHY = (
-    "typos changes only Latin, Greek and Cyrillic letters, but 100% of the letters in tiny/{} are others; an attack "
-    "in training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
+    "typos changes only Latin, Greek and Cyrillic letters, but 100% of the letters in tiny/{} are in other scripts; an "
+    "attack during training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
 )
 
 

@@ -52,7 +52,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "infinite": (np.array([[0, -np.inf]] * 3), "example '7' is not finite"),
     "ids": ({"7": [0, 0]}, "2 of the 3 examples .* the first with the id '8'"),
     "length": ({"7": [0], "8": [0, 0], "9": [0, 0]}, "'7' has .*not 2 numbers"),
-    "words": ({"7": ["a", "b"], "8": [0, 0], "9": [0, 0]}, "not a number"),
+    "words": ({"7": ["a", "b"], "8": [0, 0], "9": [0, 0]}, "not numbers"),
     "list": ([1, 2], "expected an object"),
     "objects": (np.array([{}, {}, {}], dtype=object), "not an .npy file of numbers"),
 }
@@ -88,7 +88,7 @@ def test_columns_in_another_order_stop_the_run_and_the_message_mends_it(tmp_path
     split, rows = nli(0.9, RELEASED)
     with pytest.raises(DataError, match=r"correct for 0\.0%") as caught:
         read_log_probs(saved(tmp_path, rows), split)
-    assert "chance is 33.3%" in str(caught.value)
+    assert "below chance at 33.3%" in str(caught.value)
     assert "bias.labels: [contradiction, entailment, neutral] they are correct for 90.0%" in str(caught.value)
     mended = read_log_probs(saved(tmp_path, rows), split, labels=RELEASED)
     assert (mended.argmax(axis=1) == np.asarray(split.labels)).mean() == pytest.approx(0.9)

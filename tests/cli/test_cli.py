@@ -129,7 +129,7 @@ def test_validate_reads_the_data_when_asked(ran, world):
     [
         (["run", "no-such-recipe"], "no recipe file no-such-recipe"),
         (["run", "quickstart", "modle=x"], "unknown key 'modle'. Did you mean 'model'"),
-        (["run", "quickstart", "train.epochs=lots"], "train.epochs: takes a valid number"),
+        (["run", "quickstart", "train.epochs=lots"], "train.epochs: must be a valid number"),
         (["run", "quickstart", "task=review"], "unknown task 'review'. Did you mean 'reviews'"),
         (["run", "quickstart", "model=/no/such/model"], "model '/no/such/model': there is no such folder"),
         (["run", "quickstart", "evaluate.on=[tests]"], "to evaluate on 'tests'. Did you mean 'test'"),
@@ -459,12 +459,12 @@ def test_ctrl_c_that_a_library_turned_into_an_error_is_the_same_sentence(monkeyp
 
 
 LONG_VERBS = {
-    "run": ("api.running.plan_run", "to resume"),
-    "study": ("pipeline.study.read_study", "to resume"),
-    "share": ("api.running.plan_share", "to resume"),
-    "compress": ("api.orders.plan_compression", "to resume"),
-    "attack": ("tickets.opening.folder_of", "to resume"),
-    "prune": ("api.pruning.prune", "to resume"),
+    "run": ("api.running.plan_run", "resumes where it stopped"),
+    "study": ("pipeline.study.read_study", "resumes where it stopped"),
+    "share": ("api.running.plan_share", "resumes where it stopped"),
+    "compress": ("api.orders.plan_compression", "resumes where it stopped"),
+    "attack": ("tickets.opening.folder_of", "resumes where it stopped"),
+    "prune": ("api.pruning.prune", "resumes where it stopped"),
     "evaluate": ("api.tickets.evaluate", "starts over"),
 }
 
@@ -551,7 +551,7 @@ def test_task_init_says_what_it_recognised_and_writes_a_task_that_loads(tmp_path
         "text: words",
         "label: answer",
         "delimiter: ';'",
-        "2 labels: no, yes; the commonest, yes, in 67%",
+        "2 labels: no, yes; the most common one, yes, in 67%",
     ]
     file = tmp_path / "mine.task.yaml"
     assert f"tombola validate {file} --data" in told.stdout

@@ -160,7 +160,7 @@ def test_an_attack_says_first_how_many_of_its_texts_are_cut(ticket, caplog):
     tombola.attack(ticket, "deepwordbug", examples=examples, progress=progress)
     assert told == [
         "texts longer than 16 tokens are truncated: 2 of 3; changes after that point have no effect; "
-        "--max-length 64 reads more"
+        "use --max-length 64 to read more"
     ]
     report = tombola.attack(ticket, "deepwordbug", examples=examples, max_length=1000)
     assert len(report.examples) == 3

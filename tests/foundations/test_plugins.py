@@ -95,7 +95,7 @@ def test_a_plugin_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_name_of_the_package_cannot_be_taken(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match=r"plugin taken\.py: search method 'random' exists already"):
+    with pytest.raises(PluginError, match=r"plugin taken\.py: search method 'random' already exists"):
         load_plugins([write(tmp_path / "taken.py", "random")])
 
 

@@ -79,8 +79,8 @@ def test_the_adversary_is_by_default_that_of_robust_tickets_on_sst2() -> None:
         ),
         ({"adversary": 0.03}, "adversary: takes a mapping with a kind, one of attack, freelb, pgd; not 0.03"),
         ({"adversary": {"kind": "fgsm"}}, "adversary: unknown adversary 'fgsm'. Valid: attack, freelb, pgd."),
-        ({"adversary": {"steps": 0}}, "adversary.steps: takes greater than 0, not 0"),
-        ({"adversary": {"radius": 0}}, "adversary.radius: takes greater than 0, not 0"),
+        ({"adversary": {"steps": 0}}, "adversary.steps: must be greater than 0, not 0"),
+        ({"adversary": {"radius": 0}}, "adversary.radius: must be greater than 0, not 0"),
         ({"adversary": {"eta": 0.03}}, "adversary: unknown key 'eta'"),
     ],
 )

@@ -40,7 +40,8 @@ def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, 
     search = {"method": "importance", "units": "head"}
     plan_run(world.recipe(search=search, draw={"sparsity": 0.99}, seed=[1, 2]))
     assert [one.getMessage() for one in caplog.records] == [
-        "draw.sparsity: 0.99 of the 8 heads would be 7, but only 6 are removed: each of the 2 layers keeps search.min_heads: 1"
+        "draw.sparsity: 0.99 of the 8 heads would be 7, but only 6 are removed: each of the 2 layers keeps "
+        "search.min_heads: 1"
     ]
     caplog.clear()
     plan_run(world.recipe(search=search, draw={"sparsity": 0.75}))

@@ -259,9 +259,9 @@ def test_a_ticket_of_several_tasks_needs_a_task_to_shrink(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sparsity": 1.5}, "sparsity: takes less than 1"),
+        ({"sparsity": 1.5}, "sparsity: must be less than 1"),
         ({"samplign": {}}, "unknown key 'samplign'. Did you mean 'sampling'"),
-        ({"sampling": {"kind": "equal"}}, "sampling.kind: takes 'proportional', 'annealed' or 'uniform'"),
+        ({"sampling": {"kind": "equal"}}, "sampling.kind: must be 'proportional', 'annealed' or 'uniform'"),
         ({"per_task": {"ret": {}}}, "per_task: unknown task 'ret'"),
         ({"tasks": ["rte", "rte"]}, "tasks: must be unique"),
         ({"tasks": ["rte", "squad"]}, "squad is a question-answering task"),

@@ -40,7 +40,11 @@ def test_a_pattern_says_how_much_goes():
             {"pattern": "2:4"},
             "draw.pattern: needs search.units: weight, not head+ffn",
         ),
-        ({"method": "magnitude", "units": "row"}, {"pattern": "16x16"}, "search.units are row"),
+        (
+            {"method": "magnitude", "units": "row"},
+            {"pattern": "16x16"},
+            "needs search.units: weight, not row",
+        ),
         ({"method": "magnitude", "biases": True}, {"pattern": "2:4"}, "leave out search.biases"),
         ({"method": "iterative"}, {"pattern": "2:4"}, "draw.pattern: iterative draws more than once"),
         (
@@ -61,7 +65,7 @@ def test_a_pattern_says_how_much_goes():
             "draw.scope: importance ranks the units of the whole model",
         ),
         ({"method": "layers"}, {"scope": "local"}, "draw.scope: layers ranks the units of the whole model"),
-        (WANDA, {"scope": "column"}, "draw.scope: takes 'global', 'local' or 'row', not 'column'"),
+        (WANDA, {"scope": "column"}, "draw.scope: must be 'global', 'local' or 'row', not 'column'"),
     ],
 )
 def test_contradictions_get_a_sentence(search, draw, sentence):

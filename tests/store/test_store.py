@@ -83,7 +83,7 @@ def test_equal_stages_have_equal_keys_and_everything_that_matters_changes_them()
 
 def test_a_kind_of_stage_is_registered_once():
     assert stages["test_fit"] is Fit
-    with pytest.raises(TombolaError, match="'test_fit' exists already"):
+    with pytest.raises(TombolaError, match="'test_fit' already exists"):
         type("Again", (Fit,), {"kind": "test_fit"})
 
 

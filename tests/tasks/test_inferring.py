@@ -38,7 +38,7 @@ def test_columns_labels_and_missing_cells(reviews: Path) -> None:
     assert found.notes == (
         "text: review",
         "label: sentiment",
-        "2 labels: bad, good; the commonest, good, in 75%",
+        "2 labels: bad, good; the most common one, good, in 75%",
         "400 examples; rows skipped, without a text or a label: 2",
         "split: 70% train, 10% validation, 20% test",
     )
@@ -140,7 +140,7 @@ def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "one,two,three\n")
     notes = "\n".join(infer_task(path).notes)
     assert "1 row cannot be read, at" in notes
-    assert "d.csv:102: 3 fields where 2 are expected" in notes
+    assert "d.csv:102: 3 fields instead of 2" in notes
     assert "fewer than 20 examples: rare (3)" in notes
     (tmp_path / "l.jsonl").write_text('{"text": "a b c", "labels": ["x"]}\n' * 3)
     with pytest.raises(DataError, match="contains lists: write a task file of kind multi-label"):
@@ -203,7 +203,7 @@ def test_few_whole_numbers_and_lists_are_classes_with_commas_too(
 @pytest.mark.parametrize("values", [["1,234", "12", "3,100"], ["1,5", "2.5", "3"], ["1,234,567", "2,5", "3"]])
 def test_commas_that_are_decimal_or_not_are_refused(tmp_path: Path, values: list[str]) -> None:
     data = csv_of(tmp_path / "d.csv", [(sentence(n), values[n % 3]) for n in range(60)], "text,score")
-    with pytest.raises(DataError, match=r"the label column score holds numbers .*comma"):
+    with pytest.raises(DataError, match=r"the label column score contains numbers .*comma"):
         infer_task(data)
     assert not task_file_of(data).exists()
 
@@ -226,7 +226,7 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     rows = [(sentence(n), ["Yes", "yes", "no"][n % 3]) for n in range(60)]
     task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
-    assert "the commonest, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
+    assert "the most common one, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
     assert set(task.load("train").labels) == {0, 1}
 
 

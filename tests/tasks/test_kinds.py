@@ -167,7 +167,11 @@ WRONG = {
         "data.task_settings: unknown key 'doc_strid'. Did you mean 'doc_stride'",
     ),
     "of another kind": ("squad", {"mlm_probability": 0.2}, "unknown key 'mlm_probability'"),
-    "range": ("wikitext", {"mlm_probability": 1.5}, "data.task_settings.mlm_probability: takes less than 1"),
+    "range": (
+        "wikitext",
+        {"mlm_probability": 1.5},
+        "data.task_settings.mlm_probability: must be less than 1",
+    ),
     "none": (
         "stsb",
         {"doc_stride": 3},

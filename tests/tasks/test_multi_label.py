@@ -95,5 +95,5 @@ def test_what_does_not_apply_says_so(tmp_path: Path) -> None:
         split.sample(1, seed=0, balanced=True)
     with pytest.raises(RecipeError, match="merge: only work for tasks with one label per text"):
         feelings(tmp_path, "t.tsv", "", merge={"hope": "joy"})
-    with pytest.raises(RecipeError, match=r"settings\.threshold: takes less than 1"):
+    with pytest.raises(RecipeError, match=r"settings\.threshold: must be less than 1"):
         feelings(tmp_path, "t.tsv", "", settings={"threshold": 1})

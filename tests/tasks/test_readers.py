@@ -79,7 +79,7 @@ def test_qqp_malformed_rows_are_dropped_counted_and_warned_of(
     split = load("qqp", tmp_path)
     assert (len(split), split.dropped) == (300, 3)
     assert "3 malformed rows" in caplog.text
-    assert f"{tmp_path / 'train.tsv'}:302: 4 fields where 6 are expected" in caplog.text
+    assert f"{tmp_path / 'train.tsv'}:302: 4 fields instead of 6" in caplog.text
 
 
 def test_too_many_malformed_rows_are_not_dropped(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_imdb_in_the_original_release(tmp_path: Path) -> None:
 BAD = {
     "few fields": (
         "sentence\tlabel\nfine\t1\nlonely\n",
-        ":3: 1 field where 2 are expected (sentence, label): fill in what is missing, or remove the row.",
+        ":3: 1 field instead of 2 (sentence, label): fill in what is missing, or remove the row.",
     ),
-    "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields where 2 are expected"),
+    "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields instead of 2"),
     "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line."),
     "unknown label": (
         "sentence\tlabel\nfine\t2\n",

@@ -127,7 +127,7 @@ def test_nothing_found_names_every_place(tmp_path: Path, monkeypatch: pytest.Mon
         "nyu-mll/glue/sst2[validation]: Couldn't reach the hub)",
     ]:
         assert place in message
-    with pytest.raises(DataError, match="neither data.folder nor TOMBOLA_DATA is set"):
+    with pytest.raises(DataError, match=r"neither data\.folder nor TOMBOLA_DATA is set"):
         Task.named("sst2").load("validation")
     with pytest.raises(DataError, match="does not exist"):
         Task.named("sst2").load("validation", folder=tmp_path / "nowhere")

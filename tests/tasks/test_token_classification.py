@@ -159,9 +159,7 @@ def test_a_bad_sentence_is_named(tmp_path: Path, row: dict[str, Any], reason: st
 
 def test_a_line_with_other_columns_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.conll").write_text("a x O\n\nb x O\nc O\n")
-    with pytest.raises(
-        DataError, match=r"t\.conll:3: the sentence's word 2 has 2 columns where 3 are expected"
-    ):
+    with pytest.raises(DataError, match=r"t\.conll:3: the sentence's word 2 has 2 columns instead of 3"):
         tagging(tmp_path, {"train": "t.conll"}).load("train")
     (tmp_path / "one.conll").write_text("word\n")
     with pytest.raises(DataError, match="list the file's columns in `header`"):

@@ -202,7 +202,7 @@ def test_tensors_that_do_not_fit(world: World, tmp_path: Path) -> None:
         {**saved, "bert.embeddings.word_embeddings.weight_mask": torch.ones(len(saved), 16)}
     )
     assert "'notes' is a str, not a tensor" in refused({**saved, "notes": "best"})
-    assert "holds a list" in refused(list(saved.values()))
+    assert "contains a list" in refused(list(saved.values()))
     path.write_bytes(path.read_bytes()[:400])
     with pytest.raises(DataError):
         imported(world, path, tmp_path)

@@ -46,7 +46,7 @@ def inside(base: Path, name: str) -> Path:
     """
     path = PurePosixPath(name.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0]:
-        raise TombolaError(f"{name!r} is not a file below {base}")
+        raise TombolaError(f"{name!r} is not the name of a file below {base}")
     return base.joinpath(*path.parts)
 
 

@@ -26,7 +26,7 @@ def check_trackers(names: Sequence[str]) -> None:
         return
     if missing[0] not in INTEGRATION_TO_CALLBACK:
         near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
-        raise TombolaError(f"report_to: {missing[0]!r} is neither installed nor known: {near}")
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed: {near}")
     here = ", ".join(trackers) or "none"
     raise TombolaError(
         f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; installed trackers: "

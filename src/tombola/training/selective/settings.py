@@ -13,7 +13,7 @@ class Selection(Settings):
     """Which weights of the encoder's layers an AdamW step updates; the rest stay unchanged.
 
     `first` measures how sensitive a weight is to another dropout mask, `second` how far its gradient departs from its
-    momentum, and `ensemble` mixes both. `random` freezes as many at random, as a control.
+    momentum, and `ensemble` combines both. `random` freezes the same number at random, as a control.
     """
 
     kind: SelectionKind = Field(description="risk by which weights are selected")
