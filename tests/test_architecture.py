@@ -1,4 +1,4 @@
-"""The page about the architecture says what the package is: its rooms, their order, and the files of the walk."""
+"""The page about the architecture says what the package is: its subpackages, their order, and the files of a run."""
 
 import re
 import tomllib
@@ -10,32 +10,32 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def contract():
-    """The rooms from top to bottom, as import-linter checks them."""
+    """The subpackages from top to bottom, as import-linter checks them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (layers,) = (one["layers"] for one in settings["tool"]["importlinter"]["contracts"])
-    return [room.strip().removeprefix("tombola.") for layer in layers for room in layer.split("|")]
+    return [name.strip().removeprefix("tombola.") for layer in layers for name in layer.split("|")]
 
 
-def test_the_contract_has_every_room():
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert rooms - {"__init__", "__main__"} == set(contract())
+def test_the_contract_has_every_subpackage():
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    assert found - {"__init__", "__main__"} == set(contract())
 
 
-def test_the_page_lists_the_rooms_in_the_order_of_the_contract():
+def test_the_page_lists_the_subpackages_in_the_order_of_the_contract():
     (listing,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     assert re.findall(r"^ (\w+) ", listing, re.MULTILINE) == contract()
 
 
-def test_the_picture_shows_the_same_rooms_in_the_same_order():
-    picture = (ROOT / "docs" / "rooms.svg").read_text(encoding="utf-8")
+def test_the_picture_shows_the_same_subpackages_in_the_same_order():
+    picture = (ROOT / "docs" / "subpackages.svg").read_text(encoding="utf-8")
     shown = re.findall(r'font-weight="600">([\w| ]+)<', picture)
-    assert [room for one in shown for room in one.split(" | ")] == contract()
+    assert [name for one in shown for name in one.split(" | ")] == contract()
 
 
-def test_the_files_of_the_walk_are_there():
-    walk = PAGE[PAGE.index("## The walk") : PAGE.index("## Stages")]
+def test_the_files_of_a_run_are_there():
+    steps = PAGE[PAGE.index("## A run, step by step") : PAGE.index("## Stages")]
     folder, missing = "", []
-    for row in re.findall(r"^\| \d+ \| (.*?) \|", walk, re.MULTILINE):
+    for row in re.findall(r"^\| \d+ \| (.*?) \|", steps, re.MULTILINE):
         for name in re.findall(r"`([\w/]+(?:\.py|/))`", row):
             folder = name.rpartition("/")[0] if "/" in name.rstrip("/") else folder
             path = PACKAGE / name if "/" in name.rstrip("/") else PACKAGE / folder / name

@@ -155,37 +155,37 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
         if file.name not in ("config.json", "checksums.json"):
             (tmp_path / "five" / file.name).write_bytes(file.read_bytes())
     (tmp_path / "five" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(TombolaError, match="is a classifier with 5 outputs, and films has 2 labels"):
+    with pytest.raises(TombolaError, match="is a classifier with 5 outputs, but films has 2 labels"):
         is_finetuned(str(tmp_path / "five"), Task.named(raw["task"]))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"against": ("noise",)}, "--against noise: a ticket can be made to withstand typos, synonyms"),
-        ({"latency": 5.0, "parameters": 0.5}, "each say how small the ticket is: give one of them"),
-        ({"speedup": 2.0, "fastest": True}, "each say how small the ticket is: give one of them"),
-        ({"within": -3.0}, "--within -3: takes the points that may be lost, 0 or more"),
-        ({"within": float("nan")}, "--within nan: takes the points that may be lost"),
+        ({"against": ("noise",)}, "--against noise: choose from typos, synonyms"),
+        ({"latency": 5.0, "parameters": 0.5}, "are alternatives: pass only one of them"),
+        ({"speedup": 2.0, "fastest": True}, "are alternatives: pass only one of them"),
+        ({"within": -3.0}, "--within -3: takes the accepted loss in points, 0 or more"),
+        ({"within": float("nan")}, "--within nan: takes the accepted loss in points"),
         (
             {"recipe": "bert_tickets/quick"},
-            r"bert_tickets/quick: is no recipe for compress, which needs retrain",
+            r"bert_tickets/quick: is not a recipe for compress; it lacks retrain",
         ),
-        ({"overrides": ("variants=null",)}, "needs variants.original, variants.ticket"),
-        ({"overrides": ("search=null",)}, "which needs search:"),
+        ({"overrides": ("variants=null",)}, "lacks variants.original, variants.ticket"),
+        ({"overrides": ("search=null",)}, "it lacks search:"),
         (
             {"overrides": ("seed=[1,2]", "retrain.epochs=[2,3]")},
-            "retrain.epochs, seed: compress makes one ticket",
+            "retrain.epochs, seed: compress makes a single ticket",
         ),
-        ({"overrides": ("model=minilm",)}, "the argument MODEL sets model: leave out one of them"),
-        ({"overrides": ("draw={speedup: 3}",), "speedup": 2.0}, "--speedup sets draw.speedup: leave out one"),
+        ({"overrides": ("model=minilm",)}, "the argument MODEL sets model: remove one of them"),
+        ({"overrides": ("draw={speedup: 3}",), "speedup": 2.0}, "--speedup sets draw.speedup: remove one"),
         (
             {"overrides": ("draw.latency=3",), "parameters": 0.5},
-            "--parameters sets draw.latency: leave out one",
+            "--parameters sets draw.latency: remove one",
         ),
-        ({"overrides": ("draw.threads=2",), "threads": 1}, "--threads sets draw.threads: leave out one"),
-        ({"overrides": ("defend=[]",), "against": ("typos",)}, "--against sets defend: leave out one"),
-        ({"device": "warp"}, "device warp: torch does not have it on this machine"),
+        ({"overrides": ("draw.threads=2",), "threads": 1}, "--threads sets draw.threads: remove one"),
+        ({"overrides": ("defend=[]",), "against": ("typos",)}, "--against sets defend: remove one"),
+        ({"device": "warp"}, "device warp: not available in torch on this machine"),
     ],
 )
 def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
@@ -200,7 +200,7 @@ def test_a_place_that_cannot_take_the_result_is_refused_before_the_work(
     shutil.copytree(world.model, own)
     for model, message in (
         (world.model, "was not written by tombola"),
-        (own, "choose another folder with -o"),
+        (own, "choose another output folder with -o"),
     ):
         with pytest.raises(TombolaError, match=message):
             tombola.compress(model, data, output=tmp_path / "out", store=tmp_path / "store")
@@ -246,7 +246,7 @@ def test_the_device_decides_where_latency_is_measured_and_onnx_stays_on_the_cpu(
     raw, notes = plan_compression(Order(str(world.model), str(data), device="cuda"))
     assert raw["draw"]["device"] == raw["measure"]["device"] == "cuda"
     assert raw["runtime"] == "transformers"
-    assert notes[-1] == "ONNX is left out: it would run on the cpu, and the target is cuda"
+    assert notes[-1] == "ONNX is skipped: it would run on the cpu, but the target device is cuda"
     raw, _ = plan_compression(Order(str(world.model), str(data), parameters=0.5, device="cuda"))
     assert "device" not in raw["draw"]
     assert raw["measure"]["device"] == "cuda"
@@ -307,7 +307,7 @@ def test_textfooler_attacks_the_training_of_a_ticket_that_should_withstand_synon
     assert raw["retrain"]["adversary"] == {"kind": "freelb"}
     raw, notes = plan_compression(replace(order, seconds=600.0))
     assert "adversary" not in raw["retrain"]
-    assert any("trained on random synonyms alone" in note for note in notes)
+    assert any("training on random synonyms only" in note for note in notes)
     assert "adversary" not in plan_compression(Order(str(world.model), str(data)))[0]["retrain"]
 
 
@@ -392,19 +392,21 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
     monkeypatch.setattr(choosing, "estimate", costs)
     found, notes = choosing.in_time(raw, None, None, 30.0)
     assert found["retrain"]["epochs"] == 15  # six epochs take twelve seconds
-    assert notes == ("epochs of training the ticket: 15, about 0.5 min, without the attacks in the loop",)
+    assert notes == (
+        "epochs of training the ticket: 15, about 0.5 min, not counting attacks during training",
+    )
     found, (note,) = choosing.in_time(raw, None, None, 0.1)
     assert found["retrain"]["epochs"] == 1
-    assert "which is more than the 0.0 min of --time: a ticket needs one epoch" in note
+    assert "more than the 0.0 min of --time: a ticket needs at least one epoch" in note
     assert choosing.in_time(raw, None, None, 1e6)[0]["retrain"]["epochs"] == 30
     assert all(seen)
     four = {**raw, "draw": {**raw["draw"], "speedup": None}}
     found, (note,) = choosing.in_time(four, None, None, 30.0)
     assert found["retrain"]["epochs"] == 3  # four tickets share the time
-    assert note.startswith("epochs of training each of the 4 tickets: 3, about 0.4 min in all")
+    assert note.startswith("epochs of training each of the 4 tickets: 3, about 0.4 min in total")
     monkeypatch.undo()
     plan, notes = plan_order(replace(order, seconds=1e6), store=tmp_path / "store")
-    assert notes[0] == f"task: {data.with_name('films.task.yaml')}, which was there"
+    assert notes[0] == f"task: {data.with_name('films.task.yaml')}, which already existed"
     assert notes[-1].startswith("epochs of training the ticket: 30, about ")
     assert next(cell for cell in plan.cells if cell.mask).cell.recipe.retrain.epochs == 30
     for change in ("retrain.epochs=0", "retrain.steps=10"):

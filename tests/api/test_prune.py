@@ -89,20 +89,20 @@ def test_mistakes_get_a_sentence(decoder: World, tmp_path: Path) -> None:
         return str(caught.value)
 
     assert "removes 0.5 of the weights, not 0.3" in refused(pattern="2:4", sparsity=0.3)
-    assert "leave out scope" in refused(pattern="2:4", scope="row")
-    assert "is no pattern" in refused(pattern="half")
+    assert "leave out the scope" in refused(pattern="2:4", scope="row")
+    assert "is not a pattern" in refused(pattern="half")
     assert "between 0 and 1" in refused(sparsity=1.0)
     assert "Did you mean 'wanda'" in refused(method="wand")
-    assert "does not prune a model layer by layer" in refused(method="grasp")
+    assert "cannot prune a model layer by layer" in refused(method="grasp")
     assert "unknown key 'dampening'" in refused(method="sparsegpt", settings={"dampening": 1})
-    assert "pooler: is for recipes" in refused(settings={"pooler": False})
+    assert "pooler: only works in recipes" in refused(settings={"pooler": False})
     assert "units: is for recipes" in refused(method="magnitude", settings={"units": "head"})
     assert "settings.calibration" in refused(settings={"calibration": 5})
-    assert "one is drawn after the other" in refused(scope="global")
+    assert "drawn one by one" in refused(scope="global")
     assert not (tmp_path / "x").exists()
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "file").touch()
-    assert "exists already" in refused()
+    assert "already exists" in refused()
 
 
 @pytest.mark.slow

@@ -89,10 +89,10 @@ def test_mistakes(world: World, texts: Path, tmp_path: Path) -> None:
     with pytest.raises(TombolaError, match=r"--unlabelled: there is no file .*none\.csv"):
         plan_compression(order)
     (tmp_path / "old.txt").write_text("\n".join(known(world)))
-    with pytest.raises(TombolaError, match="there is no text that the data of"):
+    with pytest.raises(TombolaError, match="every text is already in the data of"):
         texts_to_label(raw_of(world, world.model), str(tmp_path / "old.txt"))
     with pytest.raises(
-        TombolaError, match=r"needs one label per text, and tags is a token-classification task"
+        TombolaError, match=r"needs a task with one label per text, but tags is a token-classification task"
     ):
         texts_to_label({"task": str(tagged_task(tmp_path))}, str(texts))
 

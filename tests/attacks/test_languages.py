@@ -130,7 +130,7 @@ def test_a_users_lexicon(tmp_path):
     [
         (b"film\tNOUN\n", ":1: the columns of a lexicon are word, tags, synonyms"),
         (b"word\ttags\tsynonyms\na\tb\tc\td\n", ":2: a line has a word, its tags and its synonyms"),
-        (b"word\ttags\tsynonyms\n", "there is not a single word"),
+        (b"word\ttags\tsynonyms\n", "contains no words"),
         (b"\xff\xfe\x00", "a lexicon is UTF-8 text"),
         (b"", "a lexicon is UTF-8 text"),
     ],
@@ -160,7 +160,7 @@ def german(world: World, tmp_path):
         ({"attack": {"recipes": ["textfooler"]}}, r"textfooler needs .*'de'"),
         (
             {"train": {"augment": {"of": ["synonyms"]}}},
-            r"synonyms of the package are English, and deutsch is in 'de'",
+            r"built-in synonyms are English, but deutsch is in 'de'",
         ),
         ({"defend": ["spelling"]}, r"dictionary: null"),
         ({"train": {"adversary": {"kind": "attack", "recipe": "pwws"}}}, r"pwws needs"),
@@ -178,7 +178,7 @@ def test_compress_leaves_out_what_knows_english_words_alone(world, german):
     raw, notes = plan_compression(Order(str(world.model), str(german)))
     assert raw["defend"] == ["unicode", {"kind": "spelling", "dictionary": None}]
     assert raw["attack"]["recipes"] == [{"name": "deepwordbug"}]
-    assert "textfooler: left out, since the package has the words for English alone" in notes
+    assert "textfooler: skipped, since the package only has English words" in notes
 
 
 def test_a_language_is_a_code(german, tmp_path):

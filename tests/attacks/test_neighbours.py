@@ -70,7 +70,11 @@ def test_the_table_is_computed_once_for_the_same_content(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("a 1 2\nb 3\n", ":2: 1 numbers"), ("a 1 2\nb 3 x\n", ":2: not a word"), ("a 1 2\n", "no word vectors")],
+    [
+        ("a 1 2\nb 3\n", ":2: 1 numbers"),
+        ("a 1 2\nb 3 x\n", ":2: expected a word"),
+        ("a 1 2\n", "no word vectors"),
+    ],
 )
 def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, reason):
     (tmp_path / "bad.txt").write_text(content)
@@ -122,5 +126,5 @@ def test_a_damaged_table_is_computed_again(tmp_path, monkeypatch, caplog):
         table = kept_table("content", 2, "test", lambda: vectors)
         assert (table.words, table.cosines.tolist()) == (first.words, first.cosines.tolist())
         assert (table.nearest == first.nearest).all()
-        assert "made again" in caplog.text or whole[place : place + 1] == b" "
+        assert "computed again" in caplog.text or whole[place : place + 1] == b" "
         assert file.read_bytes() == whole or whole[place : place + 1] == b" "

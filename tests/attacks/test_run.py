@@ -107,7 +107,7 @@ def test_damaged_lines_of_a_journal_are_done_again_and_doubled_ones_count_once(t
         again = run(recipe="random_substitution", resume=path)
         assert (untimed(again), again.rows) == (untimed(whole), whole.rows)
         assert len(path.read_bytes().splitlines()) >= 1 + len(EXAMPLES)
-    assert "damaged lines are dropped and done again" in caplog.text
+    assert "damaged lines are discarded" in caplog.text
 
 
 def test_settings_and_resources_are_in_the_report():

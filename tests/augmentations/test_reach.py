@@ -58,7 +58,9 @@ def test_what_is_said_is_what_happens(text):
 def test_english_synonyms_are_not_put_into_other_languages():
     german = Task.named("sst2").model_copy(update={"language": "de"})
     split = replace(split_of("an die Wand", "bald ist die Art gut"), task=german)
-    with pytest.raises(RecipeError, match=r"evaluate\.on: train\+synonyms: the synonyms .* are English"):
+    with pytest.raises(
+        RecipeError, match=r"evaluate\.on: train\+synonyms: the built-in synonyms are English"
+    ):
         changed_split(split, "synonyms", Resources())
     assert changed_split(split, "typos", Resources()).name == "train+typos"
 
@@ -85,8 +87,8 @@ def arabic(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 WHY = (
-    "typos changes Latin, Greek and Cyrillic letters alone, and 100% of the letters in tiny/{} are others; an attack "
-    "in training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
+    "typos changes only Latin, Greek and Cyrillic letters, but 100% of the letters in tiny/{} are in other scripts; an "
+    "attack during training, `adversary: {{kind: attack, recipe: deepwordbug}}`, misspells words of any script"
 )
 
 
@@ -108,7 +110,7 @@ def test_a_recipe_says_it_once_before_the_work(arabic, caplog):
 
 def test_compress_leaves_typos_out_and_says_so(arabic, world, caplog):
     raw, _ = plan_compression(Order(str(arabic.model), str(arabic.task)))
-    assert [one.message for one in caplog.records] == [f"--against typos is left out: {WHY.format('train')}"]
+    assert [one.message for one in caplog.records] == [f"--against typos is skipped: {WHY.format('train')}"]
     assert "augment" not in raw["search"]
     assert "augment" not in raw["retrain"]
     assert (raw["search"]["inputs"], raw["defend"], raw["evaluate"]["on"]) == ("clean", [], ["validation"])

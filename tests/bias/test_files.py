@@ -47,12 +47,12 @@ def test_rounding_is_mended(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[Any, str]] = {
     "rows": (ROWS[:2], "2 rows for the 3 examples of rte/train"),
     "labels": (np.log(np.full((3, 3), 1 / 3)), r"shape \(3, 3\) where \(3, 2\)"),
-    "probabilities": (np.exp(ROWS), "these are probabilities: give their logarithms"),
+    "probabilities": (np.exp(ROWS), "these are probabilities: use their logarithms"),
     "not normalised": (ROWS - 1, "'7' add up to 0.368"),
     "infinite": (np.array([[0, -np.inf]] * 3), "example '7' is not finite"),
-    "ids": ({"7": [0, 0]}, "2 of the 3 examples .* the first has the id '8'"),
+    "ids": ({"7": [0, 0]}, "2 of the 3 examples .* the first with the id '8'"),
     "length": ({"7": [0], "8": [0, 0], "9": [0, 0]}, "'7' has .*not 2 numbers"),
-    "words": ({"7": ["a", "b"], "8": [0, 0], "9": [0, 0]}, "not a number"),
+    "words": ({"7": ["a", "b"], "8": [0, 0], "9": [0, 0]}, "not numbers"),
     "list": ([1, 2], "expected an object"),
     "objects": (np.array([{}, {}, {}], dtype=object), "not an .npy file of numbers"),
 }
@@ -86,10 +86,10 @@ def nli(right: float, order: list[str], examples: int = 90) -> tuple[Split, np.n
 
 def test_columns_in_another_order_stop_the_run_and_the_message_mends_it(tmp_path: Path) -> None:
     split, rows = nli(0.9, RELEASED)
-    with pytest.raises(DataError, match=r"right on 0\.0%") as caught:
+    with pytest.raises(DataError, match=r"correct for 0\.0%") as caught:
         read_log_probs(saved(tmp_path, rows), split)
-    assert "chance is 33.3%" in str(caught.value)
-    assert "bias.labels: [contradiction, entailment, neutral] they are right on 90.0%" in str(caught.value)
+    assert "below chance at 33.3%" in str(caught.value)
+    assert "bias.labels: [contradiction, entailment, neutral] they are correct for 90.0%" in str(caught.value)
     mended = read_log_probs(saved(tmp_path, rows), split, labels=RELEASED)
     assert (mended.argmax(axis=1) == np.asarray(split.labels)).mean() == pytest.approx(0.9)
     _, ours = nli(0.9, MNLI.labels or [])
@@ -100,7 +100,9 @@ def test_wrong_names_of_columns_are_found_out_too(tmp_path: Path) -> None:
     split, rows = nli(0.9, RELEASED)
     with pytest.raises(DataError, match="columns are not neutral, contradiction, entailment"):
         read_log_probs(saved(tmp_path, rows), split, labels=["neutral", "contradiction", "entailment"])
-    with pytest.raises(DataError, match=r"bias\.labels: \['yes', 'no', 'maybe'\] are not the labels of mnli"):
+    with pytest.raises(
+        DataError, match=r"bias\.labels: \['yes', 'no', 'maybe'\] do not match the labels of mnli"
+    ):
         read_log_probs(saved(tmp_path, rows), split, labels=["yes", "no", "maybe"])
 
 
@@ -156,7 +158,7 @@ class Evaluating(Malicious):
 def test_no_code_of_a_pickle_is_run(tmp_path: Path, kind: type[Malicious], protocol: int) -> None:
     target = tmp_path / "made"
     path = pickled(tmp_path, {7: ROWS[0].tolist(), 8: kind(target)}, protocol)
-    with pytest.raises(DataError, match=r"is not a plain pickle of numbers: it holds .*convert it"):
+    with pytest.raises(DataError, match=r"is not a plain pickle of numbers: it contains .*convert it"):
         read_log_probs(path, SPLIT)
     assert not target.exists()
     pickle.loads(path.read_bytes())
@@ -173,7 +175,7 @@ def test_other_objects_in_a_pickle_are_refused(tmp_path: Path, content: Any) -> 
 
 def test_a_broken_pickle_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "bias.pkl").write_bytes(pickle.dumps({7: [0.0, 1.0]})[:-4])
-    with pytest.raises(DataError, match="not a whole pickle"):
+    with pytest.raises(DataError, match="not a complete pickle"):
         read_log_probs(tmp_path / "bias.pkl", SPLIT)
     (tmp_path / "bias.pkl").write_bytes(b"7 0.1 0.9\n")
     with pytest.raises(DataError):
@@ -197,5 +199,5 @@ def test_what_a_stage_keeps_knows_its_data(tmp_path: Path) -> None:
     kept = read(tmp_path, SPLIT)
     torch.testing.assert_close(kept, torch.tensor(ROWS, dtype=torch.float32))
     assert torch.equal(kept, read(tmp_path))
-    with pytest.raises(DataError, match="was made for the data"):
+    with pytest.raises(DataError, match="was computed for the data"):
         read(tmp_path, SPLIT.select([1, 0, 2]))

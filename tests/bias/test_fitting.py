@@ -147,9 +147,9 @@ def test_a_label_that_was_never_seen_keeps_a_finite_chance() -> None:
 
 
 def test_what_cannot_be_fitted_is_said(world: World) -> None:
-    with pytest.raises(DataError, match="without two different labels"):
+    with pytest.raises(DataError, match="at least two different labels"):
         fit(Shallow(method="shallow"), made("sst2", [("a",), ("b",), ("c",)], [1, 1, 1]), seed=0)
-    with pytest.raises(RecipeError, match="for pairs of texts, and sst2 has one text"):
+    with pytest.raises(RecipeError, match="needs pairs of texts, but sst2 has one text"):
         fit(LexicalOverlap(method="lexical_overlap"), made("sst2", [("a",), ("b",)], [0, 1]), 0, world.model)
     with pytest.raises(RecipeError, match=r"bias\.label: unknown label of mnli 'entails'"):
         fit(LexicalOverlap(method="lexical_overlap", label="entails"), nli(), 0, world.model)

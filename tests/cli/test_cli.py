@@ -129,12 +129,12 @@ def test_validate_reads_the_data_when_asked(ran, world):
     [
         (["run", "no-such-recipe"], "no recipe file no-such-recipe"),
         (["run", "quickstart", "modle=x"], "unknown key 'modle'. Did you mean 'model'"),
-        (["run", "quickstart", "train.epochs=lots"], "train.epochs: takes a valid number"),
+        (["run", "quickstart", "train.epochs=lots"], "train.epochs: must be a valid number"),
         (["run", "quickstart", "task=review"], "unknown task 'review'. Did you mean 'reviews'"),
         (["run", "quickstart", "model=/no/such/model"], "model '/no/such/model': there is no such folder"),
         (["run", "quickstart", "evaluate.on=[tests]"], "to evaluate on 'tests'. Did you mean 'test'"),
         (["run", "bert_tickets/rte", "model=minilm"], "No data for rte/train. Looked in"),
-        (["evaluate", "minilm"], "does not know its task: pass --task NAME"),
+        (["evaluate", "minilm"], "its task is unknown: pass --task NAME"),
         (["inspect", "nowhere.safetensors"], "nowhere.safetensors"),
         (["list", "taks"], "unknown list 'taks'. Did you mean 'tasks'"),
     ],
@@ -443,7 +443,7 @@ def test_a_file_that_cannot_be_written_is_named(monkeypatch, capsys):
 
 def test_ctrl_c_is_a_sentence_and_exit_code_130(monkeypatch, capsys):
     code, said = ended_by(monkeypatch, capsys, KeyboardInterrupt())
-    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+    assert (code, said) == (130, "tombola: interrupted; the same command starts over\n")
 
 
 @pytest.mark.parametrize(
@@ -455,17 +455,17 @@ def test_ctrl_c_that_a_library_turned_into_an_error_is_the_same_sentence(monkeyp
     with pytest.raises(KeyboardInterrupt):
         interrupts._note(signal.SIGINT, None)
     code, said = ended_by(monkeypatch, capsys, error)
-    assert (code, said) == (130, "tombola: interrupted; the same command begins anew\n")
+    assert (code, said) == (130, "tombola: interrupted; the same command starts over\n")
 
 
 LONG_VERBS = {
-    "run": ("api.running.plan_run", "goes on where it stopped"),
-    "study": ("pipeline.study.read_study", "goes on where it stopped"),
-    "share": ("api.running.plan_share", "goes on where it stopped"),
-    "compress": ("api.orders.plan_compression", "goes on where it stopped"),
-    "attack": ("tickets.opening.folder_of", "goes on where it stopped"),
-    "prune": ("api.pruning.prune", "goes on where it stopped"),
-    "evaluate": ("api.tickets.evaluate", "begins anew"),
+    "run": ("api.running.plan_run", "resumes where it stopped"),
+    "study": ("pipeline.study.read_study", "resumes where it stopped"),
+    "share": ("api.running.plan_share", "resumes where it stopped"),
+    "compress": ("api.orders.plan_compression", "resumes where it stopped"),
+    "attack": ("tickets.opening.folder_of", "resumes where it stopped"),
+    "prune": ("api.pruning.prune", "resumes where it stopped"),
+    "evaluate": ("api.tickets.evaluate", "starts over"),
 }
 
 
@@ -538,7 +538,7 @@ def test_ctrl_c_while_bars_are_drawn(ran, tmp_path):
     assert os.waitstatus_to_exitcode(status) == 130
     assert b"stage 3 of" in shown or b"stage 2 of" in shown
     assert b"\x1b[?25h" in shown  # the cursor
-    assert b"tombola: interrupted; the same command goes on where it stopped" in shown.splitlines()[-1]
+    assert b"tombola: interrupted; the same command to resume" in shown.splitlines()[-1]
     assert b"Traceback" not in shown
 
 
@@ -551,7 +551,7 @@ def test_task_init_says_what_it_recognised_and_writes_a_task_that_loads(tmp_path
         "text: words",
         "label: answer",
         "delimiter: ';'",
-        "2 labels: no, yes; the commonest, yes, in 67%",
+        "2 labels: no, yes; the most common one, yes, in 67%",
     ]
     file = tmp_path / "mine.task.yaml"
     assert f"tombola validate {file} --data" in told.stdout

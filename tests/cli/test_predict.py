@@ -95,18 +95,18 @@ def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) ->
         predict_file(ticket, b"a,b\n1,2\n", form="csv")
     with pytest.raises(DataError, match="standard input: there is nothing to predict"):
         predict_file(ticket, b" \n")
-    with pytest.raises(DataError, match=r"there is a column 'prediction' already"):
+    with pytest.raises(DataError, match=r"there already is a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")
     with pytest.raises(DataError, match=r"written as \.csv, \.tsv or \.jsonl"):
         predict_file(ticket, b"fine\n", tmp_path / "out.xlsx")
-    with pytest.raises(DataError, match=r"which \.tsv cannot hold"):
+    with pytest.raises(DataError, match=r"which \.tsv does not support"):
         predict_file(ticket, b'{"sentence": "a\\tfilm"}', tmp_path / "out.tsv")
     for arguments, sentence in [
         ([], "takes a FILE"),
-        (["x.csv", "--partial"], "--partial belongs to --glue"),
-        (["x.csv", "--format", "csv"], "--format is for standard input"),
+        (["x.csv", "--partial"], "--partial only works with --glue"),
+        (["x.csv", "--format", "csv"], "--format is only for standard input"),
         (["x.csv", "--glue"], "leave out FILE"),
-        (["--glue"], "in which folder"),
+        (["--glue"], "set the folder with -o"),
     ]:
         with pytest.raises(TombolaError, match=sentence):
             CliRunner().invoke(app, ["predict", str(ticket), *arguments], catch_exceptions=False)
@@ -175,5 +175,5 @@ def test_a_run_with_two_tickets_of_a_task_is_asked_which(ticket: Path, tmp_path:
     record["cells"][1] = {**record["cells"][1], "ticket": "tickets/other"}
     record.pop("checksum")
     (tmp_path / "results.json").write_text(sealed(record))
-    with pytest.raises(TombolaError, match=r"has 2 tickets of .*, and one is submitted"):
+    with pytest.raises(TombolaError, match=r"has 2 tickets of .*, but only one can be submitted"):
         glue_submission(tmp_path, tmp_path / "out")

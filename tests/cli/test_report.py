@@ -20,4 +20,4 @@ def test_the_page_is_opened_in_the_browser_or_said_where_it_is(tmp_path, monkeyp
     assert done.exit_code == 0
     assert page.is_file()
     assert opened == [page.as_uri()]
-    assert ("no browser was found here" in done.stderr) is not found
+    assert ("no browser was found" in done.stderr) is not found

@@ -109,7 +109,7 @@ def test_words_behind_the_last_token_count_as_missed() -> None:
     result = evaluate_split(model, piece_tokenizer("wordpiece"), split, 5)
     assert result.predictions[:6, 1].tolist() == [0, 0, -1, -1, -1, -1]
     assert result.scores["token_accuracy"].value == pytest.approx(2 / 10)  # the O behind the end is no hit
-    assert "4 of 10 words of conll2003/train come after the last token" in result.notes[0]
+    assert "4 of 10 words of conll2003/train are beyond the last token" in result.notes[0]
 
 
 def test_a_models_own_order_of_tags_is_followed() -> None:

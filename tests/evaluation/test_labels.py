@@ -62,8 +62,8 @@ def test_a_wrong_order_without_names_shows_in_its_predictions() -> None:
     labels = np.arange(90) % 3
     turned = np.eye(3)[(labels + 1) % 3]
     (doubt,) = order_doubts(MNLI, turned, labels)
-    assert "right on 0%" in doubt
-    assert "['contradiction', 'entailment', 'neutral'] it would be right on 100%" in doubt
+    assert "correct for 0%" in doubt
+    assert "['contradiction', 'entailment', 'neutral'], they would be correct for 100%" in doubt
     assert order_doubts(MNLI, np.eye(3)[labels], labels) == []
     assert order_doubts(MNLI, turned[:20], labels[:20]) == []
 

@@ -109,16 +109,16 @@ def test_windows_cover_a_text_and_are_full(length, starts):
 
 def test_a_stride_that_skips_tokens_or_makes_no_sense_is_refused():
     task = Task.named("sst2")
-    with pytest.raises(DataError, match="A stride of 7 tokens would leave out some of a text"):
+    with pytest.raises(DataError, match="A stride of 7 tokens would skip parts of a text"):
         predict(model_for(task), task, [LONG], 7)
     with pytest.raises(TombolaError, match="stride: takes 1 token or more, not 0"):
         LongTexts(0).check(task)
     for name, advice in (
         ("squad", "set doc_stride"),
-        ("conll2003", "cut long sentences"),
+        ("conll2003", "split long sentences"),
         ("wikitext", "leave"),
     ):
-        with pytest.raises(TombolaError, match=f"stride: is for classes.*{advice}"):
+        with pytest.raises(TombolaError, match=f"stride: only works for classification.*{advice}"):
             LongTexts(2).check(Task.named(name))
         LongTexts().check(Task.named(name))
 
@@ -136,7 +136,7 @@ def test_verbs_say_once_how_many_texts_are_longer(ticket, caplog):
     texts = ["the film was lovely", "a plot " * 20]
     tombola.predict(ticket, texts)
     assert [one.message for one in caplog.records] == [
-        "texts longer than 16 tokens are cut: 1 of 2; --stride 8 reads them whole, in windows"
+        "texts longer than 16 tokens are truncated: 1 of 2; --stride 8 reads them completely, in windows"
     ]
     caplog.clear()
     tombola.evaluate(ticket, on=["validation", "other"], max_length=6, stride=2)
@@ -159,14 +159,14 @@ def test_an_attack_says_first_how_many_of_its_texts_are_cut(ticket, caplog):
 
     tombola.attack(ticket, "deepwordbug", examples=examples, progress=progress)
     assert told == [
-        "texts longer than 16 tokens are cut: 2 of 3; what an attack changes behind that is not read; "
-        "--max-length 64 reads more"
+        "texts longer than 16 tokens are truncated: 2 of 3; changes after that point have no effect; "
+        "use --max-length 64 to read more"
     ]
     report = tombola.attack(ticket, "deepwordbug", examples=examples, max_length=1000)
     assert len(report.examples) == 3
     assert [one.message for one in caplog.records] == [
-        "max_length: 1,000 tokens are more than the model's 64 positions: texts are cut at 64",
-        "texts longer than 64 tokens are cut: 1 of 3; what an attack changes behind that is not read",
+        "max_length: 1,000 tokens exceed the model's 64 positions: texts are truncated to 64",
+        "texts longer than 64 tokens are truncated: 1 of 3; changes after that point have no effect",
     ]
     caplog.clear()
     tombola.attack(ticket, "deepwordbug", n=4, max_length=32)
@@ -176,7 +176,7 @@ def test_an_attack_says_first_how_many_of_its_texts_are_cut(ticket, caplog):
 def test_a_max_length_beyond_the_positions_is_said(ticket, caplog):
     tombola.evaluate(ticket, max_length=1000)
     assert (
-        "max_length: 1,000 tokens are more than the model's 64 positions: texts are cut at 64" in caplog.text
+        "max_length: 1,000 tokens exceed the model's 64 positions: texts are truncated to 64" in caplog.text
     )
     with pytest.raises(TombolaError, match="max_length: takes 1 token or more, not 0"):
         tombola.evaluate(ticket, max_length=0)

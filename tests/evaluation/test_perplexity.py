@@ -124,7 +124,7 @@ def test_one_document_has_its_error_over_blocks() -> None:
     words = len(text.split())
     assert found.scores["word_perplexity"].value == pytest.approx(math.exp(losses[0] / words), rel=1e-4)
     assert found.scores["perplexity"].n == math.ceil(tokens[0] / 15)
-    assert "is one document" in found.notes[0]
+    assert "is a single document" in found.notes[0]
     with pytest.raises(DataError, match="at least two documents"):
         evaluate_split(model, TOKENIZER, Split(split.task, "validation", [("w1 w2",)], [None], ["0"], ""), 16)
 

@@ -121,7 +121,7 @@ def test_every_row_of_a_test_set_is_answered(tmp_path: Path) -> None:
     task = Task.named("qqp")
     assert len(predict_texts(model_for(task), TOKENIZER, tmp_path / "test.tsv", task)) == 2
     (tmp_path / "test.tsv").write_text("id\tquestion1\tquestion2\n0\tgood\tbad\n1\tgood\n")
-    with pytest.raises(DataError, match=r"test\.tsv:3: 2 fields where 3 are expected"):
+    with pytest.raises(DataError, match=r"test\.tsv:3: 2 fields instead of 3"):
         predict_texts(model_for(task), TOKENIZER, tmp_path / "test.tsv", task)
 
 
@@ -136,9 +136,7 @@ def test_rows_that_do_not_fit() -> None:
     ]:
         with pytest.raises(DataError, match=reason):
             predict_texts(model, TOKENIZER, rows, task)
-    with pytest.raises(
-        DataError, match="wikitext is a masked-lm task, for which there is nothing to predict"
-    ):
+    with pytest.raises(DataError, match="wikitext is a masked-lm task, which has nothing to predict"):
         predict_texts(
             tiny("bert", "masked-lm", vocab_size=len(TOKENIZER)), TOKENIZER, ["good"], Task.named("wikitext")
         )

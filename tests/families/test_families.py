@@ -94,7 +94,7 @@ def test_a_family_file_with_a_misspelt_key_is_refused():
 )
 def test_what_cannot_be_described_is_told_why(model_type, sizes, reason):
     model = AutoModel.from_config(AutoConfig.for_model(model_type, **sizes))
-    with pytest.raises(ModelError, match=rf"{reason}.*Take an encoder or a decoder.*llama"):
+    with pytest.raises(ModelError, match=rf"{reason}.*Use an encoder or a decoder.*llama"):
         family_of(model)
 
 

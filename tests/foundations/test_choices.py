@@ -105,7 +105,7 @@ def test_a_name_alone_stands_for_a_kind_where_that_is_allowed() -> None:
         ({"frame": {"kind": "sqare"}}, "frame: unknown shape 'sqare'. Did you mean 'square'?"),
         ({"frame": {"kind": ["square"]}}, "frame: unknown shape \"['square']\". Did you mean 'square'?"),
         ({"main": {"kind": "square"}}, "main.side: is required (how long)"),
-        ({"main": {"kind": "circle", "radius": 0}}, "main.radius: takes greater than 0, not 0"),
+        ({"main": {"kind": "circle", "radius": 0}}, "main.radius: must be greater than 0, not 0"),
         ({"main": {"kind": "circle", "side": 1}}, "main: unknown key 'side'. Valid: kind, radius."),
         (
             {"rest": [{"kind": "circle"}, {"kind": "circle", "raduis": 1}]},
@@ -127,7 +127,7 @@ def test_all_mistakes_come_at_once() -> None:
     assert str(caught.value).split("\n  ") == [
         "4 mistakes:",
         "main: unknown shape 'cube'. Valid: circle, square.",
-        "frame.radius: takes greater than 0, not -1",
+        "frame.radius: must be greater than 0, not -1",
         "frame: unknown key 'r'. Valid: kind, radius.",
         "recipe: unknown key 'rset'. Did you mean 'rest'?",
     ]

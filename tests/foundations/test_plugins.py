@@ -75,7 +75,7 @@ def test_a_recipe_names_plugins_beside_itself_or_in_the_current_folder(
 def test_a_missing_plugin_is_a_sentence(world: World, tmp_path: Path) -> None:
     with pytest.raises(PluginError, match=r"plugin nowhere\.py: there is no such file"):
         load_recipe(world.recipe(plugins=["nowhere.py"]))
-    with pytest.raises(PluginError, match="neither a Python file nor a module"):
+    with pytest.raises(PluginError, match="neither a Python file nor an importable module"):
         load_plugins(["no_such_module"])
     (tmp_path / "bad.py").write_text("1 / 0\n")
     with pytest.raises(PluginError, match=r"plugin bad\.py: ZeroDivisionError: division by zero"):
@@ -95,7 +95,7 @@ def test_a_plugin_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_name_of_the_package_cannot_be_taken(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match=r"plugin taken\.py: search method 'random' exists already"):
+    with pytest.raises(PluginError, match=r"plugin taken\.py: search method 'random' already exists"):
         load_plugins([write(tmp_path / "taken.py", "random")])
 
 
@@ -212,7 +212,7 @@ def test_code_that_is_in_no_file_is_refused(world: World, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "interactive_session", module)
     exec(SOURCE.format(name="Typed", method="typed", about="x"), module.__dict__)
     try:
-        with pytest.raises(PluginError, match="whose code is in no file"):
+        with pytest.raises(PluginError, match="whose code is not in a file"):
             plans(world, **{**SEARCH, "search": {"method": "typed"}})
     finally:
         plugins.Registry.forget("interactive_session")

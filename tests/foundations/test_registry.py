@@ -31,7 +31,7 @@ def test_an_unknown_name_offers_the_nearest() -> None:
 def test_a_name_is_registered_once() -> None:
     numbers: Registry[int] = Registry("number")
     numbers("one")(1)
-    with pytest.raises(PluginError, match="number 'one' exists already"):
+    with pytest.raises(PluginError, match="number 'one' already exists"):
         numbers("one")(2)
 
 

@@ -145,7 +145,7 @@ def test_what_is_protected_stays(flat):
     assert draw(scores_of(flat), 0.5, scope="row", protect=mask).contains(mask)
     with pytest.raises(TombolaError, match="may be removed"):
         draw(scores_of(flat), pattern="1:4", protect=draw(scores_of(flat), pattern="3:4"))
-    with pytest.raises(TombolaError, match="to be protected"):
+    with pytest.raises(TombolaError, match="removed protected"):
         draw(scores_of(flat), pattern="1:4", within=mask, protect=~mask)
 
 
@@ -172,10 +172,10 @@ def test_wide_groups_agree_with_narrow_ones():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("4:4", "fewer weights"),
+        ("4:4", "at least one weight"),
         ("0:4", "at least one"),
-        ("1x1", "two weights"),
-        ("0x8", "two weights"),
+        ("1x1", "at least two weights"),
+        ("0x8", "at least two weights"),
         ("half", "2:4"),
         ("2:4:8", "2:4"),
     ],
@@ -189,9 +189,9 @@ def test_other_words_are_no_patterns(text, reason):
 
 def test_what_a_pattern_cannot_be_drawn_from_is_refused():
     scores = scores_of(np.zeros(COUNT, np.float32))
-    with pytest.raises(TombolaError, match="plain has 16 inputs, which are no multiple of 5"):
+    with pytest.raises(TombolaError, match="plain has 16 inputs, not a multiple of 5"):
         draw(scores, pattern="2:5")
-    with pytest.raises(TombolaError, match="do not tile"):
+    with pytest.raises(TombolaError, match="not multiples of the block's sides"):
         draw(scores, 0.5, pattern="4x4")
     with pytest.raises(TombolaError, match=r"removes 0\.5 of the weights"):
         draw(scores, 0.3, pattern="2:4")
@@ -203,10 +203,10 @@ def test_what_a_pattern_cannot_be_drawn_from_is_refused():
         draw(scores, 1.5, scope="row")
     with pytest.raises(TombolaError, match="NaN"):
         draw(scores_of(np.full(COUNT, np.nan, np.float32)), pattern="2:4")
-    with pytest.raises(TombolaError, match="one is drawn after the other"):
+    with pytest.raises(TombolaError, match="drawn one by one"):
         Selection(0.5, "global")
     heads = Units.of(tiny("bert"), "head")
-    with pytest.raises(TombolaError, match="about single weights"):
+    with pytest.raises(TombolaError, match="for single weights"):
         draw(Scores(heads, {group.name: torch.zeros(group.shape) for group in heads.groups}), pattern="2:4")
     biased = Units.of(tiny("bert"), "weight", biases=True)
     with pytest.raises(TombolaError, match="applies to matrices"):

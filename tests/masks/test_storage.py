@@ -139,9 +139,9 @@ def test_a_safetensors_file_of_somebody_else_is_refused(tmp_path):
 
 def test_scores_are_no_mask_and_a_mask_no_scores(heads, tmp_path):
     scores_of(np.zeros(42, np.float32)).save(tmp_path / "scores.safetensors")
-    with pytest.raises(TombolaError, match="'scores' where one of kind 'mask'"):
+    with pytest.raises(TombolaError, match="'scores', not 'mask'"):
         Mask.load(tmp_path / "scores.safetensors")
-    with pytest.raises(TombolaError, match="'mask' where one of kind 'scores'"):
+    with pytest.raises(TombolaError, match="'mask', not 'scores'"):
         Scores.load(heads)
 
 

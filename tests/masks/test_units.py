@@ -393,7 +393,7 @@ def test_biases_can_be_among_the_units_entry_by_entry(model_type):
         kept, values = mask[group.name], part.region(before[part.tensor], group.count)
         now = part.region(dict(model.base_model.named_parameters())[part.tensor], group.count)
         assert torch.equal(now, values * kept)
-    with pytest.raises(TombolaError, match="entry by entry"):
+    with pytest.raises(TombolaError, match="together with single weights"):
         Units.of(model, "head", biases=True)
 
 

@@ -139,7 +139,7 @@ def test_a_head_with_other_label_names_is_kept_with_a_warning_but_no_teacher(
     original.save_pretrained(tmp_path)
     model = load_model(tmp_path, MNLI, seed=0)
     assert same_weights(original, model)
-    assert "['red', 'green', 'blue'], are taken for the labels of mnli" in caplog.text
+    assert "['red', 'green', 'blue'], are assumed to be the labels of mnli" in caplog.text
     with pytest.raises(ModelError, match="the model's labels are"):
         load_model(tmp_path, MNLI, seed=0, finetuned=True)
 
@@ -152,7 +152,7 @@ def test_a_head_of_another_size_is_replaced_with_a_warning(
     model = load_model(tmp_path, MNLI, seed=0)
     assert model.classifier.out_features == 3
     assert same_weights(original.base_model, model.base_model)
-    assert "has a head of another size than mnli needs" in caplog.text
+    assert "has a head of the wrong size for mnli" in caplog.text
 
 
 def test_a_config_that_does_not_fit_the_weights_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_an_index_that_names_a_pickle_is_refused_before_it_is_opened(folder, tmp
     (folder / "weights.bin").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
     index = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": "weights.bin"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelError, match=r"names 'weights\.bin', which is no safetensors file"):
+    with pytest.raises(ModelError, match=r"names 'weights\.bin', which is not a safetensors file"):
         open_model(folder)
     assert not (tmp_path / "exploded").exists()
 
@@ -51,7 +51,7 @@ def test_an_index_that_names_a_pickle_is_refused_before_it_is_opened(folder, tmp
 def test_pickled_weights_alone_are_named_and_not_loaded(folder, tmp_path):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
-    with pytest.raises(ModelError, match=r"pickled weights alone \(pytorch_model\.bin\).*save it anew"):
+    with pytest.raises(ModelError, match=r"only pickled weights \(pytorch_model\.bin\).*save it again"):
         find_folder(str(folder))
     assert not (tmp_path / "exploded").exists()
 
@@ -97,7 +97,7 @@ def without(folder, *names):
 
 def test_a_model_with_code_of_its_own_gets_a_sentence_and_no_prompt(folder):
     edit(folder / "config.json", model_type="homemade", auto_map={"AutoModel": "modeling.Homemade"})
-    with pytest.raises(ModelError, match="Tombola runs no such code"):
+    with pytest.raises(ModelError, match="Tombola does not run such code"):
         find_folder(str(folder))
 
 

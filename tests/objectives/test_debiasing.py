@@ -135,7 +135,7 @@ def test_data_without_a_bias_names_the_field_of_the_recipe(loss: type[PoE]) -> N
     logits, batch = examples()
     del batch["bias"]
     with pytest.raises(
-        TombolaError, match=rf"loss: {loss().settings.kind} needs a bias model's .* recipe's `bias:`"
+        TombolaError, match=rf"loss: {loss().settings.kind} needs a bias model's .* `bias` in the recipe"
     ):
         loss().of_logits(logits, batch)
 

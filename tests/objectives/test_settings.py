@@ -70,7 +70,7 @@ def test_the_adversary_is_by_default_that_of_robust_tickets_on_sst2() -> None:
         ({"loss": {"label_smoothing": 0.1}}, "loss: needs a kind, one of confidence, cross_entropy, poe"),
         ({"loss": {"kind": "pox"}}, r"loss: unknown loss 'pox'. Did you mean 'poe'\?"),
         ({"loss": {"kind": "poe", "anneal": 0.5}}, "loss.anneal: takes two exponents .*; not 0.5"),
-        ({"loss": {"kind": "poe", "anneal": [1, -1]}}, "loss.anneal: takes two exponents from 0 on"),
+        ({"loss": {"kind": "poe", "anneal": [1, -1]}}, "loss.anneal: takes two exponents of at least 0"),
         ({"loss": {"kind": "poe", "anneal": [1, 0, 1]}}, "loss.anneal: takes two exponents"),
         ({"loss": {"kind": "poe", "annael": [1, 0]}}, r"unknown key 'annael'. Did you mean 'anneal'\?"),
         (
@@ -79,8 +79,8 @@ def test_the_adversary_is_by_default_that_of_robust_tickets_on_sst2() -> None:
         ),
         ({"adversary": 0.03}, "adversary: takes a mapping with a kind, one of attack, freelb, pgd; not 0.03"),
         ({"adversary": {"kind": "fgsm"}}, "adversary: unknown adversary 'fgsm'. Valid: attack, freelb, pgd."),
-        ({"adversary": {"steps": 0}}, "adversary.steps: takes greater than 0, not 0"),
-        ({"adversary": {"radius": 0}}, "adversary.radius: takes greater than 0, not 0"),
+        ({"adversary": {"steps": 0}}, "adversary.steps: must be greater than 0, not 0"),
+        ({"adversary": {"radius": 0}}, "adversary.radius: must be greater than 0, not 0"),
         ({"adversary": {"eta": 0.03}}, "adversary: unknown key 'eta'"),
     ],
 )

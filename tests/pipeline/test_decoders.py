@@ -211,11 +211,15 @@ def test_answers_by_likelihood_are_learned_and_pruned(world: World, tmp_path: Pa
 
 def test_what_needs_a_head_is_refused_by_likelihood(world: World, tmp_path: Path) -> None:
     own = quiz(world, tmp_path, "classification")
-    with pytest.raises(RecipeError, match="attack: quiz is answered by likelihood, and attacks need a head"):
+    with pytest.raises(
+        RecipeError, match="attack: quiz is scored by likelihood, but attacks need a classification head"
+    ):
         run(recipe(own, attack={"recipes": ["deepwordbug"], "n": 4}), tmp_path)
     raw = recipe(own, bias={"method": "shallow"})
     raw["train"] |= {"loss": {"kind": "poe"}}
-    with pytest.raises(RecipeError, match="loss: poe needs a head, and quiz is answered by likelihood"):
+    with pytest.raises(
+        RecipeError, match="loss: poe needs a classification head, but quiz is scored by likelihood"
+    ):
         run(raw, tmp_path)
 
 

@@ -13,7 +13,7 @@ def test_a_length_beyond_the_positions_is_said_once(world: World, caplog):
     plan_run(world.recipe(train=train, seed=[1, 2, 3]))
     told = [one.getMessage() for one in caplog.records]
     assert told == [
-        f"train.max_length: 512 tokens are more than the 64 positions of {world.model}: texts are cut at 64"
+        f"train.max_length: 512 tokens exceed the 64 positions of {world.model}: texts are truncated to 64"
     ]
 
 
@@ -28,7 +28,9 @@ def test_roberta_has_fewer_positions_than_its_config_says(tmp_path, caplog):
 def test_a_subset_beyond_the_data_is_said_once(world: World, caplog):
     plan_run(world.recipe(data={"train": 193}, seed=[1, 2]))
     told = [one.getMessage() for one in caplog.records]
-    assert told == ["data.train: 193 examples are asked for, and tiny/train has 192: all of them are used"]
+    assert told == [
+        "data.train: 193 examples were requested, but tiny/train has only 192: all of them are used"
+    ]
     caplog.clear()
     plan_run(world.recipe(data={"train": 192}))
     assert caplog.records == []
@@ -38,7 +40,8 @@ def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, 
     search = {"method": "importance", "units": "head"}
     plan_run(world.recipe(search=search, draw={"sparsity": 0.99}, seed=[1, 2]))
     assert [one.getMessage() for one in caplog.records] == [
-        "draw.sparsity: 0.99 of the 8 heads are 7, and 6 go: each of the 2 layers keeps search.min_heads: 1"
+        "draw.sparsity: 0.99 of the 8 heads would be 7, but only 6 are removed: each of the 2 layers keeps "
+        "search.min_heads: 1"
     ]
     caplog.clear()
     plan_run(world.recipe(search=search, draw={"sparsity": 0.75}))

@@ -523,9 +523,7 @@ def test_epochs_in_all_are_those_of_all_rounds_together(world):
     ids=["rewind", "early", "timing"],
 )
 def test_a_step_after_the_end_of_training_is_refused_while_planning(world, search):
-    with pytest.raises(
-        tombola.TombolaError, match=r"step 73 lies beyond the end .* takes 72 optimizer steps"
-    ):
+    with pytest.raises(tombola.TombolaError, match=r"step 73 is beyond the end .* takes 72 optimizer steps"):
         plan_run(world.recipe(search=search))
     key = next(name for name in search if name.endswith("_step"))
     plan_run(world.recipe(search={**search, key: 72}))
@@ -550,7 +548,7 @@ def test_counts_are_drawn_exactly_and_told_in_results(world, tmp_path):
         (
             {"method": "importance"},
             {"heads": 7},
-            r"draw\.heads: 7 of the model's 8 heads .*min_heads: 1: take at most 6",
+            r"draw\.heads: 7 of the model's 8 heads .*min_heads: 1: remove at most 6",
         ),
         ({"method": "importance", "min_heads": 0}, {"heads": 8}, "8 of the model's 8 heads .*at most 7"),
         ({"method": "random", "units": "head"}, {"heads": 8}, "8 of the model's 8 heads .*at most 7"),

@@ -257,7 +257,7 @@ def test_the_command_plans_runs_and_writes_a_table(world, tmp_path):
     ]
     shown = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "160"})
     assert "2 cells" in shown.output
-    assert re.search(r"24 training steps, 100% of what a script per cell", shown.output)
+    assert re.search(r"24 training steps, 100% of what separate scripts", shown.output)
     assert not (tmp_path / "out").exists()
     done = CliRunner().invoke(app, [*words, "--no-report", "--table", str(tmp_path / "t.csv")])
     assert done.exit_code == 0, done.output

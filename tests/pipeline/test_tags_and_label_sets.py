@@ -204,14 +204,16 @@ def test_padding_has_no_part_in_importance(worlds: dict[str, World], kind: str) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_does_not_apply_says_so_before_anything_runs(worlds: dict[str, World], kind: str) -> None:
     with pytest.raises(
-        RecipeError, match=rf"attack: {kind} is a {kind} task, and attacks are for tasks with one label"
+        RecipeError, match=rf"attack: {kind} is a {kind} task, but attacks need a task with one label"
     ):
         plans(worlds[kind], attack={"recipes": ["deepwordbug"]})
     with pytest.raises(
-        RecipeError, match=rf"loss: poe is for tasks with one label per text, and {kind} is a {kind}"
+        RecipeError, match=rf"loss: poe needs a task with one label per text, but {kind} is a {kind}"
     ):
         plans(worlds[kind], train={**TRAINING, "loss": {"kind": "poe"}}, bias={"method": "lexical_overlap"})
-    with pytest.raises(RecipeError, match=r"data\.synthetic_bias: is for tasks with one label per text"):
+    with pytest.raises(
+        RecipeError, match=r"data\.synthetic_bias: only works for tasks with one label per text"
+    ):
         plans(worlds[kind], data={"synthetic_bias": {}})
 
 

@@ -24,32 +24,40 @@ def test_a_pattern_says_how_much_goes():
 @pytest.mark.parametrize(
     ("search", "draw", "sentence"),
     [
-        (WANDA, {"pattern": "4:2"}, "draw.pattern: '4:2' must keep fewer weights"),
-        (WANDA, {"pattern": "dense"}, "draw.pattern: 'dense' is no pattern: write 2:4"),
+        (WANDA, {"pattern": "4:2"}, "draw.pattern: '4:2' must keep at least one weight"),
+        (WANDA, {"pattern": "dense"}, "draw.pattern: 'dense' is not a pattern: write 2:4"),
         (
             WANDA,
             {"pattern": "2:4", "sparsity": 0.3},
             "draw: pattern: 2:4 removes 0.5 of the weights, not 0.3",
         ),
-        (WANDA, {"pattern": "2:4", "scope": "row"}, "draw: scope: 2:4 ranks the weights of each group alone"),
-        (WANDA, {"pattern": "2:4", "perturb": 0.1}, "draw: pattern: swapped units would break it"),
-        (WANDA, {"pattern": "2:4", "heads": 3}, "draw: pattern: is about single weights, and heads"),
-        (WANDA, {"pattern": "16x16", "speedup": 2}, "draw: pattern: is about single weights, and speedup"),
+        (WANDA, {"pattern": "2:4", "scope": "row"}, "draw: scope: 2:4 ranks the weights within each group"),
+        (WANDA, {"pattern": "2:4", "perturb": 0.1}, "draw: pattern: swapping units would break it"),
+        (WANDA, {"pattern": "2:4", "heads": 3}, "draw: pattern: applies to single weights, but heads"),
+        (WANDA, {"pattern": "16x16", "speedup": 2}, "draw: pattern: applies to single weights, but speedup"),
         (
             {"method": "importance"},
             {"pattern": "2:4"},
-            "draw.pattern: is about single weights, and search.units are head+ffn",
+            "draw.pattern: needs search.units: weight, not head+ffn",
         ),
-        ({"method": "magnitude", "units": "row"}, {"pattern": "16x16"}, "search.units are row"),
+        (
+            {"method": "magnitude", "units": "row"},
+            {"pattern": "16x16"},
+            "needs search.units: weight, not row",
+        ),
         ({"method": "magnitude", "biases": True}, {"pattern": "2:4"}, "leave out search.biases"),
         ({"method": "iterative"}, {"pattern": "2:4"}, "draw.pattern: iterative draws more than once"),
-        ({"method": "given", "masks": ["a"]}, {"pattern": "2:4"}, "draw.pattern: a given mask is what it is"),
+        (
+            {"method": "given", "masks": ["a"]},
+            {"pattern": "2:4"},
+            "draw.pattern: does not apply to a given mask",
+        ),
         (
             WANDA,
             {"scope": "global"},
-            "draw.scope: wanda prunes one layer after the other, so take local or row, or search.sequential: false",
+            "draw.scope: wanda prunes layer by layer; use local or row, or search.sequential: false",
         ),
-        ({"method": "sparsegpt"}, {"scope": "global"}, "so take local or row"),
+        ({"method": "sparsegpt"}, {"scope": "global"}, "use local or row"),
         ({"method": "magnitude", "units": "head"}, {"scope": "row"}, "draw.scope: row ranks single weights"),
         (
             {"method": "importance"},
@@ -57,7 +65,7 @@ def test_a_pattern_says_how_much_goes():
             "draw.scope: importance ranks the units of the whole model",
         ),
         ({"method": "layers"}, {"scope": "local"}, "draw.scope: layers ranks the units of the whole model"),
-        (WANDA, {"scope": "column"}, "draw.scope: takes 'global', 'local' or 'row', not 'column'"),
+        (WANDA, {"scope": "column"}, "draw.scope: must be 'global', 'local' or 'row', not 'column'"),
     ],
 )
 def test_contradictions_get_a_sentence(search, draw, sentence):

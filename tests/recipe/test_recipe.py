@@ -66,10 +66,10 @@ def test_each_cell_is_what_its_values_alone_give():
 def test_a_wrong_seed_is_reported_with_the_other_mistakes():
     message = refused(seed=[1, -1, "two"], search=IMP, draw={"sparsity": [0.5, 2]}, train={"epochs": -1})
     assert message.splitlines()[1:] == [
-        "  train.epochs: takes greater than or equal to 0, not -1",
-        "  seed: takes greater than or equal to 0, not -1",
-        "  seed: takes a valid integer, not 'two'",
-        "  draw.sparsity: takes less than 1, not 2",
+        "  train.epochs: must be greater than or equal to 0, not -1",
+        "  seed: must be greater than or equal to 0, not -1",
+        "  seed: must be a valid integer, not 'two'",
+        "  draw.sparsity: must be less than 1, not 2",
     ]
 
 
@@ -213,20 +213,20 @@ def test_merging_replaces_another_methods_settings():
     [
         ({"modle": "x"}, "unknown key 'modle'. Did you mean 'model'"),
         ({"train": {"epoch": 3}}, "train: unknown key 'epoch'. Did you mean 'epochs'"),
-        ({"train": {"epochs": "many"}}, "train.epochs: takes a valid number"),
-        ({"train": {"epochs": -1}}, "train.epochs: takes greater than or equal to 0, not -1"),
+        ({"train": {"epochs": "many"}}, "train.epochs: must be a valid number"),
+        ({"train": {"epochs": -1}}, "train.epochs: must be greater than or equal to 0, not -1"),
         ({"train": 3}, "train: takes"),
-        ({"measure": {"batch_sizes": [0]}}, "measure.batch_sizes.0: takes greater than 0, not 0"),
-        ({"measure": {"threads": 0}}, "measure.threads: takes greater than 0, not 0"),
+        ({"measure": {"batch_sizes": [0]}}, "measure.batch_sizes.0: must be greater than 0, not 0"),
+        ({"measure": {"threads": 0}}, "measure.threads: must be greater than 0, not 0"),
         ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
         ({"search": {"step": 0.1}}, "search: needs a method"),
         ({"search": {"method": "iterative", "stepp": 1}}, "search: unknown key 'stepp'. Did you mean 'step'"),
-        ({"search": IMP, "draw": {"sparsity": 70}}, "draw.sparsity: takes less than 1, not 70"),
+        ({"search": IMP, "draw": {"sparsity": 70}}, "draw.sparsity: must be less than 1, not 70"),
         ({"search": IMP, "draw": {"sparsity": []}}, "draw.sparsity: an empty list makes an empty grid"),
         ({"variants": {"a": {"draw": {"scop": "x"}, "search": IMP}}}, "variants.a.draw: unknown key 'scop'"),
         ({"variants": ["a"]}, "variants: takes a mapping"),
         ({"retrain": {"control": {"kind": "shufle"}}}, "retrain.control"),
-        ({"precision": "fp8"}, "precision: takes 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
+        ({"precision": "fp8"}, "precision: must be 'auto', 'fp32', 'bf16' or 'fp16', not 'fp8'"),
     ],
 )
 def test_mistakes_get_one_sentence_with_the_path(changes, sentence):
@@ -243,11 +243,11 @@ def test_all_mistakes_of_all_variants_come_at_once_each_with_its_path():
     )
     assert message.split("\n  ") == [
         "6 mistakes:",
-        "train.batch_size: takes greater than 0, not -1",
+        "train.batch_size: must be greater than 0, not -1",
         "train.loss: unknown loss 'pox'. Did you mean 'poe'?",
         "train: unknown key 'epoch'. Did you mean 'epochs'?",
-        "search.gate.initial: takes 'hard', 'soft' or 'random', not 'firm'",
-        "variants.a.draw.sparsity: takes less than 1, not 7",
+        "search.gate.initial: must be 'hard', 'soft' or 'random', not 'firm'",
+        "variants.a.draw.sparsity: must be less than 1, not 7",
         "variants.b.search: unknown search method 'nope'. Valid: block_influence, given, grasp, importance, iterative, "
         "layers, learned, magnitude, random, ria, sparsegpt, wanda.",
     ]
@@ -258,7 +258,7 @@ def test_a_mistake_of_one_task_is_named_by_the_task():
     assert message.split("\n  ") == [
         "2 mistakes:",
         "per_task: unknown task 'sts2'. Did you mean 'stsb' or 'sst2'?",
-        "per_task.rte.train.epochs: takes greater than or equal to 0, not -1",
+        "per_task.rte.train.epochs: must be greater than or equal to 0, not -1",
     ]
 
 
@@ -283,7 +283,7 @@ def test_a_mistake_of_one_task_is_named_by_the_task():
         ),
         (
             {"evaluate": {"on": ["reviews_product/test+anti"]}},
-            "'test+anti' exists only of the recipe's own task",
+            "'test+anti' exists only for the recipe's own task",
         ),
         ({"attack": {"on": "tset"}}, "attack.on: unknown split or task to evaluate on 'tset'"),
         (
@@ -309,7 +309,7 @@ def test_a_grid_without_bound_is_refused(monkeypatch):
 
 
 def test_plugins_stand_at_the_top():
-    assert "variants.a.plugins: stands at the top" in refused(variants={"a": {"plugins": ["x.py"]}})
+    assert "variants.a.plugins: can only be set at the top" in refused(variants={"a": {"plugins": ["x.py"]}})
 
 
 def test_attacks_have_names_and_settings():
@@ -339,8 +339,8 @@ def test_a_missing_model_is_named():
     ("text", "sentence"),
     [
         ("model: [", "line 1: not valid YAML"),
-        ("- a\n- b\n", "a recipe is a mapping of settings"),
-        ("", "is empty; a recipe says at least model and task"),
+        ("- a\n- b\n", "a recipe must be a mapping of settings"),
+        ("", "is empty; a recipe needs at least model and task"),
     ],
 )
 def test_a_file_that_is_no_recipe(tmp_path, text, sentence):
@@ -419,7 +419,7 @@ def test_a_cells_recipe_inherits_nothing_that_the_cell_did_not(search, retrain):
 
 
 def test_biases_and_the_head_are_for_single_weights():
-    assert "search.biases: is for units: weight" in refused(
+    assert "search.biases: only works with units: weight" in refused(
         search={**IMP, "units": "head", "biases": True}
     ).replace("search: biases", "search.biases")
     assert "cannot be transferred" in refused(search={**IMP, "classifier": True, "task": "sst2"})
@@ -437,7 +437,7 @@ def test_counts_are_in_place_of_a_sparsity_and_fit_the_search():
     assert cells[0].axes == {"draw.heads": 14}
     again = expand(cells[0].raw())
     assert again[0].recipe.draw == cells[0].recipe.draw
-    assert "in place of sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
+    assert "replace sparsity" in refused(search=HEADS, draw={"heads": 14, "sparsity": 0.5})
     raw = {"model": "m", "task": "rte", "search": HEADS, "draw": {"sparsity": [0.1, 0.2]}}
     (cell,) = expand(load_recipe(raw, ["draw={heads: 14, sparsity: null}"]))
     assert cell.recipe.draw.counts == {"head": 14}
@@ -467,8 +467,11 @@ def test_rounds_of_imp_are_trained_as_in_train_unless_they_say_otherwise():
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["imp", "IMP"], "variants: imp and IMP share a folder on some disks: rename one of them"),
-        ([1, "1"], "variants: a number and the same in quotes are one name: rename one of them"),
+        (
+            ["imp", "IMP"],
+            "variants: imp and IMP would share a folder on case-insensitive disks: rename one of them",
+        ),
+        ([1, "1"], "variants: a number and the same number in quotes are the same name: rename one of them"),
     ],
 )
 def test_variants_whose_folders_would_meet_are_refused(names, said):

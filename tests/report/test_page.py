@@ -428,7 +428,7 @@ def test_an_attack_s_folder_makes_a_page_by_itself(folder, tmp_path):
 
 
 def test_a_folder_that_holds_neither_is_told_what_does(tmp_path):
-    with pytest.raises(TombolaError, match="give the folder that `tombola run`"):
+    with pytest.raises(TombolaError, match="pass a folder written by `tombola run`"):
         report([tmp_path], tmp_path / "report.html")
 
 

@@ -81,7 +81,7 @@ def test_the_page_joins_the_models_that_none_beats():
     section = page_frontier(result(*CELLS))
     (chart,) = section.parts
     assert sorted(spot.y for spot in chart.spots if spot.front) == [20.5, 21.9, 40.0]
-    assert section.note.startswith("Where a score is better when lower, down or left is better.")
+    assert section.note.startswith("If lower is better for a score, down or left is better.")
 
 
 def test_the_page_marks_the_lowest():

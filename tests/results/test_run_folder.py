@@ -134,10 +134,7 @@ def test_the_dense_model_is_a_folder_that_knows_its_task(world, store, tmp_path)
     scores = tombola.evaluate(folder)
     assert scores["validation"]["accuracy"].value == dense.scores["validation"]["accuracy"].value
     assert json.loads((folder / "ticket.json").read_text())["mask"] is None
-    assert (
-        "The dense model that tickets of the same recipe are compared with"
-        in (folder / "README.md").read_text()
-    )
+    assert "The dense baseline of the tickets of the same recipe" in (folder / "README.md").read_text()
     with pytest.raises(TombolaError, match="is a dense model: it has no mask"):
         tombola.inspect(folder)
     with pytest.raises(TombolaError, match=r"is not a ticket: it has no mask.safetensors"):

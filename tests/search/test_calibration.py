@@ -170,18 +170,18 @@ def test_layers_that_are_passed_several_times_are_refused(monkeypatch):
     monkeypatch.setattr(
         "tombola.search.calibration.family_of", lambda model: family.model_copy(update={"config": looped})
     )
-    with pytest.raises(ModelError, match="passes the same layers several times"):
+    with pytest.raises(ModelError, match="applies the same layers several times"):
         LayerWalk(tiny("bert"), padded())
 
 
 @pytest.mark.parametrize("model_type", sorted(LOOPED & set(MODEL_TYPES)))
 def test_looped_types_are_refused(model_type):
-    with pytest.raises(ModelError, match="passes the same layers several times"):
+    with pytest.raises(ModelError, match="applies the same layers several times"):
         LayerWalk(tiny(model_type), padded())
 
 
 def test_what_cannot_be_calibrated_is_refused():
     with pytest.raises(DataError, match="no examples"):
         LayerWalk(tiny("bert"), [])
-    with pytest.raises(ModelError, match="changes what layer 0 gives before layer 1"):
+    with pytest.raises(ModelError, match="changes the output of layer 0 before layer 1"):
         LayerWalk(tiny("deberta-v2", conv_kernel_size=3, conv_act="gelu"), padded())

@@ -384,5 +384,5 @@ def test_a_random_ticket_may_keep_as_many_heads_in_each_layer_as_the_winning_one
 
 def test_settings_of_random_masks_are_for_random_masks():
     for name, value in (("mask_number", 2), ("preserve_layer_ratio", True)):
-        with pytest.raises(RecipeError, match=f"{name}: is for order: random"):
+        with pytest.raises(RecipeError, match=f"{name}: only works with order: random"):
             expand({"model": "m", "task": "rte", "search": {"method": "importance", name: value}})

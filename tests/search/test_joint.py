@@ -219,7 +219,7 @@ REFUSED = [
     ({"search": {"method": "learned", "weights_learning_rate": 1e-4}}, "the weights are frozen"),
     (
         {"search": {**JOINT, "init": "importance", "gate": {"kind": "threshold", "initial": "random"}}},
-        "puts scores in order",
+        "orders the scores",
     ),
     ({"search": {**JOINT, "train": {"select": {"kind": "first"}}}}, "trainings without gates"),
     ({"search": JOINT, "retrain": None, "attack": {"every_epoch": True}}, "the search trains the weights"),

@@ -66,7 +66,7 @@ def test_settings_survive_being_written_down(rate):
         ),
         ({"gate": {"kind": "threshold", "initial": "firm"}}, "search.gate.initial"),
         ({"budget": {"kind": "l0", "wieght": 1}}, "weight"),
-        ({"train": {"epochs": 0}}, "takes more than 0"),
+        ({"train": {"epochs": 0}}, "must be more than 0"),
     ],
 )
 def test_a_wrong_search_is_explained(world, said, complaint):

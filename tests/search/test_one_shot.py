@@ -260,11 +260,11 @@ def test_only_some_layers_can_be_pruned(tmp_path):
 
 def test_what_cannot_be_pruned_gets_a_sentence(tmp_path):
     model = saved(tmp_path / "model")
-    with pytest.raises(RecipeError, match="grasp does not prune a model layer by layer"):
+    with pytest.raises(RecipeError, match="grasp cannot prune a model layer by layer"):
         order(Grasp())
-    with pytest.raises(TombolaError, match="exists already"):
+    with pytest.raises(TombolaError, match="already exists"):
         prune_folder(tmp_path / "model", tmp_path / "model", order(Wanda()))
-    with pytest.raises(TombolaError, match="no multiple of 5"):
+    with pytest.raises(TombolaError, match="not a multiple of 5"):
         prune_folder(
             tmp_path / "model", tmp_path / "x", order(Wanda(), Selection(0.6, pattern=parse_pattern("2:5")))
         )

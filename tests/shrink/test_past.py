@@ -62,7 +62,7 @@ def test_a_converted_folder_computes_what_the_masked_original_does(old: Path, tm
 
 def test_pickled_weights_are_refused(old: Path, tmp_path: Path) -> None:
     (old / "model.safetensors").rename(old / "pytorch_model.bin")
-    with pytest.raises(ModelError, match="pickled ones are not opened"):
+    with pytest.raises(ModelError, match="Pickled weights are not loaded"):
         convert_pruned_heads(old, tmp_path / "new")
 
 

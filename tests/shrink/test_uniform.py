@@ -144,9 +144,9 @@ def test_the_small_model_trains_and_the_given_one_stays_whole() -> None:
 @pytest.mark.parametrize(
     ("model_type", "layers", "heads", "message"),
     [
-        ("bert", (0, 1), 3, "cannot say"),
+        ("bert", (0, 1), 3, "cannot represent"),
         ("modernbert", (1, 2), 4, "first layer"),
-        ("bert", (), 4, "no layer"),
+        ("bert", (), 4, "removes all layers"),
     ],
 )
 def test_what_no_plain_config_describes_is_refused(

@@ -174,7 +174,7 @@ def test_a_folder_without_a_manifest_is_set_aside_named_and_removed(store, caplo
     assert [reason for item, reason in damaged(store) if item.name == other.name] != [None]
     assert store.make(other, lambda folder: (folder / "text").write_text("whole"))
     assert store.read(other) == "whole"
-    assert "was set aside" in caplog.text
+    assert "was moved to" in caplog.text
     (aside,) = (item for item in items(store) if item.label == "set aside")
     os.utime(aside.folder, (0, 0))
     collect_garbage(store)

@@ -52,10 +52,10 @@ def test_a_stage_is_named_by_the_beginning_of_its_key(store, tmp_path):
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ("zzzz", "'zzzz' names no run and no stage"),
-        (START.key[:3], "give the folder of a run, or the first 4 or more characters"),
-        (f"other/{START.key}", "names no run and no stage"),
-        ("{}", "is no run that this store knows"),
+        ("zzzz", "'zzzz' is neither a run nor a stage"),
+        (START.key[:3], "pass the folder of a run, or at least the first 4 characters"),
+        (f"other/{START.key}", "is neither a run nor a stage"),
+        ("{}", "is not a run that this store knows"),
     ],
 )
 def test_what_names_nothing_is_said(store, tmp_path, what, told):
@@ -66,7 +66,7 @@ def test_what_names_nothing_is_said(store, tmp_path, what, told):
 def test_a_run_at_work_is_left_alone(store, tmp_path):
     register_root(store, tmp_path / "first" / "results.json", FIRST.with_inputs(), finished=False)
     for what in (str(tmp_path / "first"), FIRST.key, START.key):
-        with pytest.raises(TombolaError, match="is at work"):
+        with pytest.raises(TombolaError, match="is running"):
             find_removal(store, what)
 
 
@@ -84,7 +84,7 @@ def test_nothing_of_a_run_goes_while_a_root_is_damaged(store, tmp_path):
     """The unreadable run may share the stages."""
     (root,) = (root for root in roots(store) if root.result.parent.name == "second")
     root.file.write_text("{")
-    with pytest.raises(TombolaError, match=r"which stages other runs need is not known: .* delete it"):
+    with pytest.raises(TombolaError, match=r"cannot determine which stages other runs need: .* delete it"):
         find_removal(store, str(tmp_path / "first"))
 
 
@@ -112,7 +112,7 @@ def test_the_command_shows_first_and_deletes_when_told(store, tmp_path):
     shown = call("rm", str(tmp_path / "first"))
     assert FIRST.key in shown.output
     assert "1 stages stay: other runs need them" in shown.output
-    assert "would go; add --yes to delete them" in shown.output
+    assert "would be deleted; add --yes to delete them" in shown.output
     assert store.has(FIRST)
     assert "deleted" in call("rm", str(tmp_path / "first"), LOOSE.key[:10], "--yes").output
     assert not store.has(FIRST)

@@ -83,7 +83,7 @@ def test_equal_stages_have_equal_keys_and_everything_that_matters_changes_them()
 
 def test_a_kind_of_stage_is_registered_once():
     assert stages["test_fit"] is Fit
-    with pytest.raises(TombolaError, match="'test_fit' exists already"):
+    with pytest.raises(TombolaError, match="'test_fit' already exists"):
         type("Again", (Fit,), {"kind": "test_fit"})
 
 
@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, error):
         raise error
 
     store = Store(tmp_path)
-    with pytest.raises(TombolaError, match=r"No space left on device .*the same command goes on from here"):
+    with pytest.raises(TombolaError, match=r"No space left on device .*the same command to resume"):
         store.make(stage(1), full)
     assert not store.has(stage(1))
 

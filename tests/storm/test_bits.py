@@ -81,9 +81,9 @@ def notice(root: Path, path: Path) -> str:
             case (("exported" | "shrunk"), _):
                 find_folder(str(folder))
             case "cache", "hardware":
-                return "" if VerdictFile({"machine": "this"}).read() else f"{path.name} is made again"
+                return "" if VerdictFile({"machine": "this"}).read() else f"{path.name} is computed again"
             case "cache", _:
-                return "" if neighbours._kept(path) else f"{path.name} is made again"
+                return "" if neighbours._kept(path) else f"{path.name} is computed again"
             case _, "store":
                 store = Store(folder / "store")
                 if parts[1] == "roots":

@@ -41,7 +41,7 @@ def test_passages_are_the_lines_that_are_not_blank(tmp_path: Path, name: str) ->
     assert split.labels == [None] * 3
     assert len(split.sample(2, seed=1)) == 2
     assert split.fingerprint != split.select([0, 1]).fingerprint
-    with pytest.raises(DataError, match="masked-lm task: it has no classes"):
+    with pytest.raises(DataError, match="masked-lm task, which has no classes"):
         split.sample(2, seed=1, balanced=True)
 
 
@@ -72,7 +72,7 @@ def test_blocks_hold_all_tokens_in_order_with_special_tokens_around_each() -> No
     assert (
         packed == TOKENIZER(" ".join(text for (text,) in split.texts), add_special_tokens=False)["input_ids"]
     )
-    with pytest.raises(DataError, match="no room beside their special tokens"):
+    with pytest.raises(DataError, match="no room for text beside the special tokens"):
         encode(split, TOKENIZER, 2)
 
 

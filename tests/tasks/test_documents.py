@@ -118,7 +118,7 @@ def test_an_article_has_the_id_of_its_first_line(tmp_path: Path) -> None:
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "novel").write_bytes("a text\nof two lines".encode("utf-16-le"))
-    with pytest.raises(DataError, match="novel:1: there is a NUL byte"):
+    with pytest.raises(DataError, match="novel:1: contains a NUL byte"):
         task(tmp_path, {"train": "novel"}).load("train")
 
 
@@ -153,7 +153,7 @@ def test_a_block_may_be_shorter_than_what_the_model_reads() -> None:
     tokenizer = decoder_tokenizer(WORDS)
     blocks = packed(documents(" ".join(WORDS), block_size=8), tokenizer, 64)
     assert blocks.lengths.max() == 8
-    with pytest.raises(DataError, match="block_size is 8, but inputs end after 4 tokens"):
+    with pytest.raises(DataError, match="block_size is 8, but inputs have at most 4 tokens"):
         encode(documents("w1", block_size=8), tokenizer, 4)
 
 

@@ -110,7 +110,7 @@ def test_extras_travel_with_their_examples() -> None:
 def test_text_without_tokens_is_named() -> None:
     tokenizer = decoder_tokenizer(eos_token="</s>")
     tokenizer.backend_tokenizer.normalizer = normalizers.Replace("~", "")
-    with pytest.raises(DataError, match="no token in example '1'"):
+    with pytest.raises(DataError, match="no tokens in example '1'"):
         encode(split_of([("good",), ("~",)], "sst2"), tokenizer, 16)
 
 

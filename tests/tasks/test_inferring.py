@@ -38,8 +38,8 @@ def test_columns_labels_and_missing_cells(reviews: Path) -> None:
     assert found.notes == (
         "text: review",
         "label: sentiment",
-        "2 labels: bad, good; the commonest, good, in 75%",
-        "400 examples; rows left out, without a text or a label: 2",
+        "2 labels: bad, good; the most common one, good, in 75%",
+        "400 examples; rows skipped, without a text or a label: 2",
         "split: 70% train, 10% validation, 20% test",
     )
     train = found.task.load("train")
@@ -105,12 +105,12 @@ def test_init_writes_where_it_is_told_and_replaces_only_by_force(reviews: Path, 
     found = init_task(moved, path=tmp_path / "sentiment.yaml")
     assert found.task.name == "sentiment"
     assert len(Task.from_file(tmp_path / "sentiment.yaml").load("train")) == pytest.approx(280, abs=2)
-    with pytest.raises(DataError, match=r"sentiment.yaml is there already: edit it, .* or add --force"):
+    with pytest.raises(DataError, match=r"sentiment.yaml already exists: edit it, .* or add --force"):
         init_task(moved, path=tmp_path / "sentiment.yaml")
     assert init_task(moved, path=tmp_path / "sentiment.yaml", label="id", replace=True).task.labels is None
-    with pytest.raises(DataError, match="a task file lies beside its data, or in a folder above it"):
+    with pytest.raises(DataError, match="a task file must be in the folder of its data, or in one above it"):
         init_task(moved, path=tmp_path / "other" / "task.yaml")
-    with pytest.raises(DataError, match=r"a task file ends in \.yaml"):
+    with pytest.raises(DataError, match=r"must end in \.yaml"):
         init_task(moved, path=tmp_path / "task.json")
 
 
@@ -140,10 +140,10 @@ def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "one,two,three\n")
     notes = "\n".join(infer_task(path).notes)
     assert "1 row cannot be read, at" in notes
-    assert "d.csv:102: 3 fields where 2 are expected" in notes
+    assert "d.csv:102: 3 fields instead of 2" in notes
     assert "fewer than 20 examples: rare (3)" in notes
     (tmp_path / "l.jsonl").write_text('{"text": "a b c", "labels": ["x"]}\n' * 3)
-    with pytest.raises(DataError, match="holds lists: write a task file of kind multi-label"):
+    with pytest.raises(DataError, match="contains lists: write a task file of kind multi-label"):
         infer_task(tmp_path / "l.jsonl")
 
 
@@ -203,7 +203,7 @@ def test_few_whole_numbers_and_lists_are_classes_with_commas_too(
 @pytest.mark.parametrize("values", [["1,234", "12", "3,100"], ["1,5", "2.5", "3"], ["1,234,567", "2,5", "3"]])
 def test_commas_that_are_decimal_or_not_are_refused(tmp_path: Path, values: list[str]) -> None:
     data = csv_of(tmp_path / "d.csv", [(sentence(n), values[n % 3]) for n in range(60)], "text,score")
-    with pytest.raises(DataError, match=r"the label column score holds numbers .*comma"):
+    with pytest.raises(DataError, match=r"the label column score contains numbers .*comma"):
         infer_task(data)
     assert not task_file_of(data).exists()
 
@@ -226,7 +226,7 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     rows = [(sentence(n), ["Yes", "yes", "no"][n % 3]) for n in range(60)]
     task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
-    assert "the commonest, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
+    assert "the most common one, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
     assert set(task.load("train").labels) == {0, 1}
 
 
@@ -256,17 +256,17 @@ def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
         (
             "a,b,c",
             {},
-            r"which column is the text\? There are a, b, c; b look like text|which column is the label",
+            r"which column is the text\? The columns are a, b, c; b look like text|which column is the label",
         ),
         (
             "a,text,c",
             {},
-            r"which column is the label\? There are a, text, c; none repeats few values. Say it with --l",
+            r"which column is the label\? The columns are a, text, c; none has few distinct values. Set it with --l",
         ),
         (
             "a,text,label",
             {"text": ("body",)},
-            r"--text body: there is no such column; there are a, text, label",
+            r"--text body: there is no such column; the columns are a, text, label",
         ),
         ("a,text,label", {"label": "klass"}, r"--label klass: there is no such column"),
         ("a,text,label", {"text": ("text", "text")}, r"--text text: is given twice"),
@@ -275,7 +275,7 @@ def test_numbers_that_are_not_places_mean_labels(tmp_path: Path) -> None:
             {"text": ("text", "a", "label")},
             r"--text: takes one column, or two for pairs, not 3",
         ),
-        ("a,text,label", {"text": ("text",), "label": "text"}, r"--label text: is the text too"),
+        ("a,text,label", {"text": ("text",), "label": "text"}, r"--label text: is also the text"),
         ("text,text,label", {}, r"several columns are called 'text'"),
     ],
 )
@@ -287,7 +287,7 @@ def test_what_cannot_be_told_is_asked(tmp_path: Path, header: str, options: dict
 
 def test_a_label_of_one_value_or_too_many_is_refused(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "d.csv", [(sentence(n), "same") for n in range(40)], "text,label")
-    with pytest.raises(DataError, match=r"the label column label has one value only \(same\)"):
+    with pytest.raises(DataError, match=r"the label column label has only one value \(same\)"):
         infer_task(path)
     path = csv_of(tmp_path / "e.csv", [(sentence(n), f"v{n}") for n in range(400)], "text,label")
     with pytest.raises(DataError, match="has 400 different values, more than 200"):
@@ -305,7 +305,7 @@ def infer_task_of(folder: Path) -> None:
 def test_what_is_no_number_among_numbers_is_named(tmp_path: Path, stranger: str) -> None:
     rows = [(sentence(n), str(n % 30)) for n in range(60)] + [(sentence(60), stranger)]
     data = csv_of(tmp_path / "scores.csv", rows, "text,score")
-    with pytest.raises(DataError, match=f"score holds numbers and '{stranger}'"):
+    with pytest.raises(DataError, match=f"score contains numbers, but also '{stranger}'"):
         infer_task(data)
     assert not task_file_of(data).exists()
 
@@ -319,7 +319,7 @@ def test_a_file_without_a_whole_row_is_refused(tmp_path: Path) -> None:
 def test_ids_that_repeat_are_no_ids(tmp_path: Path) -> None:
     rows = [(str(n // 2), sentence(n), "ab"[n % 2]) for n in range(60)]
     found = infer_task(csv_of(tmp_path / "visits.csv", rows, "id,text,label"))
-    assert "id: repeats, so examples are called by their places" in found.notes
+    assert "id: not unique, so examples are identified by their position" in found.notes
     assert sum(len(found.task.load(name)) for name in ("train", "validation", "test")) == 60
 
 
@@ -328,7 +328,7 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path, labels: list[str]) -
     rows = [(sentence(n), labels[n % 2]) for n in range(40)]
     header = f"the first text of all,{labels[0]}"
     with pytest.raises(
-        DataError, match=r"the first line reads like data.* add a first line such as text,label"
+        DataError, match=r"the first line looks like data.* add a first line such as text,label"
     ):
         infer_task(csv_of(tmp_path / "d.csv", rows, header))
 
@@ -345,7 +345,7 @@ def test_the_first_record_may_lack_columns(tmp_path: Path) -> None:
     del rows[0]["label"]
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    assert infer_task(path).notes[-2] == "39 examples; rows left out, without a text or a label: 1"
+    assert infer_task(path).notes[-2] == "39 examples; rows skipped, without a text or a label: 1"
 
 
 def test_quotes_of_a_tsv_file_are_recognised_only_if_they_are_clear(tmp_path: Path) -> None:

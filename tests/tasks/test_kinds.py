@@ -145,7 +145,7 @@ def test_the_share_of_masked_tokens_and_the_size_of_blocks() -> None:
     split = passages()
     assert set(encode(split, TOKENIZER, 32).lengths[:-1]) == {32}
     assert set(encode(with_settings(split, block_size=12), TOKENIZER, 32).lengths[:-1]) == {12}
-    with pytest.raises(DataError, match="block_size is 40, but inputs end after 32 tokens"):
+    with pytest.raises(DataError, match="block_size is 40, but inputs have at most 32 tokens"):
         encode(with_settings(split, block_size=40), TOKENIZER, 32)
     data = encode(split, TOKENIZER, 128)
     for rate in (0.15, 0.4):
@@ -167,7 +167,11 @@ WRONG = {
         "data.task_settings: unknown key 'doc_strid'. Did you mean 'doc_stride'",
     ),
     "of another kind": ("squad", {"mlm_probability": 0.2}, "unknown key 'mlm_probability'"),
-    "range": ("wikitext", {"mlm_probability": 1.5}, "data.task_settings.mlm_probability: takes less than 1"),
+    "range": (
+        "wikitext",
+        {"mlm_probability": 1.5},
+        "data.task_settings.mlm_probability: must be less than 1",
+    ),
     "none": (
         "stsb",
         {"doc_stride": 3},

@@ -57,7 +57,7 @@ def test_choices_and_labels_in_the_forms_in_which_they_are_published(
     ("row", "reason"),
     [
         ({**QUESTION, "label": 2}, "unknown label 2"),
-        ({**QUESTION, "choices": ["sat"]}, "no list of two answers"),
+        ({**QUESTION, "choices": ["sat"]}, "not a list of at least two answers"),
         ({**QUESTION, "choices": ["sat", " "]}, "an answer is empty"),
         ({**QUESTION, "choices": {"text": ["a", "b"], "label": ["1"]}}, "1 names for 2 answers"),
     ],
@@ -68,9 +68,9 @@ def test_rows_that_are_no_questions_are_refused(tmp_path: Path, row: dict[str, A
 
 
 def test_a_prompt_names_columns_of_text(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"\{answer\} is no column of `text`; it may name \{question\}"):
+    with pytest.raises(RecipeError, match=r"\{answer\} is not a column of `text`; use \{question\}"):
         task(tmp_path, [QUESTION], settings={"prompt": "{answer}"})
-    with pytest.raises(RecipeError, match="names no text"):
+    with pytest.raises(RecipeError, match="contains no text"):
         task(tmp_path, [QUESTION], settings={"prompt": "Q:"})
     assert fill("{a} {b}", {"a": "{b}", "b": "x"}) == "{b} x"
 
@@ -150,10 +150,10 @@ class TestClassification:
     @pytest.mark.parametrize(
         ("settings", "reason"),
         [
-            ({"by": "likelihood"}, "settings.prompt: names no text"),
-            ({"by": "likelihood", "prompt": "{text}"}, "no column of `text`"),
+            ({"by": "likelihood"}, "settings.prompt: contains no text"),
+            ({"by": "likelihood", "prompt": "{text}"}, "not a column of `text`"),
             ({**LIKELY, "answers": ["sat"]}, "1 answers for 2 labels"),
-            ({"prompt": "{question}"}, "is for `by: likelihood`"),
+            ({"prompt": "{question}"}, "only works with `by: likelihood`"),
             ({"by": "luck"}, "settings.by"),
         ],
     )
@@ -166,5 +166,5 @@ class TestClassification:
     def test_a_recipe_may_ask_for_it(self) -> None:
         own = Task.named("sst2").with_settings({"by": "likelihood", "prompt": "{sentence} It was"})
         assert kind_of(own).evaluator == "label likelihoods"
-        with pytest.raises(RecipeError, match=r"data.task_settings: settings.prompt: names no text"):
+        with pytest.raises(RecipeError, match=r"data.task_settings: settings.prompt: contains no text"):
             Task.named("sst2").with_settings({"by": "likelihood"})

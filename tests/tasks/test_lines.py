@@ -56,7 +56,7 @@ def test_other_encodings_are_what_the_task_file_says(tmp_path: Path, encoding: s
     content = table("\t").encode(encoding)
     message = refused(tmp_path, "t.tsv", content)
     if encoding.startswith("utf-16"):
-        assert "t.tsv:1: there is a NUL byte" in message
+        assert "t.tsv:1: contains a NUL byte" in message
         assert f"set `source.encoding: {encoding}`" in message
     else:
         assert "t.tsv:2: not UTF-8 text" in message
@@ -67,7 +67,7 @@ def test_other_encodings_are_what_the_task_file_says(tmp_path: Path, encoding: s
 
 def test_a_wrong_encoding(tmp_path: Path) -> None:
     assert "t.tsv:2: not ascii text" in refused(tmp_path, "t.tsv", table("\t").encode(), encoding="ascii")
-    with pytest.raises(RecipeError, match="'utf-9' is no encoding that Python knows"):
+    with pytest.raises(RecipeError, match="'utf-9' is not an encoding that Python knows"):
         load(tmp_path, "t.tsv", b"", encoding="utf-9")
 
 
@@ -108,7 +108,7 @@ def test_whole_books_fit_in_a_field(tmp_path: Path) -> None:
 
 def test_a_nul_byte_is_named_by_its_line(tmp_path: Path) -> None:
     message = refused(tmp_path, "t.csv", b"text,label\nfine,good\npo\0or,bad\n")
-    assert "t.csv:3: there is a NUL byte" in message
+    assert "t.csv:3: contains a NUL byte" in message
     assert "binary or damaged" in message
 
 
@@ -120,12 +120,12 @@ CAUSES = {
     ),
     "both": (
         b"text\tlabel\n \tokay\n",
-        "t.tsv:2: empty text in column 'text': fill it in or remove the row, or leave such rows out with "
+        "t.tsv:2: empty text in column 'text': fill it in, remove the row, or skip such rows with "
         "`source.skip_empty: true` in the task file; unknown label 'okay'",
     ),
     "no column": (
         b"review\tlabel\nfine\tgood\n",
-        "Rename it in the file, or say with `map` in the task file",
+        "Rename it in the file, or map it with `map` in the task file",
     ),
 }
 

@@ -26,7 +26,7 @@ def test_own_rows_come_first_and_the_others_have_ids_of_their_own() -> None:
 
 
 def test_mixing_needs_the_same_texts_and_labels() -> None:
-    with pytest.raises(DataError, match="2 texts in the one and 1 in the other"):
+    with pytest.raises(DataError, match="its examples have 2 texts, not 1"):
         mix_in(made("sst2", [0]), made("hans", [0]))
     with pytest.raises(DataError, match=r"labels of paws_wiki.*mnli"):
         mix_in(made("mnli", [0]), made("paws_wiki", [0]))

@@ -69,7 +69,7 @@ BAD = {
         ":2: unknown label 'hope'; expected joy, anger, fear, separated by ','",
     ),
     "not separated so": ("text\tlabels\na\tjoy;fear\n", "set `source.separator`"),
-    "no flag": ("text\tjoy\tanger\tfear\na\t1\t0\t2\n", ":2: column 'fear' has '2' where 0 or 1 is expected"),
+    "no flag": ("text\tjoy\tanger\tfear\na\t1\t0\t2\n", ":2: column 'fear' has '2', expected 0 or 1"),
     "a label without a column": ("text\tjoy\tanger\na\t1\t0\n", "nor one for each label (joy, anger, fear)"),
 }
 
@@ -91,9 +91,9 @@ def test_batches_have_a_row_of_real_flags(tmp_path: Path) -> None:
 
 def test_what_does_not_apply_says_so(tmp_path: Path) -> None:
     split = feelings(tmp_path, "t.tsv", "text\tlabels\na\tjoy\nb\t\n").load("train")
-    with pytest.raises(DataError, match="multi-label task: it has no classes to balance"):
+    with pytest.raises(DataError, match="multi-label task, which has no classes to balance"):
         split.sample(1, seed=0, balanced=True)
-    with pytest.raises(RecipeError, match="merge: are for tasks with one label per text"):
+    with pytest.raises(RecipeError, match="merge: only work for tasks with one label per text"):
         feelings(tmp_path, "t.tsv", "", merge={"hope": "joy"})
-    with pytest.raises(RecipeError, match=r"settings\.threshold: takes less than 1"):
+    with pytest.raises(RecipeError, match=r"settings\.threshold: must be less than 1"):
         feelings(tmp_path, "t.tsv", "", settings={"threshold": 1})

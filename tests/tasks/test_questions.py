@@ -90,14 +90,14 @@ def test_an_answer_off_its_place_is_dropped_counted_and_warned_of(
     good = [question(number) for number in range(200)]
     split = Task.named("squad").load("train", squad(tmp_path, *good, question(999, at=7)))
     assert (len(split), split.dropped) == (200, 1)
-    assert "paragraph 1, question 201: the answer 'cat' does not stand at character 7" in caplog.text
+    assert "paragraph 1, question 201: the answer 'cat' is not at character 7" in caplog.text
 
 
 BAD = {
-    "no answer": (question(answers=[]), "no answer; a task with `unanswerable: true` takes such"),
+    "no answer": (question(answers=[]), "no answer; to allow such questions, set `unanswerable: true`"),
     "no offset": (question(answers=[{"text": "cat"}]), "the answers are not a list with"),
     "offset as text": (question(at="6"), "not 'cat' and '6'"),
-    "negative offset": (question(at=-44), "does not stand at character -44"),
+    "negative offset": (question(at=-44), "is not at character -44"),
     "blank answer": (question(text=" ", at=0), "an answer is a text"),
     "no question": (question(question=None), "no text in column 'question'"),
     "a string": ("?", "not a JSON object"),
@@ -122,7 +122,7 @@ def test_a_bad_question_is_named_by_file_and_place(tmp_path: Path, row: Any, rea
             ": article 1, paragraph 1: there is no list 'qas'",
         ),
         ('{"data": [3]}', ": article 1: there is no list 'paragraphs'"),
-        ('{"data": []}', ": there is not a single row"),
+        ('{"data": []}', ": contains no rows"),
     ],
 )
 def test_a_file_that_is_not_squads(tmp_path: Path, content: str, reason: str) -> None:

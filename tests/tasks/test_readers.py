@@ -79,12 +79,12 @@ def test_qqp_malformed_rows_are_dropped_counted_and_warned_of(
     split = load("qqp", tmp_path)
     assert (len(split), split.dropped) == (300, 3)
     assert "3 malformed rows" in caplog.text
-    assert f"{tmp_path / 'train.tsv'}:302: 4 fields where 6 are expected" in caplog.text
+    assert f"{tmp_path / 'train.tsv'}:302: 4 fields instead of 6" in caplog.text
 
 
 def test_too_many_malformed_rows_are_not_dropped(tmp_path: Path) -> None:
     write(tmp_path, {"train.tsv": f"{QQP}1\t1\t2\tA?\tB?\t0\n" + "broken\n" * 9})
-    assert "9 of 10 rows do not parse" in refused("qqp", tmp_path)
+    assert "9 of 10 rows are malformed" in refused("qqp", tmp_path)
 
 
 def test_ag_news_as_text_and_label(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_imdb_in_the_original_release(tmp_path: Path) -> None:
 BAD = {
     "few fields": (
         "sentence\tlabel\nfine\t1\nlonely\n",
-        ":3: 1 field where 2 are expected (sentence, label): fill in what is missing, or remove the row.",
+        ":3: 1 field instead of 2 (sentence, label): fill in what is missing, or remove the row.",
     ),
-    "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields where 2 are expected"),
+    "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields instead of 2"),
     "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line."),
     "unknown label": (
         "sentence\tlabel\nfine\t2\n",
@@ -135,10 +135,10 @@ BAD = {
     ),
     "empty text": (
         "sentence\tlabel\n  \t1\n",
-        ":2: empty text in column 'sentence': fill it in or remove the row",
+        ":2: empty text in column 'sentence': fill it in, remove the row",
     ),
     "other columns": ("text\tlabel\nfine\t1\n", ":1: no column 'sentence'; the columns are 'text', 'label'."),
-    "only a header": ("sentence\tlabel\n", ": there is not a single row."),
+    "only a header": ("sentence\tlabel\n", ": contains no rows."),
     "nothing": ("", "the file is empty."),
 }
 
@@ -154,8 +154,8 @@ def test_a_bad_row_is_named_by_file_line_and_reason(tmp_path: Path, content: str
 @pytest.mark.parametrize(
     ("label", "reason"),
     [
-        ("high", "is not a number: correct it, or take kind: classification"),
-        ("3,5", "is not a number: set `source.decimal: ','` in the task file, or take kind: classification"),
+        ("high", "is not a number: correct it, or use kind: classification"),
+        ("3,5", "is not a number: set `source.decimal: ','` in the task file, or use kind: classification"),
         ("nan", "is not a finite number"),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_score_must_be_a_number(tmp_path: Path, label: str, reason: str) -> No
 
 def test_an_id_stands_once(tmp_path: Path) -> None:
     write(tmp_path, {"train.tsv": "index\tsentence1\tsentence2\tlabel\n4\tA\tB\t0\n4\tC\tD\t1\n"})
-    assert "train.tsv:3: id '4' also stands at" in refused("wnli", tmp_path)
+    assert "train.tsv:3: id '4' also occurs at" in refused("wnli", tmp_path)
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_nothing_found_names_every_place(tmp_path: Path, monkeypatch: pytest.Mon
         "nyu-mll/glue/sst2[validation]: Couldn't reach the hub)",
     ]:
         assert place in message
-    with pytest.raises(DataError, match="neither a folder nor TOMBOLA_DATA was given"):
+    with pytest.raises(DataError, match=r"neither data\.folder nor TOMBOLA_DATA is set"):
         Task.named("sst2").load("validation")
     with pytest.raises(DataError, match="does not exist"):
         Task.named("sst2").load("validation", folder=tmp_path / "nowhere")
@@ -255,11 +255,11 @@ WRONG = {
     "regression": ({"kind": "regression"}, "labels: a regression task has none"),
     "metric of the other kind": (
         {"metrics": ["pearson"]},
-        "pearson is not for a classification task; use accuracy",
+        "pearson does not apply to a classification task; use accuracy",
     ),
     "f1 of three": (
         {"labels": ["a", "b", "c"], "metrics": ["f1"]},
-        "f1 is for 2 labels, and these are 3; use",
+        "f1 is for 2 labels, but the task has 3; use",
     ),
     "labels twice": ({"labels": ["good", "Good"]}, "labels: must be unique"),
     "attackable": ({"attackable": ["label"]}, "takes columns of `text` (review)"),
@@ -276,7 +276,7 @@ WRONG = {
     ),
     "holdout": (
         {"holdout": {"validation": {"of": "tain", "share": 0.1}}},
-        "`of` names a split that has a file",
+        "`of` must be a split with a file",
     ),
     "version": ({"version": "new"}, "version"),
 }

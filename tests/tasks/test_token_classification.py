@@ -139,7 +139,7 @@ BAD = {
         {"tokens": ["a"], "tags": ["B-DOG"]},
         "unknown tag 'B-DOG' of 'a'; expected one of O, B-PER",
     ),
-    "not iob2": ({"tokens": ["a", "b"], "tags": ["O", "I-PER"]}, "'I-PER' of 'b' goes on with no entity"),
+    "not iob2": ({"tokens": ["a", "b"], "tags": ["O", "I-PER"]}, "'I-PER' of 'b' continues no entity"),
     "other type": ({"tokens": ["a", "b"], "tags": ["B-LOC", "I-PER"]}, "set `source.tag_scheme: iob1`"),
     "a space in a word": ({"tokens": ["New York"], "tags": ["B-LOC"]}, "'New York' is not a word"),
     "no words": ({"tokens": [], "tags": []}, "no words in column 'tokens'"),
@@ -159,23 +159,24 @@ def test_a_bad_sentence_is_named(tmp_path: Path, row: dict[str, Any], reason: st
 
 def test_a_line_with_other_columns_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.conll").write_text("a x O\n\nb x O\nc O\n")
-    with pytest.raises(
-        DataError, match=r"t\.conll:3: the sentence's word 2 has 2 columns where 3 are expected"
-    ):
+    with pytest.raises(DataError, match=r"t\.conll:3: the sentence's word 2 has 2 columns instead of 3"):
         tagging(tmp_path, {"train": "t.conll"}).load("train")
     (tmp_path / "one.conll").write_text("word\n")
-    with pytest.raises(DataError, match="name the file's columns in `header`"):
+    with pytest.raises(DataError, match="list the file's columns in `header`"):
         tagging(tmp_path, {"train": "one.conll"}).load("train")
 
 
 WRONG = {
     "no O": ({"labels": ["B-PER", "I-PER"]}, "'O' is missing"),
     "no I": ({"labels": ["O", "B-PER"]}, "'I-PER' is missing"),
-    "stray": ({"labels": ["O", "B-PER", "I-PER", "NOUN"]}, "'NOUN' is no tag of IOB2"),
-    "no entities": ({"labels": ["NOUN", "VERB"]}, "take token_accuracy"),
+    "stray": ({"labels": ["O", "B-PER", "I-PER", "NOUN"]}, "'NOUN' is not an IOB2 tag"),
+    "no entities": ({"labels": ["NOUN", "VERB"]}, "use token_accuracy"),
     "two texts": ({"text": ["a", "b"]}, "text: takes 1 columns of a token-classification task"),
-    "metric": ({"metrics": ["accuracy"]}, "accuracy is not for a token-classification task; use entity_f1"),
-    "groups": ({"groups": ["label"]}, "are for tasks with one label per text"),
+    "metric": (
+        {"metrics": ["accuracy"]},
+        "accuracy does not apply to a token-classification task; use entity_f1",
+    ),
+    "groups": ({"groups": ["label"]}, "only work for tasks with one label per text"),
 }
 
 

@@ -100,7 +100,7 @@ def test_scores_of_srnets_need_their_threshold_and_the_head_its_task(world: Worl
     folder = tmp_path / "0.5"
     folder.mkdir()
     torch.save(scores, folder / "mask.pt")
-    with pytest.raises(DataError, match=r"scores from .* not bits: give the threshold"):
+    with pytest.raises(DataError, match=r"scores from .* not bits: set the threshold"):
         imported(world, folder, tmp_path, "srnets", task=str(world.task))
     mask = imported(world, folder, tmp_path, "srnets", task=str(world.task), threshold=0.01)
     assert mask.removed == sum(int((value <= 0.01).sum()) for value in scores.values())
@@ -167,7 +167,7 @@ def test_a_file_of_several_tasks_needs_an_entry(world: World, tmp_path: Path) ->
 WRONG_LISTS: dict[str, tuple[Any, str]] = {
     "layer": ({"7": [0]}, "there is no layer 7: the model has layers 0 to 1"),
     "head": ({"1": [4]}, "there is no head 4 in layer 1, which has heads 0 to 3"),
-    "words": ({"one": [0]}, "'one' is not the number"),
+    "words": ({"one": [0]}, "'one' is not a layer or head number"),
     "no list": ({"1": 3}, "expected a list of numbers, not 3"),
     "list": ([1], "expected an object"),
 }
@@ -201,8 +201,8 @@ def test_tensors_that_do_not_fit(world: World, tmp_path: Path) -> None:
     assert "is not a matrix that can be pruned" in refused(
         {**saved, "bert.embeddings.word_embeddings.weight_mask": torch.ones(len(saved), 16)}
     )
-    assert "'notes' is a str, where a tensor" in refused({**saved, "notes": "best"})
-    assert "holds a list" in refused(list(saved.values()))
+    assert "'notes' is a str, not a tensor" in refused({**saved, "notes": "best"})
+    assert "contains a list" in refused(list(saved.values()))
     path.write_bytes(path.read_bytes()[:400])
     with pytest.raises(DataError):
         imported(world, path, tmp_path)
@@ -210,7 +210,7 @@ def test_tensors_that_do_not_fit(world: World, tmp_path: Path) -> None:
 
 def test_a_threshold_for_bits_is_a_mistake(world: World, tmp_path: Path) -> None:
     torch.save(pruned(encoder(world), 0.5), tmp_path / "mask.pt")
-    with pytest.raises(DataError, match="hold bits, not scores"):
+    with pytest.raises(DataError, match="contain bits, not scores"):
         imported(world, tmp_path / "mask.pt", tmp_path, threshold=0.01)
 
 
@@ -226,7 +226,7 @@ def test_no_code_of_any_file_is_run(world: World, tmp_path: Path) -> None:
     target = tmp_path / "made"
     for zipped in (True, False):
         torch.save({"x": Malicious(target)}, tmp_path / "mask.pt", _use_new_zipfile_serialization=zipped)
-        with pytest.raises(DataError, match="holds more than tensors"):
+        with pytest.raises(DataError, match="contains more than tensors"):
             imported(world, tmp_path / "mask.pt", tmp_path)
     (tmp_path / "mask.pt").write_bytes(pickle.dumps(Malicious(target)))
     with pytest.raises(DataError, match="a plain pickle, which can run any code"):

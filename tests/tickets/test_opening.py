@@ -106,7 +106,10 @@ def test_the_command_prints_one_table_over_all_tasks(shared: Path, tmp_path: Pat
     attacked = command("attack", shared, "--recipe", "deepwordbug", "-n", 4, "-o", tmp_path / "a", "--json")
     result = json.loads(attacked.stdout.splitlines()[-1])
     assert list(result["figures"]) == ["tiny", "size"]
-    assert "length is left out: attacks change labels, and it is a regression task" in attacked.stderr
+    assert (
+        "length is skipped: attacks need a classification task, and it is a regression task"
+        in attacked.stderr
+    )
     assert "under attack" in attacked.stderr
     assert json.loads((tmp_path / "a" / "size" / "report.json").read_text())["summary"]["n"] == 4
     one = command(
@@ -167,7 +170,7 @@ def test_a_ticket_without_a_task_gets_a_sentence(shared: Path, tmp_path: Path, r
     if recipe.get("task") == "tiny":
         assert open_classifier(tmp_path / "ticket", None, None).max_length == 128
     else:
-        with pytest.raises(TombolaError, match="does not say what its task is: pass --task NAME"):
+        with pytest.raises(TombolaError, match="does not record its task: pass --task NAME"):
             open_classifier(tmp_path / "ticket", None, None)
     assert open_classifier(tmp_path / "ticket", "size", None).task == "size"
 

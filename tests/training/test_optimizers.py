@@ -70,7 +70,7 @@ def test_a_weight_without_gradient_is_left_alone() -> None:
 
 def test_bias_correction_is_a_setting_of_adamax_alone(tmp_path: Path) -> None:
     assert optimizer_of(TrainSettings(optimizer="adamax"))[1]["bias_correction"] is True
-    with pytest.raises(ValidationError, match="bias_correction: false is for optimizer: adamax"):
+    with pytest.raises(ValidationError, match="bias_correction: false only works with optimizer: adamax"):
         TrainSettings(bias_correction=False)
     corrected, plain = tiny("bert", num_labels=2), tiny("bert", num_labels=2)
     toy_train(corrected, tmp_path / "corrected", optimizer="adamax")

@@ -127,8 +127,8 @@ def test_a_tracker_without_a_login_says_so_in_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(TombolaError) as told:
         toy_train(tiny("bert", num_labels=2), tmp_path / "run", epochs=1, report_to=["wandb"])
     assert str(told.value) == (
-        "report_to: wandb could not begin: No API key configured. Use `wandb login` to log in. Set it up as its "
-        "documentation says, or leave it out"
+        "report_to: wandb could not start: No API key configured. Use `wandb login` to log in. Set it up as "
+        "described in its documentation, or leave it out"
     )
 
 

@@ -35,7 +35,7 @@ def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> 
 def test_a_step_beyond_the_end_is_refused_with_both_numbers(tmp_path: Path) -> None:
     assert [last_step(at, 10) for at in (None, 1, 10, 0.25, 0.01, 0.99)] == [10, 1, 10, 3, 1, 10]
     assert last_step(11 / 20, 100) == 55  # the product is 55.00000000000001
-    with pytest.raises(TombolaError, match=r"step 11 lies beyond the end .* takes 10 optimizer steps"):
+    with pytest.raises(TombolaError, match=r"step 11 is beyond the end .* takes 10 optimizer steps"):
         last_step(11, 10)
     model = tiny("bert", num_labels=2)
     start = {name: value.clone() for name, value in model.state_dict().items()}

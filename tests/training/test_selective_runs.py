@@ -102,7 +102,7 @@ def test_nothing_left_out_is_the_plain_run(tmp_path: Path, kind: str) -> None:
 
 
 def test_adamax_is_refused() -> None:
-    with pytest.raises(ValidationError, match="select works inside AdamW"):
+    with pytest.raises(ValidationError, match="select only works with AdamW"):
         TrainSettings(optimizer="adamax", select=Selection(kind="second"))
 
 

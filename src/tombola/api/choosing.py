@@ -73,7 +73,7 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
     epochs = raw["retrain"].get("epochs")
     if not epochs or raw["retrain"].get("steps"):
         raise TombolaError(
-            "--time sets retrain.epochs: the recipe must have some epochs there, and no retrain.steps"
+            "--time sets retrain.epochs: the recipe must set a number of epochs there, and no retrain.steps"
         )
     train = next(cost for cost in estimate(plan, store, afresh=True) if cost.kind == Train.kind)
     assert train.seconds  # the training of the ticket is one of them, and has steps
@@ -82,9 +82,9 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
     chosen = min(LONGEST, max(SHORTEST, int(seconds / an_epoch)))
     trained = "the ticket" if tickets == 1 else f"each of the {tickets} tickets"
     told = f"epochs of training {trained}: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
-    told += " in all" if tickets > 1 else ""
+    told += " in total" if tickets > 1 else ""
     if an_epoch > seconds:
-        told += f", which is more than the {seconds / 60:.1f} min of --time: a ticket needs one epoch"
+        told += f", more than the {seconds / 60:.1f} min of --time: a ticket needs at least one epoch"
     if train.without_attacks:
-        told += ", without the attacks in the loop"
+        told += ", not counting attacks during training"
     return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (told,)

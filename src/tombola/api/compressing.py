@@ -63,22 +63,22 @@ def compress(
         model: A fine-tuned classifier (a folder or hub id), or a pre-trained model, which is fine-tuned first.
         data: A task's name, a task file, or a .csv, .tsv, .jsonl, .json or .parquet file of texts and labels.
         speedup: Target speed-up over the original; by default the recipe's, which is 2 in `compress/default`. None
-            takes the fastest ticket within the accepted loss, unless another target is given.
+            chooses the fastest ticket within the accepted loss, unless another target is given.
         latency: Target latency of a forward pass in milliseconds, instead of a speed-up.
         parameters: Share of the parameters to keep, instead of a speed-up.
         within: Accepted loss, in points of the headline score.
-        against: What the ticket should withstand: any of `typos` and `synonyms`, or an empty list for nothing; by
+        against: What to make the ticket robust to: any of `typos` and `synonyms`, or an empty list; by
             default the recipe's, which is `typos` in `compress/default`.
         batch_size: Batch sizes to time; if there are several, each must meet the target. By default the recipe's,
             1 and 32 in `compress/default`.
         threads: Threads of a forward pass; by default PyTorch's setting.
-        device: Where the model will run and is timed: `cpu`, which is the default, or an accelerator that PyTorch
-            supports, such as `cuda`.
+        device: Where the model will run and is timed: `cpu` (the default), or an accelerator that PyTorch supports,
+            such as `cuda`.
         seconds: Time limit for training the ticket; by default the recipe's epochs are trained.
         text: The text column of a data file, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.
-        unlabelled: A file of more texts, which the original labels and the ticket is trained on besides the data.
-        recipe: The recipe to follow.
+        unlabelled: A file with more training texts, labelled by the original.
+        recipe: The recipe to use.
         overrides: Changes to the recipe, such as `"retrain.epochs=8"`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
         store: The folder or URL of the store of finished stages.
@@ -229,7 +229,7 @@ def _check_place(place: Path, model: str) -> None:
     """Raise an error before the work if its result could not be written, or would replace the model to compress."""
     if place.is_dir() and find_folder(model).resolve() == place.resolve():
         raise TombolaError(
-            f"{model}: is the model to compress, and its place is that of the result: choose another folder with -o"
+            f"{model}: this model would be overwritten by the result: choose another output folder with -o"
         )
     require_own(place, TICKET)
 

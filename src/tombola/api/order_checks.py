@@ -57,19 +57,19 @@ def check_order(order: Order, changed: Collection[str]) -> None:
     """
     if sum(getattr(order, name) is not None for name in TARGETS) + order.fastest > 1:
         raise TombolaError(
-            "--speedup, --fastest, --latency and --parameters each say how small the ticket is: give one of them"
+            "--speedup, --fastest, --latency and --parameters are alternatives: pass only one of them"
         )
     if not isfinite(order.within) or order.within < 0:
-        raise TombolaError(f"--within {order.within:g}: takes the points that may be lost, 0 or more")
+        raise TombolaError(f"--within {order.within:g}: takes the accepted loss in points, 0 or more")
     if order.device is not None:
         check_device(order.device)
     for name in order.against or ():
         if name not in AGAINST:
-            raise TombolaError(f"--against {name}: a ticket can be made to withstand {', '.join(AGAINST)}")
+            raise TombolaError(f"--against {name}: choose from {', '.join(AGAINST)}")
     for option, keys in _set_by(order).items():
         for key in keys:
             if key in changed:
-                raise TombolaError(f"{option} sets {key}: leave out one of them")
+                raise TombolaError(f"{option} sets {key}: remove one of them")
 
 
 def _set_by(order: Order) -> dict[str, tuple[str, ...]]:
@@ -104,7 +104,8 @@ def check_sections(raw: Raw, name: str) -> None:
     missing += [f"variants.{key}" for key in VARIANTS if not isinstance(known.get(key), dict)]
     if missing:
         raise TombolaError(
-            f"{name}: is no recipe for compress, which needs {', '.join(missing)}: change a copy of compress/default"
+            f"{name}: is not a recipe for compress; it lacks {', '.join(missing)}: start from a copy of "
+            "compress/default"
         )
 
 
@@ -115,5 +116,6 @@ def check_single(raw: Raw) -> None:
     axes = {name for cell in expand(raw) for name in cell.axes if name != "runtime"}
     if axes:
         raise TombolaError(
-            f"{', '.join(sorted(axes))}: compress makes one ticket: give one value; `tombola study` takes lists"
+            f"{', '.join(sorted(axes))}: compress makes a single ticket, so give one value; for lists, use `tombola "
+            "study`"
         )

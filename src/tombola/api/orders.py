@@ -93,14 +93,14 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     _aim(raw, order, changed)
     if order.device not in (None, "cpu") and "runtime" not in changed:
         raw["runtime"] = "transformers"
-        notes += (f"ONNX is left out: it would run on the cpu, and the target is {order.device}",)
+        notes += (f"ONNX is skipped: it would run on the cpu, but the target device is {order.device}",)
     if order.against is not None:
         _withstand(raw, order.against)
     typos = _drop_idle_typos(raw)
     more = 0
     if order.unlabelled is not None:
         more = len(texts_to_label(raw, order.unlabelled))
-        notes += (f"unlabelled: {more:,} texts that are not in the data, which the original labels",)
+        notes += (f"unlabelled texts that are not in the data: {more:,}, to be labelled by the original",)
     if order.recipe == Order.recipe and not changed & {"retrain.epochs", "retrain.steps"}:
         notes += _train_enough(raw, order, more)
     if "synonyms" in (order.against or ()):
@@ -119,7 +119,7 @@ def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tupl
         return str(found.path), (*found.notes, *([f"task file: {found.path}"] if found.new else []))
     if text or label:
         raise TombolaError(
-            f"--text and --label are for data files; {data} is a task, which names its columns itself"
+            f"--text and --label are for data files; {data} is a task, which defines its own columns"
         )
     return str(data), ()
 
@@ -182,7 +182,7 @@ def _drop_idle_typos(raw: Raw) -> bool:
     unchanged = unchanged_by([Typos()], split)
     if not unchanged:
         return True
-    logger.warning("--against typos is left out: %s", why_unchanged(unchanged, split))
+    logger.warning("--against typos is skipped: %s", why_unchanged(unchanged, split))
     raw["defend"] = [one for one in raw.get("defend") or () if one not in AGAINST["typos"]["defend"]]
     _augment(raw, [one for one in kinds if one not in typos])
     return False
@@ -207,8 +207,8 @@ def _attack_in_training(raw: Raw, task: Task, order: Order, more: int) -> tuple[
         return ()
     if order.seconds is not None:
         return (
-            "against synonyms: trained on random synonyms alone; without --time, also on those that TextFooler finds, "
-            "whose time cannot be foreseen",
+            "against synonyms: training on random synonyms only; without --time, also on adversarial texts by "
+            "TextFooler, whose time cannot be predicted",
         )
     share = min(ATTACKED_SHARE, ATTACKED / (_count_texts(raw) + more))
     attack = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}"), "after": 1}
@@ -238,7 +238,7 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
         {"kind": "spelling", "dictionary": None} if one == "spelling" else one
         for one in raw.get("defend") or ()
     ]
-    notes = [f"language: {task.language}; the spelling corrector knows the words of the training texts alone"]
+    notes = [f"language: {task.language}; the spelling corrector only knows the words of the training texts"]
     if raw.get("attack"):
         known = checked(AttackSettings, raw["attack"], "attack")
         resources = Resources(
@@ -246,7 +246,7 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
         )
         left = [one for one in known.recipes if not resources.missing(one)]
         if out := [one.label for one in known.recipes if one not in left]:
-            notes.append(f"{', '.join(out)}: left out, since the package has the words for English alone")
+            notes.append(f"{', '.join(out)}: skipped, since the package only has English words")
             attacks = {
                 "recipes": [one.model_dump(exclude_defaults=True) | {"name": one.name} for one in left]
             }

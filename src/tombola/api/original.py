@@ -42,8 +42,8 @@ def is_finetuned(model: str, task: Task) -> bool:
     outputs = len(config.get("id2label") or {}) or 2
     if outputs != task.num_labels:
         raise TombolaError(
-            f"{model} is a classifier with {outputs} outputs, and {task.name} has {task.num_labels} labels: take a "
-            "classifier of this task, or a pre-trained model"
+            f"{model} is a classifier with {outputs} outputs, but {task.name} has {task.num_labels} labels: use a "
+            "classifier for this task, or a pre-trained model"
         )
     label_order(open_config(folder), task)
     return True

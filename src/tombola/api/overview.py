@@ -51,7 +51,7 @@ def report(
     """Write one self-contained page: tables, curves, maps, attacked sentences, the recipe.
 
     Args:
-        folders: Folders that `run`, `study`, `transfer`, `share` or `attack` wrote; several go on one page.
+        folders: Output folders of `run`, `study`, `transfer`, `share` or `attack`; several share one page.
         path: The page to write.
         store: The folder or URL of the store of finished stages, which holds the attacked sentences.
     """

@@ -168,7 +168,8 @@ def _submitted(
             own = [ticket for ticket, one in tickets.items() if one == name]
             if len(own) > 1:
                 raise TombolaError(
-                    f"{model} has {len(own)} tickets of {name}, and one is submitted: name it, e.g. {model}/{own[0]}"
+                    f"{model} has {len(own)} tickets of {name}, but only one can be submitted: name it, e.g. "
+                    f"{model}/{own[0]}"
                 )
         folders = {Path(model) / str(ticket): name for ticket, name in tickets.items()}
         return [

@@ -115,9 +115,7 @@ def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) ->
         raw["calibration"] = {"examples": examples, **raw.get("calibration", {})}
     for name in ("units", "pooler", "classifier", "biases", "task", "start", "start_step", "start_share"):
         if name in raw:
-            raise TombolaError(
-                f"{name}: is for recipes; prune takes the matrices of the model's layers as they are"
-            )
+            raise TombolaError(f"{name}: only works in recipes; prune always uses the matrices of all layers")
     return checked(kind, raw, "settings")
 
 
@@ -132,13 +130,13 @@ def _selection(
     implied = found.sparsity if found is not None else None
     if implied is not None and sparsity is not None and abs(sparsity - implied) > 1e-9:
         raise TombolaError(
-            f"pattern {found} removes {implied:.4g} of the weights, not {sparsity:g}: give one of the two"
+            f"pattern {found} removes {implied:.4g} of the weights, not {sparsity:g}: pass only one of them"
         )
     if implied is not None and scope is not None:
-        raise TombolaError(f"pattern {found} ranks the weights of each group alone: leave out scope")
+        raise TombolaError(f"pattern {found} ranks the weights within each group: leave out the scope")
     share = 0.5 if sparsity is None else sparsity
     if not 0 <= share < 1:
-        raise TombolaError(f"a sparsity lies between 0 and 1, and {share} does not")
+        raise TombolaError(f"a sparsity must be between 0 and 1, not {share}")
     usual: Scope = "local" if search.usual_scope == "global" else search.usual_scope
     return share if implied is None else implied, scope or usual, found
 

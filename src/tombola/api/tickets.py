@@ -159,12 +159,12 @@ def attack(
         classifier, tokenizer = opened.model, tokenizer or load_tokenizer(opened.folder)
         task, max_length, settings = opened.task, opened.max_length, dict(opened.settings)
     elif tokenizer is None:
-        raise TombolaError("a model in memory is attacked with its tokenizer: pass tokenizer=…")
+        raise TombolaError("a model in memory needs its tokenizer: pass tokenizer=…")
     else:
         classifier = model
     if examples is None:
         if task is None:
-            raise TombolaError("nothing to attack the model on: pass task=… or examples=…")
+            raise TombolaError("there are no examples to attack: pass task=… or examples=…")
         known = Task.named(task).with_settings(settings)
         examples = known.load(split, folder=Path(data) if data else None)
     if resume is not None:
@@ -268,7 +268,7 @@ def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str
 
     folder = Path(model)
     if task is not None and not is_multi_task(folder):
-        raise TombolaError(f"{model} is not a ticket of several tasks: leave out --task")
+        raise TombolaError(f"{model} is not a multi-task ticket: leave out --task")
     if not is_multi_task(folder):
         return export_folder(folder, path, int8=int8)
     with as_ticket(folder, task) as own:

@@ -102,7 +102,7 @@ def configure(name: str, settings: Mapping[str, Any]) -> Attack:
     kind = attacks[name]
     raw = {key: _parsed(key, value) for key, value in settings.items()}
     if "name" in raw:
-        raise RecipeError(f"{name}: name is not a setting; choose another attack instead")
+        raise RecipeError(f"{name}: the name cannot be changed; choose another attack instead")
     return checked(kind, raw, name)
 
 
@@ -112,4 +112,4 @@ def _parsed(key: str, value: Any) -> Any:
     try:
         return parse_yaml(value)
     except yaml.YAMLError:
-        raise RecipeError(f"{key}: {value!r} is not a value that YAML can read") from None
+        raise RecipeError(f"{key}: {value!r} is not valid YAML") from None

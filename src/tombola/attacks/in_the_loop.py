@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 IN_SEARCH = (
-    "train.adversary: attack is for training weights, and a search trains gates: set search.train.adversary to "
-    "null, freelb or pgd, or train the weights too (search.weights: true)"
+    "train.adversary: attack only works when weights are trained, but this search trains gates: set "
+    "search.train.adversary to null, freelb or pgd, or train the weights too (search.weights: true)"
 )
 
 

@@ -32,7 +32,9 @@ class Journal:
             self._check(header)
             self.records = [line for line in lines if line is not None]
         if dropped := lines.count(None) + (header is None and self.path.is_file()):
-            logger.warning("%s: %d damaged lines are dropped and done again", self.path, dropped)
+            logger.warning(
+                "%s: %d damaged lines are discarded, and their examples attacked again", self.path, dropped
+            )
         if dropped or header is None:
             rows = [{"tombola attack": self.settings}, *self.records]
             write_whole(self.path, "".join(map(_line, rows)), errors="surrogatepass", newline="\n")
@@ -66,8 +68,8 @@ class Journal:
             theirs = found if isinstance(found, dict) else {}
             differing = sorted(key for key in self.settings if theirs.get(key) != self.settings[key])
             raise TombolaError(
-                f"{self.path} belongs to an attack with another {', '.join(differing)}: "
-                "remove the file to begin anew, or give another path."
+                f"{self.path} belongs to an attack with another {', '.join(differing)}: delete the file to start "
+                "over, or use another path."
             )
 
 

@@ -54,8 +54,8 @@ class MaskedLM:
             )
         if missing := sorted(loaded["missing_keys"]):
             raise ModelError(
-                f"{name!r} is not a masked language model: it lacks {missing[0]!r}. "
-                "BERT-Attack needs one, such as mlm='bert-base-uncased' or a folder that holds it."
+                f"{name!r} is not a masked language model: it lacks {missing[0]!r}. BERT-Attack needs one, such as "
+                "mlm='bert-base-uncased' or a model folder."
             )
         return cls(model.to(default_device()), load_tokenizer(folder), name)
 

@@ -38,7 +38,7 @@ class Material(NamedTuple):
         The labels of a split are the task's; `label_order` says which outputs of the model mean them.
         """
         if config.num_labels < 2:
-            raise DataError("An attack changes a label, and this model gives none: it has a single output.")
+            raise DataError("Attacks need a classifier, but this model has a single output.")
         num_labels = config.num_labels
         if isinstance(examples, Split):
             material, num_labels = cls._of_split(examples), examples.task.num_labels
@@ -55,12 +55,11 @@ class Material(NamedTuple):
         task = split.task
         if task.labels is None or not task.single_label:
             raise DataError(
-                f"{task.name} is a {task.kind} task: an attack changes the one label of a text, so it needs a "
-                "classification task."
+                f"{task.name} is a {task.kind} task, but attacks need a classification task with one label per text."
             )
         if not kind_of(task).label_logits:
             raise DataError(
-                f"{task.name} is answered by likelihood: an attack needs a model with a head for its labels."
+                f"{task.name} is scored by likelihood, but attacks need a model with a classification head."
             )
         return cls(
             split.texts, [int(label) for label in split.labels], task.text, task.labels, task.attackable
@@ -79,7 +78,9 @@ class Material(NamedTuple):
             if len(text) != len(self.columns):
                 raise DataError(f"Example {i} has {len(text)} texts where {len(self.columns)} are expected.")
             if not 0 <= truth < num_labels:
-                raise DataError(f"Example {i} has label {truth}, and the model knows 0 to {num_labels - 1}.")
+                raise DataError(
+                    f"Example {i} has label {truth}, but the model only knows 0 to {num_labels - 1}."
+                )
         if len(self.labels) != num_labels:
             raise DataError(f"{len(self.labels)} label names were given for the model's {num_labels} labels.")
         for column in self.attackable:
@@ -99,7 +100,7 @@ class Material(NamedTuple):
         if n is None:
             return list(range(len(self.texts)))
         if not 0 < n <= len(self.texts):
-            raise DataError(f"Cannot attack {n} examples: there are {len(self.texts)}.")
+            raise DataError(f"Cannot attack {n} examples: there are only {len(self.texts)}.")
         turns: dict[int, int] = dict.fromkeys(self.truths, 0)
         ranks: list[tuple[int, int, int]] = []
         for i in np.random.default_rng(seed).permutation(len(self.texts)).tolist():

@@ -151,7 +151,7 @@ def _kept(path: Path) -> dict[str, np.ndarray] | None:
                 return table
     except (OSError, SafetensorError, ValueError, TypeError):
         pass
-    logger.warning("%s was damaged and is made again", path)
+    logger.warning("%s was damaged and is computed again", path)
     return None
 
 
@@ -193,15 +193,15 @@ def read_text(path: Path) -> Vectors:
             try:
                 row = np.array(values, dtype=np.float32)
             except ValueError:
-                raise DataError(f"{path}:{number}: not a word and its numbers.") from None
+                raise DataError(f"{path}:{number}: expected a word and its numbers.") from None
             if rows and len(row) != len(rows[0]):
                 raise DataError(
-                    f"{path}:{number}: {len(row)} numbers where the lines before have {len(rows[0])}."
+                    f"{path}:{number}: {len(row)} numbers, but the lines before have {len(rows[0])}."
                 )
             words.append(word)
             rows.append(row)
     if len(rows) < 2:
-        raise DataError(f"{path}: no word vectors in it.")
+        raise DataError(f"{path}: contains no word vectors.")
     return Vectors(words, np.stack(rows))
 
 
@@ -213,5 +213,5 @@ def read_npz(path: Path) -> Vectors:
     except (KeyError, ValueError, OSError) as error:
         raise DataError(f"{path}: expected the arrays `words` (text) and `vectors` ({error}).") from None
     if matrix.ndim != 2 or len(words) != len(matrix) or len(words) < 2:
-        raise DataError(f"{path}: {len(words)} words do not go with vectors of shape {matrix.shape}.")
+        raise DataError(f"{path}: {len(words)} words do not match vectors of shape {matrix.shape}.")
     return Vectors([str(word) for word in words], matrix)

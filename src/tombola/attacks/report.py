@@ -161,7 +161,7 @@ class AttackReport:
             text = (folder / "examples.jsonl").read_bytes().decode("utf-8", "surrogatepass")
             records = [json.loads(line) for line in text.split("\n") if line]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise DamagedArtefact(f"{folder} does not hold the report of an attack: {again}") from None
+            raise DamagedArtefact(f"{folder} does not contain an attack report: {again}") from None
         return cls(examples=[Example.from_json(record) for record in records], **about)
 
     def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:

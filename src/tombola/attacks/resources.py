@@ -72,9 +72,9 @@ class Resources:
         """
         if missing := self.missing(attack):
             raise MissingResource(
-                f"{attack.name} needs what comes with the package for English alone, and the texts are in "
-                f"{self.language!r}: give {', '.join(HOW[name] for name in missing)} (in a recipe under `attack`); or "
-                "take deepwordbug, which needs nothing."
+                f"{attack.name} needs resources that the package only has for English, but the texts are in "
+                f"{self.language!r}: pass {', '.join(HOW[name] for name in missing)} (in a recipe, under `attack`), "
+                "or use deepwordbug, which needs none of them."
             )
 
     @cached_property
@@ -83,7 +83,7 @@ class Resources:
         if self.words is not None:
             return read_lexicon(self.words)
         if not is_english(self.language):
-            raise MissingResource(f"The lexicon of the package is English: give {HOW['lexicon']}.")
+            raise MissingResource(f"The built-in lexicon is English: pass {HOW['lexicon']}.")
         return bundled()
 
     @cached_property
@@ -92,7 +92,7 @@ class Resources:
         from tombola.attacks.neighbours import bundled_neighbours, neighbours_of
 
         if self.vectors is None and not is_english(self.language):
-            raise MissingResource(f"The word vectors of the package are English: give {HOW['vectors']}.")
+            raise MissingResource(f"The built-in word vectors are English: pass {HOW['vectors']}.")
         if self.vectors is None:
             return bundled_neighbours()
         return neighbours_of(self.vectors, TABLE_WIDTH)
@@ -103,9 +103,7 @@ class Resources:
         from tombola.attacks.encoder import SentenceEncoder
 
         if self.encoder is None:
-            raise MissingResource(
-                "This attack compares meanings: give a sentence encoder, such as encoder='minilm'."
-            )
+            raise MissingResource("This attack needs a sentence encoder: pass one, such as encoder='minilm'.")
         return SentenceEncoder(str(self.encoder))
 
     @cached_property
@@ -115,8 +113,8 @@ class Resources:
 
         if self.mlm is None:
             raise MissingResource(
-                "BERT-Attack needs a masked language model and none comes with the package: give one as mlm, by "
-                "its name on the hub ('bert-base-uncased') or as a folder; embedding_swap does without."
+                "BERT-Attack needs a masked language model, which the package does not include: pass a hub id "
+                "('bert-base-uncased') or a folder as mlm, or use embedding_swap, which needs none."
             )
         return self.mlm if isinstance(self.mlm, MaskedLM) else MaskedLM.load(str(self.mlm))
 

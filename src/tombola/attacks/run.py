@@ -157,8 +157,8 @@ def _label_order(config: "PreTrainedConfig", examples: "Split | Sequence[Labelle
 def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
     """Explain what truncated texts mean for an attack, and what to do."""
     limit = position_limit(config)
-    more = f"; --max-length {limit} reads more" if limit is not None and limit > max_length else ""
-    return f"what an attack changes behind that is not read{more}"
+    more = f"; use --max-length {limit} to read more" if limit is not None and limit > max_length else ""
+    return f"changes after that point have no effect{more}"
 
 
 def _journal(

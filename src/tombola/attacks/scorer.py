@@ -58,7 +58,9 @@ class Scorer:
         logits = self._logits(encoded)
         if not np.isfinite(logits).all():
             bad = texts[int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])]
-            raise ModelError(f"The model gives {bad[0][:60]!r} a logit that is not a number; train it again.")
+            raise ModelError(
+                f"The logits of the model for {bad[0][:60]!r} are not finite; train the model again."
+            )
         doubtful = near_edge(logits, STEP, SLACK).any(axis=1) | near_tie(logits, SLACK)
         for i in np.flatnonzero(doubtful).tolist():
             logits[i] = self._logits([encoded[i]])[0]

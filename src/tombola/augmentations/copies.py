@@ -30,11 +30,11 @@ def augmented_copy(
     """
     task = split.task
     if not kind_of(task).reads_whole_texts:
-        raise RecipeError(f"{where}: {task.name} is a {task.kind} task, whose texts must stay as they are")
+        raise RecipeError(f"{where}: {task.name} is a {task.kind} task, whose texts cannot be changed")
     if not task.english and any(isinstance(one, SynonymSwaps) for one in augment.of):
         raise RecipeError(
-            f"{where}: the synonyms of the package are English, and {task.name} is in {task.language!r}: take another "
-            "change, such as typos"
+            f"{where}: the built-in synonyms are English, but {task.name} is in {task.language!r}: use another "
+            "augmentation, such as typos"
         )
     augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), resources, seed)
     texts = [

@@ -32,9 +32,9 @@ def why_unchanged(kinds: Iterable[str], split: Split) -> str:
     """
     names = list(kinds)
     return (
-        f"{', '.join(names)} change{'s' if len(names) == 1 else ''} Latin, Greek and Cyrillic letters alone, and "
-        f"{_out_of_reach(split):.0%} of the letters in {split.task.name}/{split.name} are others; an attack in "
-        "training, `adversary: {kind: attack, recipe: deepwordbug}`, misspells words of any script"
+        f"{', '.join(names)} change{'s' if len(names) == 1 else ''} only Latin, Greek and Cyrillic letters, but "
+        f"{_out_of_reach(split):.0%} of the letters in {split.task.name}/{split.name} are in other scripts; an "
+        "attack during training, `adversary: {kind: attack, recipe: deepwordbug}`, misspells words of any script"
     )
 
 

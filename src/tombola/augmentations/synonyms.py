@@ -77,13 +77,13 @@ class SynonymSwaps(Augmentation):
     def _neighbours(self, resources: Resources) -> Neighbours:
         if resources.neighbours is None:
             raise TombolaError(
-                f"augment: synonyms with source: {self.source} needs word neighbours, and none were given"
+                f"augment: synonyms with source: {self.source} needs word neighbours, but none were given"
             )
         return resources.neighbours()
 
     def _lexicon(self, resources: Resources) -> Synonyms:
         if resources.synonyms is None:
-            raise TombolaError("augment: the kind synonyms needs a lexicon, and none was given")
+            raise TombolaError("augment: synonyms needs a lexicon, but none was given")
         return resources.synonyms
 
 

@@ -25,7 +25,7 @@ class FromFile:
 
     def log_probs(self, split: Split) -> np.ndarray:
         """Raise an error: the file covers only the training data."""
-        raise DataError(f"the bias model from a file does not know {split.task.name}/{split.name}")
+        raise DataError(f"the bias file has no predictions for {split.task.name}/{split.name}")
 
 
 @bias_models.register

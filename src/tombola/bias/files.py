@@ -44,8 +44,8 @@ def read_log_probs(
     if isinstance(content, np.ndarray):
         if len(content) != len(split):
             raise DataError(
-                f"{path}: {len(content)} rows for the {len(split)} examples of {split.task.name}/{split.name}; "
-                "a part of the data needs a .json or .pkl by example id."
+                f"{path}: {len(content)} rows for the {len(split)} examples of {split.task.name}/{split.name}; for a "
+                "subset of the data, use a .json or .pkl by example id."
             )
         values = content
     else:
@@ -61,7 +61,8 @@ def predicted_ids(path: Path) -> set[str]:
     content = _read(path)
     if isinstance(content, np.ndarray):
         raise DataError(
-            f"{path}: has rows without ids, so none can be missing; use a .json or .pkl by example id."
+            f"{path}: has rows without ids, so missing examples cannot be identified; use a .json or .pkl by example "
+            "id."
         )
     return set(content)
 
@@ -74,12 +75,12 @@ def with_predictions(split: Split, path: Path) -> Split:
     kept = [place for place, identity in enumerate(split.ids) if identity in known]
     if not kept:
         raise DataError(
-            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; "
-            f"one of their ids is {split.ids[0]!r}, one of the file's {next(iter(known), None)!r}."
+            f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; an "
+            f"example id is {split.ids[0]!r}, an id in the file {next(iter(known), None)!r}."
         )
     if len(kept) < len(split):
         logger.warning(
-            "bias.missing: drop leaves out %s of the %s training examples, for which %s has no prediction",
+            "bias.missing: drop excludes %s of the %s training examples, for which %s has no prediction",
             len(split) - len(kept), len(split), path,
         )  # fmt: skip
     return split.select(kept)
@@ -103,10 +104,10 @@ def _read(path: Path) -> np.ndarray | dict[str, Any]:
                 f"{path}: cannot read {ending!r} files of log-probabilities; use .npy, .json or .pkl."
             )
     if not isinstance(content, dict):
-        raise DataError(f"{path}: expected an object from example ids to lists of log-probabilities.")
+        raise DataError(f"{path}: expected an object that maps example ids to lists of log-probabilities.")
     by_id = {_identity(key): row for key, row in content.items()}
     if len(by_id) < len(content):
-        raise DataError(f"{path}: some ids occur twice, as a number and as text.")
+        raise DataError(f"{path}: some ids occur twice, once as a number and once as a string.")
     return by_id
 
 
@@ -118,7 +119,7 @@ def _array(path: Path, rows: list[Any]) -> np.ndarray:
     try:
         return np.stack([np.asarray(row) for row in rows])
     except ValueError:
-        raise DataError(f"{path}: its rows are not all of one length.") from None
+        raise DataError(f"{path}: its rows have different lengths.") from None
 
 
 def _read_npy(path: Path) -> np.ndarray:
@@ -134,19 +135,19 @@ def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> 
     if missing and not uniform:
         known = next(iter(content), None)
         raise DataError(
-            f"{path}: {len(missing)} of the {len(split)} examples of {split.task.name}/{split.name} are not in it, "
-            f"the first has the id {missing[0]!r} (an id in the file: {known!r}). Set bias.missing: drop to leave them "
-            "out of training, or uniform to take all labels to be equally likely."
+            f"{path}: {len(missing)} of the {len(split)} examples of {split.task.name}/{split.name} are missing from "
+            f"it, the first with the id {missing[0]!r} (an id in the file: {known!r}). Set bias.missing: drop to "
+            "leave them out of training, or uniform to treat all labels as equally likely."
         )
     count = split.task.num_labels
     even = [-float(np.log(count))] * count
     rows = [content.get(identity, even) for identity in split.ids]
     for identity, row in zip(split.ids, rows, strict=True):
         if not isinstance(row, list | tuple | np.ndarray) or len(row) != count:
-            raise DataError(f"{path}: {identity!r} has {row!r}, not {count} numbers, one for each label.")
+            raise DataError(f"{path}: {identity!r} has {row!r}, not {count} numbers, one per label.")
     if missing:
         logger.warning(
-            "%s has no prediction for %s of %s examples: all labels are equally likely there",
+            "%s has no prediction for %s of %s examples, for which all labels are treated as equally likely",
             path, len(missing), len(split),
         )  # fmt: skip
     return np.array([list(row) for row in rows], dtype=object)
@@ -160,7 +161,7 @@ def _column_order(path: Path, split: Split, labels: Sequence[str] | None) -> lis
     found = outputs_by_label(labels, task)
     if found is None or any(len(places) != 1 for places in found):
         raise DataError(
-            f"bias.labels: {list(labels)} are not the labels of {task.name}, {task.labels}, one for each column "
+            f"bias.labels: {list(labels)} do not match the labels of {task.name}, {task.labels}, with one per column "
             f"of {path}."
         )
     return [place for (place,) in found]
@@ -183,20 +184,19 @@ def check_columns(path: Path, values: np.ndarray, split: Split, order: Sequence[
     if right == best or best <= 0:
         return
     names = split.task.labels or []
-    mended = ", ".join(names[label] for label in best_labels)
-    as_it_is, as_mended = right / len(truth), best / len(truth)
+    reordered = ", ".join(names[label] for label in best_labels)
+    as_it_is, as_reordered = right / len(truth), best / len(truth)
     if binomtest(right, len(truth), min(chance, 1.0), alternative="less").pvalue < SURELY:
         raise DataError(
-            f"{path}: its predictions are right on {as_it_is:.1%} of the training examples, and chance is "
-            f"{chance:.1%}: its columns are not {', '.join(names[i] for i in np.argsort(column_of))}. "
-            f"With bias.labels: [{mended}] "
-            f"they are right on {as_mended:.1%}."
+            f"{path}: its predictions are correct for {as_it_is:.1%} of the training examples, below chance at "
+            f"{chance:.1%}: its columns are not {', '.join(names[i] for i in np.argsort(column_of))}. With "
+            f"bias.labels: [{reordered}] they are correct for {as_reordered:.1%}."
         )
-    if as_mended - as_it_is > CLEARLY:
+    if as_reordered - as_it_is > CLEARLY:
         logger.warning(
-            "%s: its predictions are right on %.1f %% of the training examples, and on %.1f %% with "
-            "bias.labels: [%s]; check the order of its columns",
-            path, 100 * as_it_is, 100 * as_mended, mended,
+            "%s: its predictions are correct for %.1f %% of the training examples, but for %.1f %% with bias.labels: "
+            "[%s]; check the order of its columns",
+            path, 100 * as_it_is, 100 * as_reordered, reordered,
         )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:
     try:
         values = values.astype(np.float32)
     except (TypeError, ValueError):
-        raise DataError(f"{path}: holds something that is not a number.") from None
+        raise DataError(f"{path}: contains values that are not numbers.") from None
     if not np.isfinite(values).all():
         row = int((~np.isfinite(values).all(axis=1)).argmax())
         raise DataError(
@@ -218,7 +218,7 @@ def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:
         row = int(wrong.argmax())
         plain = (values >= 0).all() and np.allclose(values.sum(axis=1), 1, atol=TOLERANCE)
         reason = (
-            "these are probabilities: give their logarithms"
+            "these are probabilities: use their logarithms"
             if plain
             else f"those of example {split.ids[row]!r} add up to {sums[row]:.3g} as probabilities"
         )
@@ -239,7 +239,7 @@ def read(folder: Path, split: Split | None = None) -> torch.Tensor:
         made_for = (file.metadata() or {}).get("data")
         if split is not None and made_for != split.fingerprint:
             raise DataError(
-                f"{folder / LOG_PROBS} was made for the data {made_for}, not for {split.task.name}/{split.name} "
+                f"{folder / LOG_PROBS} was computed for the data {made_for}, not for {split.task.name}/{split.name} "
                 f"({split.fingerprint})."
             )
         log_probs: torch.Tensor = file.get_tensor("log_probs")

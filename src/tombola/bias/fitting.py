@@ -43,7 +43,7 @@ def fit(settings: FittedBias, split: Split, seed: int, vectors: Path | None = No
     """Fit a linear bias model; `vectors` is the folder of the pre-trained model that it reads, if any."""
     if not split.task.single_label:
         raise RecipeError(
-            f"bias: is for tasks with one label per text, and {split.task.name} is a {split.task.kind} task"
+            f"bias: only works for tasks with one label per text, but {split.task.name} is a {split.task.kind} task"
         )
     task, inputs = split.task, settings.features(split, vectors)
     targets = settings.targets(split)
@@ -82,8 +82,8 @@ def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.nda
     rows = settings.rows(rows, seed)
     if len(np.unique(targets[rows])) < 2:
         raise DataError(
-            f"A bias model cannot be fitted to {len(rows)} training examples without two different labels: take more "
-            "data, or set bias.predictions: in_sample."
+            f"A bias model needs at least two different labels, but the {len(rows)} training examples have fewer: "
+            "use more data, or set bias.predictions: in_sample."
         )
     numbers = isinstance(inputs, np.ndarray)
     scaled = StandardScaler() if numbers else TfidfVectorizer(analyzer=list, sublinear_tf=True)

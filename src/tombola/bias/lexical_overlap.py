@@ -70,7 +70,7 @@ class LexicalOverlap(FittedBias):
 
         if len(split.task.text) != 2:
             raise RecipeError(
-                f"bias: lexical_overlap is for pairs of texts, and {split.task.name} has one text"
+                f"bias: lexical_overlap needs pairs of texts, but {split.task.name} has one text"
             )
         folder = model or find_model(self.vectors).folder
         return overlap_features(split.texts, folder, self.feature_set)

@@ -71,13 +71,13 @@ def read_plain_pickle(path: Path) -> Any:
             value = _run(pickletools.genops(file))
     except _Refused as refused:
         raise DataError(
-            f"{path}: is not a plain pickle of numbers: it holds {refused}, which is not opened, since a pickle can "
-            "run any code. If you trust it, convert it where it was made, e.g.  python -c "
-            '"import json, pickle; print(json.dumps({str(k): [float(x) for x in v] for k, v in '
-            f"pickle.load(open('{path.name}', 'rb')).items()}}))\" > {path.stem}.json"
+            f"{path}: is not a plain pickle of numbers: it contains {refused}, which is not loaded, since a pickle "
+            'can run any code. If you trust it, convert it where it was made, e.g.  python -c "import json, pickle; '
+            f"print(json.dumps({{str(k): [float(x) for x in v] for k, v in pickle.load(open('{path.name}', "
+            f"'rb')).items()}}))\" > {path.stem}.json"
         ) from None
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise DataError(f"{path}: is not a whole pickle ({error}).") from None
+        raise DataError(f"{path}: is not a complete pickle ({error}).") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
     return _finished(value)
@@ -125,14 +125,14 @@ def _marked(stack: list[Any]) -> list[Any]:
 
 def _set_items(stack: list[Any], items: list[Any]) -> None:
     if not isinstance(stack[-1], dict):
-        raise _Refused("items of something that is no dict")
+        raise _Refused("items of something that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
         stack[-1][_number(key)] = value
 
 
 def _append(stack: list[Any], items: list[Any]) -> None:
     if not isinstance(stack[-1], list):
-        raise _Refused("items of something that is no list")
+        raise _Refused("items of something that is not a list")
     stack[-1].extend(items)
 
 
@@ -150,7 +150,7 @@ def _stack_global(stack: list[Any]) -> None:
 def _reduce(stack: list[Any]) -> None:
     arguments, function = stack.pop(), stack.pop()
     if not isinstance(function, _Name) or not isinstance(arguments, tuple):
-        raise _Refused("a call of something that is no function")
+        raise _Refused("a call of something that is not a function")
     stack.append(_called(function.name, arguments))
 
 
@@ -186,7 +186,7 @@ def _build(stack: list[Any]) -> None:
 
 def _bytes(content: Any) -> bytes:
     if not isinstance(content, str | bytes | bytearray):
-        raise _Refused("an array of something that is no number")
+        raise _Refused("an array of something that is not a number")
     return content.encode("latin-1") if isinstance(content, str) else bytes(content)
 
 
@@ -241,6 +241,6 @@ def _finished(value: Any) -> Any:
 def _row(value: Any) -> Any:
     if isinstance(value, _Array):
         if value.values is None:
-            raise DataError("the pickle holds an array without values.")
+            raise DataError("the pickle contains an array without values.")
         return value.values
     return value

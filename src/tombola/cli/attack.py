@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 def attack(
     screen: Screen,
     model: Model,
-    recipe: Annotated[
-        str, typer.Option(help="The attack; `tombola list attacks` shows them.")
-    ] = "textfooler",
+    recipe: Annotated[str, typer.Option(help="The attack; see `tombola list attacks`.")] = "textfooler",
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the attack; may be repeated."),
@@ -31,10 +29,10 @@ def attack(
     task: TaskName = None,
     split: Annotated[str, typer.Option(help="The split to sample from.")] = "validation",
     number: Annotated[
-        int | None, typer.Option("-n", help="Examples, class-balanced; all by default.")
+        int | None, typer.Option("-n", help="Number of examples, class-balanced; by default all.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random sample.")] = 0,
-    query_budget: Annotated[int | None, typer.Option(help="Most queries per example.")] = None,
+    query_budget: Annotated[int | None, typer.Option(help="Maximum queries per example.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors (text, .npz) for synonyms.")] = None,
     mlm: Annotated[str | None, typer.Option(help="Masked language model, for bert_attack.")] = None,
     encoder: Annotated[
@@ -47,10 +45,12 @@ def attack(
     max_length: MaxLength = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the examples go.", show_default="attacks/MODEL-ATTACK"),
+        typer.Option(
+            "--output", "-o", help="Folder for the attacked examples.", show_default="attacks/MODEL-ATTACK"
+        ),
     ] = None,
     as_task: Annotated[
-        str | None, typer.Option(help="Also write the successes as a task of this name.")
+        str | None, typer.Option(help="Also write the successful attacks as a task with this name.")
     ] = None,
 ) -> None:
     """Attack a ticket or any classifier; an interrupted attack resumes where it stopped.
@@ -119,7 +119,7 @@ def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        screen.complain(f"another process attacks into {folder}: waiting until it has ended")
+        screen.complain(f"another process is writing an attack to {folder}: waiting for it to finish")
         lock.acquire()
     try:
         yield
@@ -146,9 +146,9 @@ def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
         if kind == "classification":
             found.append(name)
         else:
-            screen.complain(f"{name} is left out: attacks change labels, and it is a {kind} task")
+            screen.complain(f"{name} is skipped: attacks need a classification task, and it is a {kind} task")
     if not found:
-        raise TombolaError(f"no task of {model} has labels that an attack could change")
+        raise TombolaError(f"no task of {model} is a classification task, so there is nothing to attack")
     return found
 
 

@@ -33,19 +33,26 @@ def compress(
     text: Annotated[list[str] | None, typer.Option(help="The text column; give it twice for pairs.")] = None,
     label: Annotated[str | None, typer.Option(help="The label column.")] = None,
     unlabelled: Annotated[
-        str | None, typer.Option(help="A file of more texts, which the original labels.")
+        str | None, typer.Option(help="A file with more training texts, labelled by the original.")
     ] = None,
     speedup: Annotated[
         float | None, typer.Option(help="Target speed-up over the original.", show_default="2")
     ] = None,
     fastest: Annotated[
-        bool, typer.Option("--fastest", help="Take the fastest ticket --within the loss.")
+        bool, typer.Option("--fastest", help="Choose the fastest ticket --within the accepted loss.")
     ] = False,
-    latency: Annotated[str | None, typer.Option(help="Target latency instead, such as 5ms.")] = None,
-    parameters: Annotated[float | None, typer.Option(help="Share of parameters to keep, instead.")] = None,
+    latency: Annotated[
+        str | None, typer.Option(help="Target latency, such as 5ms, instead of a speed-up.")
+    ] = None,
+    parameters: Annotated[
+        float | None, typer.Option(help="Share of parameters to keep, instead of a speed-up.")
+    ] = None,
     within: Annotated[float, typer.Option(help="Accepted loss, in points of the score.")] = 1.0,
     against: Annotated[
-        list[str] | None, typer.Option(help="What to withstand: typos, synonyms, none.", show_default="typos")
+        list[str] | None,
+        typer.Option(
+            help="What to make the ticket robust to: typos, synonyms or none.", show_default="typos"
+        ),
     ] = None,
     batch_size: Annotated[
         list[int] | None, typer.Option(help="Batch size to time; may be repeated.", show_default="1 and 32")
@@ -58,7 +65,7 @@ def compress(
         ),
     ] = None,
     time: Annotated[str | None, typer.Option(help="Time limit for training the ticket, such as 30m.")] = None,
-    recipe: Annotated[str, typer.Option(help="The recipe to follow.")] = "compress/default",
+    recipe: Annotated[str, typer.Option(help="The recipe to use.")] = "compress/default",
 ) -> None:
     """Make a classifier smaller, faster and more robust, and measure the result.
 
@@ -113,7 +120,7 @@ def withstood(against: list[str] | None) -> tuple[str, ...] | None:
     if not against:
         return None
     if "none" in against and set(against) != {"none"}:
-        raise TombolaError("--against none: contradicts the other --against; leave out one of them")
+        raise TombolaError("--against none: contradicts the other --against options; remove one of them")
     return tuple(name for name in against if name != "none")
 
 

@@ -24,11 +24,11 @@ def import_mask(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the mask.")],
     task: Annotated[str | None, typer.Option(help="The task whose head is masked too.")] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="If files hold scores: keep those above this.")
+        float | None, typer.Option(help="For files of scores: keep units above this value.")
     ] = None,
     keep_head: Annotated[bool, typer.Option(help="Import the mask of the task head.")] = True,
-    entry: Annotated[str | None, typer.Option(help="In lists of several tasks, the one to import.")] = None,
-    first: Annotated[int, typer.Option(help="The number of the first layer and head in lists.")] = 0,
+    entry: Annotated[str | None, typer.Option(help="For lists of several tasks: the one to import.")] = None,
+    first: Annotated[int, typer.Option(help="Number of the first layer and head in the lists.")] = 0,
 ) -> None:
     """Convert a mask of a paper's published code for `search: {method: given}`, without running any code in it.
 

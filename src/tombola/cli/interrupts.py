@@ -6,8 +6,8 @@ An interrupt during an import may surface as an error of the imported library.
 import signal
 from types import FrameType
 
-GOES_ON = "interrupted; the same command goes on where it stopped"
-ANEW = "interrupted; the same command begins anew"
+GOES_ON = "interrupted; the same command resumes where it stopped"
+ANEW = "interrupted; the same command starts over"
 
 _came: list[int] = []
 

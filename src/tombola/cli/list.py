@@ -28,7 +28,7 @@ def list_(
     if not words:
         screen.print(tables.catalogue_table("", summary()))
         screen.print(
-            "tombola list KIND shows all of a kind, tombola list WORD what has the word in its name or line"
+            "tombola list KIND shows a whole list, tombola list WORD all entries that contain the word"
         )
         return
     kind, search = _meant(words, KINDS)
@@ -36,7 +36,7 @@ def list_(
     if not found and kind is None:
         raise UnknownName("list", search, KINDS)
     if not found:
-        raise TombolaError(f"none of the {kind} has {search!r} in its name or line: tombola list {kind}")
+        raise TombolaError(f"none of the {kind} contains {search!r}: see tombola list {kind}")
     for title, rows in found.items():
         screen.print(tables.catalogue_table(title, rows))
 

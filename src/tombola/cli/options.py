@@ -38,7 +38,7 @@ Recipe = Annotated[
 Overrides = Annotated[list[str] | None, typer.Argument(help="Changes, as key=value; a list makes a grid.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Where results and tickets go.", show_default="runs/NAME"),
+    typer.Option("--output", "-o", help="Folder for results and tickets.", show_default="runs/NAME"),
 ]
 Store = Annotated[
     str | None,
@@ -173,7 +173,7 @@ def load_plugins(names: list[str] | None) -> None:
 
 @app.callback(invoke_without_command=True)
 def start(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     plugin: Plugins = None,
 ) -> None:
     """Set up what all commands share."""

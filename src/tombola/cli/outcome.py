@@ -113,11 +113,11 @@ def show_plan(screen: Screen, plan: Plan, store: str | None) -> None:
         costs = estimate(plan, Store(store))
     screen.print(tables.plan_table(plan, costs))
     steps, asked = sum(cost.steps for cost in costs), sum(cost.asked_steps for cost in costs)
-    share = f", {steps / asked:.0%} of what a script per cell would take" if asked else ""
+    share = f", {steps / asked:.0%} of what separate scripts would take" if asked else ""
     unknown = [cost.kind for cost in costs if cost.seconds is None]
     besides = f", besides {', '.join(unknown)}, whose time is unknown" if unknown else ""
     attacks = any(cost.without_attacks for cost in costs)
-    without = ", without the attacks in the loop of training" if attacks else ""
+    without = ", not counting attacks during training" if attacks else ""
     seconds = total_seconds(costs)
     screen.print(f"{steps:,} training steps{share}; about {roughly(seconds)} on one worker{without}{besides}")
     screen.finish(

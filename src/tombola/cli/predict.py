@@ -33,10 +33,10 @@ def predict(
         typer.Option("--format", help="Format of standard input, if not detected; txt is one text per line."),
     ] = None,
     glue: Annotated[
-        bool, typer.Option("--glue", help="Predict GLUE's test sets, for its server; FILE is left out.")
+        bool, typer.Option("--glue", help="Predict GLUE's test sets for its server; takes no FILE.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="With --glue: allow test files with fewer rows, for a trial.")
+        bool, typer.Option("--partial", help="With --glue: accept test files with fewer rows, to try it out.")
     ] = False,
     data: Data = None,
     max_length: MaxLength = None,
@@ -53,7 +53,7 @@ def predict(
         if file is not None:
             raise TombolaError("--glue reads the test sets of the model's tasks: leave out FILE")
         if output is None:
-            raise TombolaError("--glue writes a file for each test set: say with -o in which folder")
+            raise TombolaError("--glue writes a file for each test set: set the folder with -o")
         with (
             screen.watch("loading the model") as watcher,
             watcher.job("predict", "predict GLUE's test sets") as progress,
@@ -77,9 +77,11 @@ def predict(
     if file is None:
         raise TombolaError("predict takes a FILE of texts, or - for standard input, or --glue")
     if partial:
-        raise TombolaError("--partial belongs to --glue: leave it out")
+        raise TombolaError("--partial only works with --glue: leave it out")
     if form is not None and file != "-":
-        raise TombolaError("--format is for standard input; a file's ending says how it is written")
+        raise TombolaError(
+            "--format is only for standard input; the format of a file follows from its extension"
+        )
     source = sys.stdin.buffer.read() if file == "-" else Path(file)
     with (
         screen.watch("loading the model") as watcher,

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 from shlex import quote
+from typing import Annotated
+
+import typer
 
 from tombola.cli.console import Screen
-from tombola.cli.options import Output, Store, verb
+from tombola.cli.options import Store, verb
 from tombola.cli.outcome import show_compression, write_page
 
 NEXT = {
@@ -16,15 +19,21 @@ NEXT = {
 
 
 @verb(long=True, resumes=True)
-def quickstart(screen: Screen, output: Output = Path("quickstart"), store: Store = None) -> None:
-    """Make a first classifier twice as fast and more robust, without downloads: minutes on two cores.
+def quickstart(
+    screen: Screen,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results and tickets.")] = Path(
+        "quickstart"
+    ),
+    store: Store = None,
+) -> None:
+    """Make a first classifier twice as fast and more robust, without downloads, in minutes on two cores.
 
     [bold]Example:[/bold] tombola quickstart
     """
     from tombola import api
 
     with screen.watch("planning") as watcher:
-        found = api.quickstart(output=output or "quickstart", store=store, watcher=watcher)
+        found = api.quickstart(output=output, store=store, watcher=watcher)
         page = write_page(found.result, store)
     show_compression(screen, found, page)
     screen.print("\nThree things to try next:")

@@ -16,12 +16,12 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders that run, study, transfer, share or attack wrote; several go on one page."
+            help="Output folders of run, study, transfer, share or attack; several share one page."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     store: Store = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Write one self-contained page: tables, curves, maps, attacked sentences, the recipe.
 
@@ -32,4 +32,4 @@ def report(
     page = api.report(folders, output, store=store)
     screen.wrote("report", page)
     if open_page and not webbrowser.open(page.resolve().as_uri()):
-        screen.complain(f"no browser was found here: open {page} in one")
+        screen.complain(f"no browser was found: open {page} yourself")

@@ -66,7 +66,7 @@ def du(screen: Screen, store: Store = None) -> None:
         table.add_row(kind, str(len(sizes)), _size(sum(sizes)))
     table.add_row("all", str(sum(map(len, kinds.values()))), _size(sum(map(sum, kinds.values()))))
     screen.print(table)
-    runs = Table("run", caption="alone: what no other run needs", caption_justify="left")
+    runs = Table("run", caption="alone: not needed by any other run", caption_justify="left")
     for heading in ("stages", "size", "alone"):
         runs.add_column(heading, justify="right")
     for run in sizes_by_run(opened):
@@ -93,7 +93,9 @@ def verify(screen: Screen, store: Store = None) -> None:
     for reason in wrong:
         screen.print(reason)
     for upload in opened.remote.orphans() if opened.remote else ():
-        screen.print(f"{upload} is left of an upload that was cut short: delete it, unless one runs now")
+        screen.print(
+            f"{upload} is left over from an interrupted upload: delete it, unless an upload is running"
+        )
     screen.print(f"{len(checked)} stages checked, {len(wrong)} damaged")
     if wrong:
         raise typer.Exit(1)
@@ -102,7 +104,7 @@ def verify(screen: Screen, store: Store = None) -> None:
 @verb(to=store_app)
 def gc(
     screen: Screen,
-    yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without this option, only list.")] = False,
     days: Annotated[float, typer.Option(min=0, help="Keep stages used within this many days.")] = 1.0,
     store: Store = None,
 ) -> None:
@@ -118,7 +120,7 @@ def gc(
     for item in found:
         screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
     gone = collect_garbage(opened, days) if yes else found
-    what = "deleted" if yes else "would go; add --yes to delete them"
+    what = "deleted" if yes else "would be deleted; add --yes to delete them"
     screen.print(f"{_folders(gone)}: {what}")
 
 
@@ -126,7 +128,7 @@ def gc(
 def rm(
     screen: Screen,
     what: Annotated[list[str], typer.Argument(help="Run folders, or stages by the start of their keys.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Really delete; without it, only show.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without this option, only list.")] = False,
     store: Store = None,
 ) -> None:
     """Delete a stage, or the stages of a run that no other run needs. Without --yes, only list them.
@@ -147,9 +149,9 @@ def rm(
         if removal.shared:
             screen.print(f"{removal.shared} stages stay: other runs need them")
         for result in removal.needed_by:
-            screen.print(f"needed by {_short(result.parent)}, which makes it again when it is run")
+            screen.print(f"needed by {_short(result.parent)}, which recreates it when it runs again")
         gone = removal.carry_out(opened) if yes else removal.items
-        told = "deleted" if yes else "would go; add --yes to delete them"
+        told = "deleted" if yes else "would be deleted; add --yes to delete them"
         screen.print(f"{_folders(gone)}: {told}")
 
 

@@ -19,7 +19,7 @@ def transfer(
     screen: Screen,
     options: RunOptions,
     source: Annotated[
-        list[str] | None, typer.Option(help="A task to search a mask on; may be repeated.")
+        list[str] | None, typer.Option(help="A task to search for a mask on; may be repeated.")
     ] = None,
     target: Annotated[list[str] | None, typer.Option(help="A task to train on; may be repeated.")] = None,
 ) -> None:

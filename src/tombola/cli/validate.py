@@ -21,7 +21,7 @@ def validate(
         typer.Option("--data", help="Also read the data, the model's config and tokenizer, and trackers."),
     ] = False,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the recipe's JSON schema, for editors, and stop.")
+        bool, typer.Option("--schema", help="Print the JSON schema of recipes, for editors, and exit.")
     ] = False,
 ) -> None:
     """Check recipes and task files without running them.

@@ -76,8 +76,8 @@ class Documents(Evaluator):
         if len(table) == 1:
             table = _by_block(data, losses, table[0])
             notes = [
-                f"{split.task.name}/{split.name} is one document: its standard errors are over {len(table)} blocks; "
-                "set `documents` in the task's settings if the text has several."
+                f"{split.task.name}/{split.name} is a single document, so its standard errors are computed over "
+                f"{len(table)} blocks; set `documents` in the task's settings if the text has several."
             ]
         return Evaluation(score(split.task, table[:, 0], table[:, 1:]), table, notes)
 

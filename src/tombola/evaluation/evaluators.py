@@ -80,9 +80,7 @@ class Evaluator(Protocol):
     def label(self, inputs: Inputs) -> list[Prediction]:
         """Return the model's prediction for each example, in the split's order."""
         task = inputs.split.task
-        raise DataError(
-            f"{task.name} is a {task.kind} task, for which there is nothing to predict on new texts."
-        )
+        raise DataError(f"{task.name} is a {task.kind} task, which has nothing to predict for new texts.")
 
 
 evaluators: Registry[type[Evaluator]] = Registry(

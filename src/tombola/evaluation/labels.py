@@ -47,8 +47,8 @@ def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
     if outputs is None:
         _same_count(count, task, in_place)
         raise ModelError(
-            f"The model's labels are {names}, those of the task {task.name!r} are {task.labels}: "
-            "set id2label in the model's config.json to the task's names, in the order of the model's outputs."
+            f"The model's labels are {names}, but those of the task {task.name!r} are {task.labels}: set id2label in "
+            "the model's config.json to the task's names, in the order of the model's outputs."
         )
     if outputs == in_place:
         return LabelOrder(outputs, True, [])
@@ -67,8 +67,9 @@ def order_doubts(task: Task, logits: np.ndarray, labels: np.ndarray) -> list[str
         return []
     order = [str((task.labels or ())[label]) for _, label in sorted(zip(predicted, true, strict=True))]
     return [
-        f"The model does not name its labels, and was right on {found / n:.0%} with them in the task's order; with "
-        f"its outputs as {order} it would be right on {best / n:.0%}: look up its order and set config.id2label."
+        f"The model does not name its labels. In the task's order, its predictions were correct for {found / n:.0%}; "
+        f"with its outputs in the order {order}, they would be correct for {best / n:.0%}: look up the order and set "
+        "config.id2label."
     ]
 
 

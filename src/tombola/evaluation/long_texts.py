@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INSTEAD = {
-    "question-answering": "contexts are read in windows anyway: set doc_stride in the task's settings",
-    "token-classification": "words are tagged one by one: cut long sentences into shorter ones",
+    "question-answering": "contexts are always read in windows: set doc_stride in the task's settings",
+    "token-classification": "words are tagged one by one: split long sentences",
 }
 """Advice for kinds whose predictions are not the mean over windows."""
 
@@ -45,9 +45,10 @@ class LongTexts:
             raise TombolaError(f"stride: takes 1 token or more, not {self.stride}")
         kind = kind_of(task)
         if not (kind.reads_whole_texts and evaluators[kind.evaluator].joins_windows):
-            instead = INSTEAD.get(task.kind, "it has no one prediction for a text: leave the stride out")
+            instead = INSTEAD.get(task.kind, "there is no single prediction per text: leave out the stride")
             raise TombolaError(
-                f"stride: is for classes, label sets and numbers, and {task.name} is a {task.kind} task; {instead}"
+                f"stride: only works for classification, multi-label and regression tasks, but {task.name} is a "
+                f"{task.kind} task; {instead}"
             )
 
     def take(self, split: Split, tokenizer: "PreTrainedTokenizerBase", data: Encoded, limit: int) -> Encoded:
@@ -118,6 +119,6 @@ class LongTexts:
             for name, (longer, whole, _) in self.counts.items()
         )
         if self.stride is None:
-            remedy = remedy or f"--stride {max(limit // 2, 1)} reads them whole, in windows"
-            return f"texts longer than {limit} tokens are cut: {told}; {remedy}"
+            remedy = remedy or f"--stride {max(limit // 2, 1)} reads them completely, in windows"
+            return f"texts longer than {limit} tokens are truncated: {told}; {remedy}"
         return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {told}"

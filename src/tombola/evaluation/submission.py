@@ -72,7 +72,7 @@ def write_submission(
     if not partial and len(predictions) != file.rows:
         raise DataError(
             f"{file.name}: {len(predictions)} predictions, but the test set ({file.test}) has {file.rows} rows, and "
-            "the server takes no fewer and no more."
+            "the server requires exactly that number."
         )
     task, path = Task.named(file.task), Path(folder) / file.name
     rows = (f"{number}\t{file.value(prediction, task)}" for number, prediction in enumerate(predictions))

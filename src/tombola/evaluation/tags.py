@@ -119,6 +119,6 @@ def _cut(inputs: Inputs, words: int) -> list[str]:
     if not inputs.data.cut:
         return []
     return [
-        f"{inputs.data.cut} of {words} words of {inputs.split.task.name}/{inputs.split.name} come after the last token "
-        "and count as not found: raise max_length if the model has positions for more."
+        f"{inputs.data.cut} of {words} words of {inputs.split.task.name}/{inputs.split.name} are beyond the last "
+        "token and count as missed: increase max_length if the model has more positions."
     ]

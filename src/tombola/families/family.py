@@ -68,7 +68,7 @@ class Attention(_Data):
     def _complete(self) -> Attention:
         if self.together != (self.key is None) or self.together != (self.value is None):
             raise ValueError(
-                "attention: give key and value, or set together: true if the query's module holds them"
+                "attention: set key and value, or together: true if the query's module contains them"
             )
         return self
 
@@ -135,7 +135,7 @@ class Family(_Data):
             own = getattr(config, key, None)
             if own != (getattr(config, wanted) if isinstance(wanted, str) else wanted):
                 raise ModelError(
-                    f"this {config.model_type} model cannot be taken apart: {self.why} ({key} is {own}, not {wanted})"
+                    f"this {config.model_type} model cannot be pruned: {self.why} ({key} is {own}, not {wanted})"
                 )
 
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
@@ -178,9 +178,11 @@ class Family(_Data):
 
 
 REFUSED = {
-    "t5": "its first layer computes one position bias per head for all layers, so that no layer can lose heads by "
-    "itself, and its decoder attends to its encoder",
-    "bart": "it is two stacks of layers, of which the decoder attends to the encoder, and a family describes one",
+    "t5": (
+        "its first layer computes one position bias per head for all layers, so single layers cannot lose heads, "
+        "and its decoder attends to its encoder"
+    ),
+    "bart": "it has two stacks of layers, whose decoder attends to the encoder, but a family describes only one",
 }
 """Known model types that no family can describe, with the reason."""
 REFUSED |= {"mt5": REFUSED["t5"], "mbart": REFUSED["bart"]}
@@ -212,7 +214,7 @@ def register_family(description: str | Path | Mapping[str, Any]) -> Family:
     for known in families():
         if known.name == family.name or set(known.model_types) & set(family.model_types):
             raise PluginError(
-                f"family {family.name!r}: {known.name!r} describes {', '.join(known.model_types)} models already"
+                f"family {family.name!r}: {known.name!r} already describes {', '.join(known.model_types)}"
             )
     return _registered(family.name)(family)
 
@@ -230,13 +232,12 @@ def family_of(model: PreTrainedModel) -> Family:
         known = ", ".join(sorted(name for one in families() for name in one.model_types))
         if model_type in REFUSED:
             raise ModelError(
-                f"A {model_type!r} model cannot be taken apart: {REFUSED[model_type]}. Take an encoder or a decoder of "
-                f"a known type: {known}."
+                f"A {model_type!r} model cannot be pruned: {REFUSED[model_type]}. Use an encoder or a decoder of a "
+                f"supported type: {known}."
             )
         raise ModelError(
             f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: describe it with "
-            "tombola.families.register_family in a plugin (see CONTRIBUTING), or take a model of a known type: "
-            f"{known}."
+            f"tombola.families.register_family in a plugin, or use a model of a supported type: {known}."
         )
     family.check(model.config)
     return family

@@ -65,9 +65,9 @@ def check_checksums(folder: Path, remedy: str) -> None:
             raise ValueError
         wrong = [name for name, known in files.items() if _content(folder, name) != known]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DamagedArtefact(f"{path} cannot be read, so it was damaged; {remedy}") from None
+        raise DamagedArtefact(f"{path} cannot be read: it is damaged; {remedy}") from None
     if wrong:
-        raise DamagedArtefact(f"{folder / wrong[0]} is not as it was written: it was damaged; {remedy}")
+        raise DamagedArtefact(f"{folder / wrong[0]} does not match its checksum: it is damaged; {remedy}")
 
 
 def _content(folder: Path, name: str) -> str | None:

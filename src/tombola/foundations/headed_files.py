@@ -58,7 +58,7 @@ def read_headed(
         raise TombolaError(f"there is no {what} file at {path}.") from error
     except (OSError, SafetensorError) as error:
         raise DamagedArtefact(
-            f"{path} is not a readable safetensors file ({error}): get it again."
+            f"{path} is not a readable safetensors file ({error}): copy or download it again."
         ) from error
     if HEADER not in metadata:
         raise TombolaError(f"{path} is a safetensors file, but not a {what} written by Tombola.")

@@ -146,8 +146,8 @@ def _described(module: str) -> tuple[str, str]:
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or not Path(file).is_file():
         raise PluginError(
-            f"something that the recipe uses was registered by {module!r}, whose code is in no file: "
-            "put it in one and name it under `plugins`, so that stored results can tell when it changes"
+            f"the recipe uses something registered by {module!r}, whose code is not in a file: put it in a file and "
+            "list that under `plugins`, so that stored results reflect its changes"
         )
     return _hash([Path(file).read_bytes()]), module
 
@@ -175,7 +175,7 @@ def _load_module(name: str) -> Plugin:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None:
-        raise PluginError(f"plugin {name}: neither a Python file nor a module that can be imported")
+        raise PluginError(f"plugin {name}: is neither a Python file nor an importable module")
     module = _guarded(name, partial(import_module, name))
     plugin = Plugin(name, module.__name__, _hash(file.read_bytes() for file in _files_of(name)))
     _loaded[plugin.module] = plugin
@@ -189,7 +189,7 @@ def _files_of(module: str) -> list[Path]:
         if spec is not None and spec.origin is not None and spec.has_location:
             path = Path(spec.origin)
             return sorted(path.parent.rglob("*.py")) if spec.submodule_search_locations else [path]
-    raise PluginError(f"plugin {module}: its code is in no file, so that its changes cannot be told")
+    raise PluginError(f"plugin {module}: its code is not in a file, so changes to it cannot be detected")
 
 
 def _execute(plugin: Plugin) -> None:

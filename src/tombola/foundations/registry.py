@@ -52,7 +52,7 @@ class Registry(Generic[T]):
             if not is_builtin(home):
                 self._import_builtin()
             if name in self._entries:
-                raise PluginError(f"{self.kind} {name!r} exists already: choose another name")
+                raise PluginError(f"{self.kind} {name!r} already exists: choose another name")
             self._entries[name] = entry
             self._modules[name] = home
             for thing in _identities(entry):

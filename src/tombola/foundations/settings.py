@@ -116,7 +116,7 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
             tag, kinds = error["ctx"]["discriminator"].strip("'"), error["ctx"].get("expected_tags", "")
             return Complaint(path, path, f"needs a {tag}" + (f", one of {kinds}" if kinds else ""))
         case "too_short":
-            return Complaint(path, path, f"takes at least {_values(error['ctx']['min_length'])}")
+            return Complaint(path, path, f"needs at least {_values(error['ctx']['min_length'])}")
         case "choice":
             return Complaint(path, path, message)
         case "value_error" | "assertion_error":
@@ -124,8 +124,10 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
     message = message.removeprefix("Input should be ").replace("a valid tuple", "a valid list")  # as in YAML
     message = message.partition(", unable to parse")[0].partition(", got a number with")[0]
     if message == "a valid list" and isinstance(error["input"], str):
-        return Complaint(path, path, f"takes a valid list, not {error['input']!r}: write [{error['input']}]")
-    return Complaint(path, path, f"takes {message}, not {error['input']!r}")
+        return Complaint(
+            path, path, f"must be a valid list, not {error['input']!r}: write [{error['input']}]"
+        )
+    return Complaint(path, path, f"must be {message}, not {error['input']!r}")
 
 
 def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:

@@ -79,7 +79,7 @@ def parse_yaml(text: str) -> Any:
         text.encode("utf-8")
         loader = _Loader(text)
     except UnicodeEncodeError:
-        raise yaml.YAMLError("it holds characters that are not valid Unicode") from None
+        raise yaml.YAMLError("it contains invalid Unicode") from None
     try:
         node = loader.get_single_node()
         if node is None:
@@ -128,7 +128,7 @@ def _require_small(root: yaml.Node) -> None:
             total += sum(size(child, depth + 1) for pair in node.value for child in pair)
         if total > MOST_NODES:
             raise yaml.MarkedYAMLError(
-                problem=f"stands for more than {MOST_NODES:,} values", problem_mark=node.start_mark
+                problem=f"expands to more than {MOST_NODES:,} values", problem_mark=node.start_mark
             )
         sizes[id(node)] = total
         return total

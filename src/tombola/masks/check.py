@@ -25,20 +25,19 @@ def check_model(units: Units, model: "PreTrainedModel", base: Base | None = None
     }
     if units.family != family_of(model).name or units.base.geometry != theirs.geometry:
         raise MaskMismatch(
-            f"the mask does not fit this model: it belongs to {units.base}, "
-            f"and the model is {base or theirs}."
+            f"the mask does not fit this model: it belongs to {units.base}, but the model is {base or theirs}."
         )
     for name, shape in units.layout.shapes.items():
         if shapes.get(name) != shape and not (name in poolers and name not in shapes):
             raise MaskMismatch(
-                f"the mask does not fit this model: it belongs to {units.base}, "
-                f"and the model is {base or theirs}, whose {name} has shape {shapes.get(name)}, not {shape}."
+                f"the mask does not fit this model: it belongs to {units.base}, but the model is {base or theirs}, "
+                f"whose {name} has shape {shapes.get(name)}, not {shape}."
             )
     if base is not None and base.fingerprint != units.base.fingerprint:
         raise MaskMismatch(
-            f"the mask was drawn from {units.base}, but this model started from {base}: "
-            f"load the pre-trained model that the mask belongs to, or take the mask on other weights of the same "
-            f"geometry with search: {{method: given, base: any}}."
+            f"the mask was drawn from {units.base}, but this model started from {base}: load the pre-trained model "
+            "that the mask belongs to, or apply it to other weights of the same geometry with search: {method: "
+            "given, base: any}."
         )
 
 
@@ -46,8 +45,8 @@ def check_same(one: Units, two: Units) -> None:
     """Reject masks over different units."""
     if not one.same_as(two):
         raise MaskMismatch(
-            f"these masks do not cover the same units: {one}; {two}. "
-            f'Different granularities meet after expand(), poolers can be left out by without("pooler").'
+            f"these masks do not cover the same units: {one}; {two}. Call expand() on masks of different "
+            'granularity; exclude poolers with without("pooler").'
         )
 
 
@@ -57,6 +56,6 @@ def check_groups(what: str, units: Units, shapes: Mapping[str, tuple[int, ...]])
     for name in dict.fromkeys([*expected, *shapes]):
         if expected.get(name) != shapes.get(name):
             raise TombolaError(
-                f"these {what} do not fit the {units.granularity} units: "
-                f"{name!r} has shape {shapes.get(name)} where {expected.get(name)} is expected."
+                f"these {what} do not fit the {units.granularity} units: {name!r} has shape {shapes.get(name)}, not "
+                f"{expected.get(name)}."
             )

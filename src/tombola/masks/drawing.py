@@ -88,7 +88,7 @@ def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | Non
     if isinstance(pattern, NofM):
         if remove is not None or (sparsity is not None and abs(sparsity - pattern.sparsity) > 1e-9):
             raise TombolaError(
-                f"pattern {pattern} removes {pattern.sparsity:.4g} of the weights: leave out other amounts."
+                f"pattern {pattern} removes {pattern.sparsity:.4g} of the weights: leave out the sparsity or count."
             )
         return pattern.sparsity
     if sparsity is None or remove is not None:
@@ -102,7 +102,7 @@ def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | Non
 
 def _check_sparsity(sparsity: float) -> None:
     if not 0.0 <= sparsity <= 1.0:
-        raise TombolaError(f"a sparsity lies between 0 and 1, and {sparsity} does not.")
+        raise TombolaError(f"a sparsity must be between 0 and 1, not {sparsity}.")
 
 
 def _quotas(

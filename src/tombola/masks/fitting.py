@@ -194,7 +194,7 @@ def _numbers_of_layers(
             allowed = (
                 f"{max(1, len(fixed))} to {count} layers" if ranking.removes_layers else "all its layers"
             )
-            raise TombolaError(f"draw.layers: with these units the model keeps {allowed}, not {layers}")
+            raise TombolaError(f"draw.layers: with these units the model can keep {allowed}, not {layers}")
         return [layers]
     return range(max(1, len(fixed)), count + 1) if ranking.removes_layers else [count]
 
@@ -219,6 +219,6 @@ def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
 def too_small(lowest: float) -> TombolaError:
     """Return the error for a target that the smallest possible model misses."""
     return TombolaError(
-        f"the smallest model that these units allow takes {lowest:.2f} times what draw allows it: ask for less, or let "
-        "more units go (search.units: head+neuron)"
+        f"the smallest model that these units allow costs {lowest:.2f} times the target: relax the target, or allow "
+        "more units to be removed (search.units: head+neuron)"
     )

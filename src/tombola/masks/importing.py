@@ -43,7 +43,7 @@ def mask_from_tensors(
     units = _covered(model, found, base or fingerprint(model))
     kept = {group.name: _bits(group, found, threshold) for group in units.groups}
     if threshold is not None and all(_is_bits(value) for value in found.values()):
-        raise DataError("the tensors hold bits, not scores: leave out the threshold.")
+        raise DataError("the tensors contain bits, not scores: leave out the threshold.")
     return Mask.from_bools(units, kept)
 
 
@@ -65,7 +65,7 @@ def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> di
         heads = ", or leave the head out" if any(not re.search(r"\d", name) for name in unknown) else ""
         raise DataError(
             f"{len(unknown)} of the {len(unknown) + len(found)} masked tensors are not in this model, the first is "
-            f"{unknown[0]!r}: take the model that the mask was made for, with the head of its task{heads}."
+            f"{unknown[0]!r}: use the model that the mask was made for, with the head of its task{heads}."
         )
     return found
 
@@ -96,7 +96,7 @@ def _covered(model: "PreTrainedModel", found: Mapping[str, Tensor], base: Base) 
     wanted = dict.fromkeys(part.tensor for group in units.groups for part in group.parts)
     if missing := [name for name in wanted if name not in found]:
         raise DataError(
-            f"{len(missing)} of the model's {len(wanted)} prunable tensors have no mask, as {missing[0]}."
+            f"{len(missing)} of the model's {len(wanted)} prunable tensors have no mask, e.g. {missing[0]}."
         )
     if extra := [name for name in found if name not in wanted]:
         raise DataError(f"{extra[0]} is masked, but it is not a matrix that can be pruned.")
@@ -115,12 +115,12 @@ def _bits(group: Group, found: Mapping[str, Tensor], threshold: float | None) ->
     if _is_bits(value):
         return (region != 0).clone()
     if torch.isnan(value).any():
-        raise DataError(f"the scores of {part.tensor} are NaN in places.")
+        raise DataError(f"the scores of {part.tensor} contain NaN.")
     if threshold is None:
         low, high = value.min().item(), value.max().item()
         raise DataError(
-            f"{part.tensor} has scores from {low:.3g} to {high:.3g}, not bits: give the threshold above which they are "
-            "kept (0.01 for SRNets' hard initialisation)."
+            f"{part.tensor} has scores from {low:.3g} to {high:.3g}, not bits: set the threshold above which units "
+            "are kept (0.01 for SRNets' hard initialisation)."
         )
     return (region > threshold).clone()
 

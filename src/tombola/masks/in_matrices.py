@@ -39,7 +39,7 @@ class Selection:
     def __post_init__(self) -> None:
         if self.scope == "global":
             raise TombolaError(
-                'scope "global" ranks all matrices together, and here one is drawn after the other: take local or row.'
+                'scope "global" ranks all matrices together, but here they are drawn one by one: use local or row.'
             )
 
     def keep(self, scores: Tensor, start: int = 0) -> Tensor:
@@ -84,7 +84,7 @@ def draw_in_matrices(
     units = scores.units
     if units.granularity != "weight":
         what = f"pattern {pattern}" if pattern else 'scope "row"'
-        raise TombolaError(f"{what} is about single weights, and these units are {units.granularity}.")
+        raise TombolaError(f"{what} only works for single weights, but these units are {units.granularity}.")
     matrices = {matrix.name: matrix for matrix in units.layout.matrices}
     if pattern is None:
         kept = {
@@ -101,7 +101,7 @@ def draw_in_matrices(
         return Mask(units, kept)
     for group in units.groups:
         if group.name not in matrices:
-            raise TombolaError(f"pattern {pattern} applies to matrices, and {group.name} is not a matrix.")
+            raise TombolaError(f"pattern {pattern} only applies to matrices, but {group.name} is not one.")
         matrix = matrices[group.name]
         pattern.check(matrix.name, matrix.outputs, matrix.inputs)
     if isinstance(pattern, NofM):
@@ -166,7 +166,7 @@ def _draw_blocks(
         whole = pattern.totals(left.to(torch.int32)) if left is not None else None
         if whole is not None and bool(((whole != 0) & (whole != size)).any()):
             raise TombolaError(
-                f"pattern {pattern}: the mask drawn within has removed parts of blocks of {name}, not whole ones."
+                f"pattern {pattern}: the mask `within` has removed parts of blocks of {name} instead of whole blocks."
             )
         blocks.append(
             Candidates(
@@ -222,7 +222,7 @@ def _packed(kept: NDArray[np.bool_], matrix: Matrix | None, shape: tuple[int, ..
 def _checked(scores: Tensor, name: str) -> NDArray[np.float32]:
     values: NDArray[np.float32] = scores.detach().cpu().float().contiguous().numpy()
     if np.isnan(values).any():
-        raise TombolaError(f"some scores of {name} are NaN: nothing can be drawn from them.")
+        raise TombolaError(f"some scores of {name} are NaN, so no mask can be drawn.")
     return values
 
 
@@ -244,7 +244,7 @@ def _keys(
     if within is not None:
         gone = ~_oriented(unpack(within, shape), matrix).numpy()
         if (keys[gone] == PROTECTED).any():
-            raise TombolaError(f"units of {name} are to be protected that the mask drawn within has removed.")
+            raise TombolaError(f"the mask `within` has already removed protected units of {name}.")
         keys[gone] = GONE
     return keys
 

@@ -175,8 +175,8 @@ def loaded_parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parame
     for name, parameter in parameters.items():
         if parameter.is_meta and getattr(model, "hf_device_map", None):
             raise ModelError(
-                f"{name} is offloaded by the model's device_map, so it can be neither read nor changed: load the model "
-                "without offloading, or prune its folder with `tombola prune`, which holds one layer at a time."
+                f"{name} is offloaded by the model's device_map, so it can be neither read nor changed: load the "
+                "model without offloading, or prune its folder with `tombola prune`, which loads one layer at a time."
             )
     return parameters
 
@@ -207,7 +207,7 @@ def _head_matrices(model: "PreTrainedModel") -> list[Matrix]:
                 )
             )
     if not found:
-        raise ModelError("the model has no head whose matrices could be pruned: leave out `classifier`.")
+        raise ModelError("the model has no task head to prune: leave out `classifier`.")
     return found
 
 

@@ -55,9 +55,7 @@ class Mask(Mapping[str, Tensor]):
         """
         check_groups("booleans", units, {name: tuple(value.shape) for name, value in kept.items()})
         if any(value.dtype != torch.bool for value in kept.values()):
-            raise TombolaError(
-                "a mask is made of booleans: compare the scores with a threshold, or use draw()."
-            )
+            raise TombolaError("a mask needs booleans: compare the scores with a threshold, or use draw().")
         return cls(units, {group.name: packed.pack(kept[group.name]) for group in units.groups})
 
     @property

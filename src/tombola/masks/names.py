@@ -22,7 +22,9 @@ def known_units(name: str) -> str:
             raise ValueError(str(UnknownName("granularity", part, get_args(Granularity))))
     places = [_JOINABLE.get(part, "everything") for part in parts]
     if len(parts) > 1 and ("everything" in places or len(set(places)) < len(places)):
-        raise ValueError(f"{name!r} covers some weights twice: join head with ffn or neuron, as head+ffn")
+        raise ValueError(
+            f"{name!r} covers some weights twice: combine head with ffn or neuron, e.g. head+ffn"
+        )
     return name
 
 

@@ -40,8 +40,8 @@ class NofM:
         """Reject a matrix whose inputs are not a multiple of the group size."""
         if inputs % self.of:
             raise TombolaError(
-                f"pattern {self}: {name} has {inputs} inputs, which are no multiple of {self.of}: take a pattern whose "
-                "second number divides them, or leave such matrices out (search.pooler, search.classifier, "
+                f"pattern {self}: {name} has {inputs} inputs, not a multiple of {self.of}: use a pattern whose "
+                "second number divides them, or exclude such matrices (search.pooler, search.classifier, "
                 "search.layers)"
             )
 
@@ -65,9 +65,9 @@ class Blocks:
         """Reject a matrix that the blocks do not tile."""
         if outputs % self.outputs or inputs % self.inputs:
             raise TombolaError(
-                f"pattern {self}: {name} has {outputs} outputs and {inputs} inputs, which such blocks do not tile: "
-                "take blocks whose sides divide them, or leave such matrices out (search.pooler, search.classifier, "
-                "search.layers)"
+                f"pattern {self}: {name} has {outputs} outputs and {inputs} inputs, which are not multiples of the "
+                "block's sides: use blocks whose sides divide them, or exclude such matrices (search.pooler, "
+                "search.classifier, search.layers)"
             )
 
     def totals(self, scores: Tensor) -> Tensor:
@@ -96,13 +96,15 @@ def parse_pattern(text: str) -> Pattern:
         keep, of = int(found[1]), int(found[2])
         if 0 < keep < of:
             return NofM(keep, of)
-        raise ValueError(f"{text!r} must keep fewer weights than there are, and at least one, as 2:4 does")
+        raise ValueError(f"{text!r} must keep at least one weight, but not all, as 2:4 does")
     if found := _BLOCKS.fullmatch(text):
         outputs, inputs = int(found[1]), int(found[2])
         if outputs and inputs and outputs * inputs > 1:
             return Blocks(outputs, inputs)
-        raise ValueError(f"{text!r} must be blocks of two weights or more, as 16x16")
-    raise ValueError(f"{text!r} is no pattern: write 2:4 to keep 2 of every 4 weights, or 16x16 for blocks")
+        raise ValueError(f"{text!r} must be blocks of at least two weights, such as 16x16")
+    raise ValueError(
+        f"{text!r} is not a pattern: write 2:4 to keep 2 of every 4 weights, or 16x16 for blocks"
+    )
 
 
 def _known_pattern(text: str) -> str:

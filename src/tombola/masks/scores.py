@@ -81,7 +81,7 @@ class Scores(Mapping[str, Tensor]):
         """
         units, tensors, _ = storage.read(path, "scores")
         if any(tensor.dtype.name != "float32" for tensor in tensors.values()):
-            raise TombolaError(f"{path} holds scores that are not float32: compute them again.")
+            raise TombolaError(f"{path} contains scores that are not float32: compute them again.")
         return cls(units, {name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
 
 

@@ -103,10 +103,10 @@ def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> di
     gone = sum(group.gone for group in groups)
     free = sum(group.free_count for group in groups)
     if any(group.clash for group in groups):
-        raise TombolaError(f"{what} are to be protected that the mask drawn within has removed.")
+        raise TombolaError(f"the mask `within` has already removed protected {what}.")
     if not gone <= remove <= gone + free:
         raise TombolaError(
-            f"{remove} {what} cannot be removed: {gone} are removed already, and only {free} more may be."
+            f"{remove} {what} cannot be removed: {gone} are already removed, and only {free} more may be."
         )
     return keep_highest(groups, remove - gone)
 
@@ -130,7 +130,7 @@ def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
     for group in groups:
         for chunk, free in group.chunks():
             if np.isnan(chunk.max()):
-                raise TombolaError(f"some scores of {group.name} are NaN: nothing can be drawn from them.")
+                raise TombolaError(f"some scores of {group.name} are NaN, so no mask can be drawn.")
             chunk = chunk if free is None else chunk[free]
             counts = np.bincount(chunk.view(np.uint16)[UPPER::2], minlength=BINS)
             if counts[0x8000]:

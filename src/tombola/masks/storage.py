@@ -79,17 +79,17 @@ def read(path: str | PathLike[str], kind: Kind) -> tuple[Units, dict[str, Array]
         header = Header.model_validate_json(text)
         units = Units.from_layout(header.layout, header.granularity, header.base)
     except (ValidationError, UnknownName, KeyError, ZeroDivisionError) as error:
-        raise DamagedArtefact(f"{path} has a malformed header ({_first(error)}): get it again.") from error
+        raise DamagedArtefact(
+            f"{path} has a malformed header ({_first(error)}): copy or download it again."
+        ) from error
     if header.kind != kind:
-        raise TombolaError(
-            f"{path} holds a file of kind {header.kind!r} where one of kind {kind!r} is wanted."
-        )
+        raise TombolaError(f"{path} is a file of kind {header.kind!r}, not {kind!r}.")
     if (
         stored.keys() != units.by_name.keys()
         or _checksum(units, stored) != header.sha256
         or header.digest not in ("", _digest(header, stored, metadata))
     ):
-        raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged or changed.")
+        raise DamagedArtefact(f"{path} does not match its checksum: it was damaged or changed.")
     if kind == "mask":
         stored = {group.name: _decoded(path, group, stored[group.name], header) for group in units.groups}
     return units, stored, metadata

@@ -41,15 +41,15 @@ def _load(path: Path) -> Tensor | dict[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DataError(
-            f"{path}: holds more than tensors, and is not opened, since a pickle can run any code ({_reason(error)}). "
-            "Save the tensors alone: torch.save({name: mask for name, mask in ...}, 'mask.pt')"
+            f"{path}: contains more than tensors, and is not loaded, since a pickle can run any code "
+            f"({_reason(error)}). Save only the tensors: torch.save({{name: mask for name, mask in ...}}, 'mask.pt')"
         ) from None
     except (RuntimeError, OSError, EOFError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: is damaged ({_reason(error)}): get it again.") from None
+        raise DataError(f"{path}: is damaged ({_reason(error)}): copy or download it again.") from None
     if isinstance(content, Tensor):
         return _plain(path, path.stem, content)
     if not isinstance(content, dict):
-        raise DataError(f"{path}: holds a {type(content).__name__}, where tensors by name are expected.")
+        raise DataError(f"{path}: contains a {type(content).__name__} instead of tensors by name.")
     return {str(name): _plain(path, str(name), value) for name, value in content.items()}
 
 
@@ -65,15 +65,15 @@ def _require_tensors(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith("data.pkl") for name in archive.namelist()):
                 return
-        raise DataError(f"{path}: is a zip archive, but not one of tensors that torch.save wrote.")
-    raise DataError(f"{path}: is not a file of tensors that torch.save wrote; it is {_kind(first)}.")
+        raise DataError(f"{path}: is a zip archive, but not one written by torch.save.")
+    raise DataError(f"{path}: is not a file of tensors written by torch.save; it is {_kind(first)}.")
 
 
 def _kind(first: bytes) -> str:
     if not first:
         return "empty"
     if first[:1] == b"\x80" or first[:2] in (b"(d", b"(l", b"cp"):
-        return "a plain pickle, which can run any code and is not opened"
+        return "a plain pickle, which can run any code and is not loaded"
     if first[8:9] == b"{":
         return "a safetensors file"
     if first.lstrip()[:1] in (b"{", b"["):
@@ -83,7 +83,7 @@ def _kind(first: bytes) -> str:
 
 def _plain(path: Path, name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise DataError(f"{path}: {name!r} is a {type(value).__name__}, where a tensor is expected.")
+        raise DataError(f"{path}: {name!r} is a {type(value).__name__}, not a tensor.")
     if value.layout != torch.strided or value.is_quantized or value.is_complex():
         raise DataError(f"{path}: {name!r} is not an ordinary tensor ({value.layout}, {value.dtype}).")
     return value.detach()

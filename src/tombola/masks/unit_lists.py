@@ -28,7 +28,7 @@ def read_heads(path: Path, entry: str | None = None, first: int = 0) -> Heads:
             raise DataError(f"{path}: expected heads as `layer:head,head`, e.g. `0:1,3 5:0`.")
         content = {layer: [int(head) for head in re.findall(r"\d+", heads)] for layer, heads in pairs}
     if not isinstance(content, dict):
-        raise DataError(f"{path}: expected an object from layers to lists of heads.")
+        raise DataError(f"{path}: expected an object that maps layers to lists of heads.")
     if content and all(isinstance(value, dict) for value in content.values()):
         content = _entry(path, content, entry)
     return {
@@ -42,7 +42,7 @@ def read_ffns(path: Path, entry: str | None = None, first: int = 0) -> set[int]:
     content = _content(path)
     if isinstance(content, str):
         if re.sub(r"[\d,\s]", "", content):
-            raise DataError(f"{path}: expected the numbers of layers.")
+            raise DataError(f"{path}: expected a list of layer numbers.")
         content = [int(number) for number in re.findall(r"\d+", content)]
     if isinstance(content, dict):
         content = _entry(path, content, entry)
@@ -88,7 +88,7 @@ def _entry(path: Path, content: Mapping[str, Any], entry: str | None) -> Any:
     if entry is None or entry not in content:
         names = ", ".join(content)
         raise DataError(
-            f"{path}: has masks for several tasks ({names}): name one of them as the entry, not {entry!r}."
+            f"{path}: has masks for several tasks ({names}): choose one of them as the entry, not {entry!r}."
         )
     return content[entry]
 
@@ -101,5 +101,5 @@ def _list(path: Path, value: Any) -> list[Any]:
 
 def _number(path: Path, value: Any, first: int) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)) or int(value) < first:
-        raise DataError(f"{path}: {value!r} is not the number of a layer or a head, which start at {first}.")
+        raise DataError(f"{path}: {value!r} is not a layer or head number; these start at {first}.")
     return int(value) - first

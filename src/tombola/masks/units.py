@@ -49,7 +49,7 @@ class Units:
         """
         if biases and granularity != "weight":
             raise TombolaError(
-                f"biases are pruned entry by entry, beside single weights, not beside {granularity}."
+                f"biases can only be pruned together with single weights, not with {granularity}."
             )
         layout = Layout.of(model, classifier=classifier, biases=biases, layers=layers)
         return cls.from_layout(layout, granularity, base or fingerprint(model))

@@ -59,11 +59,9 @@ def _folder(name: str) -> Path:
     if local.is_dir():
         return local
     if local.is_file():
-        raise ModelError(
-            f"model {name!r}: is a file; name the folder that save_pretrained wrote, or a hub id"
-        )
+        raise ModelError(f"model {name!r}: is a file; use a folder written by save_pretrained, or a hub id")
     if name.startswith(("/", "~", ".")):
-        raise ModelError(f"model {name!r}: there is no such folder; name one that save_pretrained wrote")
+        raise ModelError(f"model {name!r}: there is no such folder; use one written by save_pretrained")
     return _from_hub(name)
 
 
@@ -77,8 +75,8 @@ def _from_hub(name: str) -> Path:
         reason = str(error).strip().splitlines()[0]
         known = ", ".join((*EMBEDDED, *SCRATCH))
         raise ModelError(
-            f"model {name!r}: not an embedded model ({known}), not a local folder, "
-            f"and the hub could not give it ({reason})"
+            f"model {name!r}: not an embedded model ({known}), not a local folder, and not available from the hub "
+            f"({reason})"
         ) from None
 
 
@@ -87,7 +85,7 @@ def _content_hash(folder: Path) -> str:
     if not weights:
         raise ModelError(
             f"{folder} has no .safetensors weights. Pickled checkpoints are not loaded: convert it once with "
-            "`model.save_pretrained(folder)` in a place that you trust"
+            "`model.save_pretrained(folder)` in an environment that you trust"
         )
     tokenizer = sorted({path for pattern in TOKENIZER for path in folder.glob(pattern)} - set(weights))
     stamps = tuple(

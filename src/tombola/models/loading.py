@@ -41,7 +41,9 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # the tokenizers library raises a bare Exception
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
-        raise ModelError(f"{folder}: its tokenizer cannot be opened ({reason}): save it again") from None
+        raise ModelError(
+            f"{folder}: its tokenizer cannot be opened ({reason}): save the tokenizer again"
+        ) from None
     return as_stored(tokenizer, folder)
 
 
@@ -57,7 +59,7 @@ def open_model(folder: Path, **options: Any) -> "PreTrainedModel":
     """
     architectures = read_config(folder).get("architectures")
     if not architectures:
-        raise ModelError(f"{folder}: its config.json does not name the architecture to build")
+        raise ModelError(f"{folder}: its config.json does not name an architecture")
     with quiet():
         kind = model_class(architectures[0])
         model, loading = open_pretrained(kind, folder, output_loading_info=True, **options)
@@ -76,7 +78,7 @@ def require_whole(folder: Path, missing: set[str]) -> None:
     if missing:
         shown = ", ".join(sorted(missing)[:3]) + (" …" if len(missing) > 3 else "")
         raise ModelError(
-            f"{folder} lacks {len(missing)} of the model's weights ({shown}), so it is damaged or incomplete: copy or "
+            f"{folder} lacks {len(missing)} of the model's weights ({shown}): it is damaged or incomplete; copy or "
             "save it again"
         )
 
@@ -126,8 +128,7 @@ def load_model(
             raise _not_served(error, folder, task) from None
     if kind.pretrained_head and loading["missing_keys"]:
         _warn_once(
-            f"{folder} has no head of {kind.pretrained_head}: it gets a new one, and will know nothing before it is "
-            "trained"
+            f"{folder} has no head of {kind.pretrained_head}: it gets a new one, which must be trained"
         )
     new = {name for name, *_ in loading["mismatched_keys"]}
     if new - head_of(model).keys():
@@ -137,11 +138,11 @@ def load_model(
     untrained = sorted(new | (head_of(model).keys() & set(loading["missing_keys"])))
     if finetuned and untrained:
         raise ModelError(
-            f"{folder} has no trained head for {task.name} (it lacks {', '.join(untrained)}): name a model that is "
+            f"{folder} has no trained head for {task.name} (it lacks {', '.join(untrained)}): use a model that is "
             "fine-tuned on the task"
         )
     if new:
-        _warn_once(f"{folder} has a head of another size than {task.name} needs: it gets a new one")
+        _warn_once(f"{folder} has a head of the wrong size for {task.name}: it gets a new one")
     elif task.labels is not None:
         names = _label_names(folder)
         if kind.label_logits and not untrained:
@@ -163,7 +164,7 @@ def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:
 
     family = family_of(model)
     if family.pooler is None:
-        raise ModelError(f"pooler: {family.name} models have none; leave `pooler: own`")
+        raise ModelError(f"pooler: {family.name} models have no pooler; use `pooler: own`")
     dense = next((part for name, part in model.base_model.named_modules() if name == family.pooler), None)
     if isinstance(dense, torch.nn.Linear):
         generator = torch.Generator().manual_seed(seed)
@@ -184,12 +185,12 @@ def _compare_names(names: list[str], task: "Task", folder: Path, finetuned: bool
         return
     if finetuned:
         raise ModelError(
-            f"{folder}: the model's labels are {names}, those of the task {task.name!r} are {task.labels}: set "
+            f"{folder}: the model's labels are {names}, but those of the task {task.name!r} are {task.labels}: set "
             "id2label in its config to the task's names in the order of the model's outputs"
         )
     _warn_once(
-        f"The outputs of the head of {folder}, {names}, are taken for the labels of {task.name}, {task.labels}, in "
-        "this order: set id2label in its config if they mean the same in another"
+        f"The outputs of {folder}, {names}, are assumed to be the labels of {task.name}, {task.labels}, in this "
+        "order: if their order differs, set id2label in its config"
     )
 
 
@@ -210,7 +211,7 @@ def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str],
         for tensor in last.values():
             tensor.copy_(tensor[rows])
     _warn_once(
-        f"The outputs of the model's head, {names}, were put in the order of {task.name}, {task.labels}"
+        f"The outputs of the model's head, {names}, were reordered to match {task.name}, {task.labels}"
     )
 
 
@@ -219,8 +220,8 @@ def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
         return error
     model_type = json.loads((folder / "config.json").read_text()).get("model_type")
     return ModelError(
-        f"{folder}: transformers has no {task.kind} model of the type {model_type!r}, "
-        f"which the task {task.name!r} needs: choose another model"
+        f"{folder}: transformers has no {task.kind} model of the type {model_type!r}, which the task {task.name!r} "
+        "needs: use another model"
     )
 
 

@@ -37,7 +37,7 @@ def check_folder(folder: Path) -> None:
         DamagedArtefact: If a file does not match its checksum.
     """
     check_checksums(
-        folder, f"copy or make it again; if you changed it on purpose, delete {folder / CHECKSUMS}"
+        folder, f"copy or create it again; if you changed it on purpose, delete {folder / CHECKSUMS}"
     )
     config = read_config(folder)
     if (folder / INDEX).is_file():
@@ -46,19 +46,19 @@ def check_folder(folder: Path) -> None:
         for name in sorted(map(str, names)):
             if not name.endswith(".safetensors") or Path(name).name != name:
                 raise ModelError(
-                    f"{folder / INDEX} names {name!r}, which is no safetensors file beside it: it is not loaded. "
-                    "Save the model anew with `model.save_pretrained(folder)`"
+                    f"{folder / INDEX} names {name!r}, which is not a safetensors file in the same folder: it is not "
+                    "loaded. Save the model again with `model.save_pretrained(folder)`"
                 )
     pickles = [path.name for path in sorted(folder.glob("pytorch_model*.bin"))]
     if pickles and not any(folder.glob("*.safetensors")) and not any(folder.glob("*.onnx")):
         raise ModelError(
-            f"{folder} has pickled weights alone ({pickles[0]}), and unpickling runs code: they are not loaded. Open "
-            "the model with its own library, and save it anew with `model.save_pretrained(folder)`"
+            f"{folder} has only pickled weights ({pickles[0]}). They are not loaded, since unpickling can run code: "
+            "open the model with its own library, and save it again with `model.save_pretrained(folder)`"
         )
     if config.get("auto_map") and not _is_known(config.get("model_type")):
         raise ModelError(
-            f"{folder}: its {CONFIG} asks for code that comes with the model (auto_map). Tombola runs no such code: "
-            "take a model of a type that transformers has itself"
+            f"{folder}: its {CONFIG} refers to code that comes with the model (auto_map). Tombola does not run such "
+            "code: use a model type that is built into transformers"
         )
 
 
@@ -139,5 +139,5 @@ def read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ModelError(f"{path} cannot be read ({error.strerror})") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} holds no JSON object: copy or save it again")
+        raise ModelError(f"{path} does not contain a JSON object: copy or save it again")
     return content

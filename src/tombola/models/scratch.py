@@ -37,7 +37,7 @@ SCRATCH: dict[str, dict[str, Any]] = {
 }
 """The configs, by name."""
 ABOUT = {
-    "tiny-decoder": "a Llama of 1 M parameters, made from scratch; its tokenizer is of the bundled reviews"
+    "tiny-decoder": "a Llama with 1 M parameters, built from scratch; its tokenizer is fitted to the bundled reviews"
 }
 TEXTS = ("reviews", "reviews_product", "reviews_newspaper", "reviews_tweets")
 """The tasks whose training texts the tokenizer is trained on."""

@@ -42,8 +42,8 @@ class Entry:
         """Raise if the weights cannot be pruned, such as quantised ones."""
         if self.format not in DTYPES:
             raise ModelError(
-                f"{self.file} stores weights as {self.format}, and {', '.join(DTYPES)} can be pruned: save the model "
-                "in one of these first"
+                f"{self.file} stores weights as {self.format}, but only {', '.join(DTYPES)} can be pruned: convert "
+                "the model to one of these first"
             )
 
     @property
@@ -122,7 +122,7 @@ def _read_into(file: FileIO, content: bytearray) -> None:
     while done < len(content):
         count = file.readinto(view[done:])
         if not count:
-            raise ModelError(f"{file.name} is cut off: copy or save it again")
+            raise ModelError(f"{file.name} is truncated: copy or save it again")
         done += count
 
 

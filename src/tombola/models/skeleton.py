@@ -36,9 +36,9 @@ class Skeleton:
         config = open_config(folder)
         if (stored := getattr(config, "quantization_config", None)) is not None:
             raise ModelError(
-                f"{folder} stores matrices of another form than its config's sizes say (quantization_config: "
-                f"{stored.get('quant_method')}): prune a model with a free layout by a recipe (tombola run), and a "
-                "quantised model before it is quantised"
+                f"{folder} stores matrices whose shapes do not match its config (quantization_config: "
+                f"{stored.get('quant_method')}): prune a model with a free layout with a recipe (tombola run), and "
+                "prune before you quantise"
             )
         with quiet(), torch.device("meta"):
             self.model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32)
@@ -94,7 +94,7 @@ class Skeleton:
                 elif required:
                     raise ModelError(
                         f"{self.shards.folder} has no tensor {name!r}, which a {self.model.config.model_type} model "
-                        "needs: its files are incomplete, or store the layers in another form than transformers has in "
+                        "needs: its files are incomplete, or store the layers in a different form from the one in "
                         "memory; prune it with a recipe (tombola run), which loads the whole model"
                     )
 

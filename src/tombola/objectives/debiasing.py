@@ -37,8 +37,8 @@ class DebiasingLoss(LossSettings):
         pair = isinstance(value, list | tuple) and len(value) == 2
         if not pair or not all(isinstance(part, int | float) and part >= 0 for part in value):
             raise ValueError(
-                "takes two exponents from 0 on, at the start and at the end of the training, "
-                f"e.g. [1, 0.8]; not {value!r}"
+                "takes two exponents of at least 0, for the start and the end of training, e.g. [1, 0.8]; not "
+                f"{value!r}"
             )
         return value
 
@@ -72,8 +72,8 @@ class Debiasing(LogitLoss):
         """Return a column of the training data with a value per class."""
         if name not in batch:
             raise TombolaError(
-                f"loss: {self.settings.kind} needs {what}, and the training data has no column {name!r}; "
-                "a recipe's `bias:` names the bias model, whose predictions are then added"
+                f"loss: {self.settings.kind} needs {what}, but the training data has no column {name!r}; set `bias` "
+                "in the recipe to add the predictions of a bias model"
             )
         values = batch[name]
         if values.shape != logits.shape:

@@ -211,8 +211,8 @@ def mapped_layers(
         return own, tuple(round(layer * teacher / student) for layer in own)
     if len(layers) != student or not all(0 <= layer <= teacher for layer in layers):
         raise TombolaError(
-            f"distill.layers: takes one layer of the teacher, from 0 to {teacher}, for each of the model's "
-            f"{student} layers; not {list(layers)}"
+            f"distill.layers: takes one layer of the teacher (0 to {teacher}) for each of the model's {student} "
+            f"layers; not {list(layers)}"
         )
     return own, layers
 

@@ -64,12 +64,13 @@ def _check_count(kind: str, count: int, units: Units, search: SearchSettings) ->
         most = sum(max(group.count - search.min_heads, 0) for group in groups)
         reason = f"each of its {layers} layers keeps search.min_heads: {search.min_heads}"
     elif kind == "head":
-        most, reason = total - 1, "one must be left"
+        most, reason = total - 1, "at least one must remain"
     else:
-        most, reason = total, "it has no more"
+        most, reason = total, "there are no more"
     if count > most:
         raise RecipeError(
-            f"draw.{kind}s: {count} of the model's {total} {kind}s are to go, and {reason}: take at most {most}"
+            f"draw.{kind}s: {count} of the model's {total} {kind}s cannot be removed, since {reason}: remove at most "
+            f"{most}"
         )
 
 
@@ -79,7 +80,8 @@ def _say_what_stays(sparsity: float, min_heads: int, heads: tuple[int, ...]) -> 
     wanted, most = whole_units(sparsity, sum(heads)), sum(max(count - min_heads, 0) for count in heads)
     if wanted > most:
         logger.warning(
-            "draw.sparsity: %s of the %s heads are %s, and %s go: each of the %s layers keeps search.min_heads: %s",
+            "draw.sparsity: %s of the %s heads would be %s, but only %s are removed: each of the %s layers keeps "
+            "search.min_heads: %s",
             sparsity, sum(heads), wanted, most, len(heads), min_heads,
         )  # fmt: skip
 
@@ -90,12 +92,13 @@ def _check_share(sparsity: float, local: bool, units: Units) -> None:
     for group in units.groups if local else ():
         if removals(sparsity, group.count) == group.count:
             raise RecipeError(
-                f"draw.sparsity: {sparsity} of the {group.count} {group.kind}s of {group.name} is all of them, and so "
-                "in every such place: take less, or draw.scope: global"
+                f"draw.sparsity: {sparsity} of the {group.count} {group.kind}s of {group.name} is all of them, as in "
+                "every group of this kind: use a lower sparsity, or draw.scope: global"
             )
     if removals(sparsity, units.count) == units.count:
         raise RecipeError(
-            f"draw.sparsity: {sparsity} of {units.count} units ({units.granularity}) is all of them: take less"
+            f"draw.sparsity: {sparsity} of {units.count} units ({units.granularity}) is all of them: use a lower "
+            "sparsity"
         )
 
 

@@ -232,12 +232,12 @@ class StageBuilder(TrainingBuilder):
         assert settings is not None
         if not task.single_label:
             raise RecipeError(
-                f"attack: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: "
-                "leave `attack` out"
+                f"attack: {task.name} is a {task.kind} task, but attacks need a task with one label per text: leave "
+                "out `attack`"
             )
         if not kind_of(task).label_logits:
             raise RecipeError(
-                f"attack: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
+                f"attack: {task.name} is scored by likelihood, but attacks need a classification head: {BY_HEAD}"
             )
         data = self.split(settings.on, None)
         language = data.definition.language
@@ -281,7 +281,7 @@ class StageBuilder(TrainingBuilder):
         assert settings is not None
         if check_device(settings.device) != "cpu" and exported is not None:
             raise RecipeError(
-                "measure.device: onnxruntime runs models on the cpu; leave out runtime, or measure there"
+                "measure.device: onnxruntime runs models on the cpu; leave out runtime, or measure on the cpu"
             )
         cut = cut_of(model)
         assert cut is None or isinstance(cut, Shrink)

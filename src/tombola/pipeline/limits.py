@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BY_HEAD = "leave `by: likelihood` out of the task's settings, or this out of the recipe"
+BY_HEAD = "remove `by: likelihood` from the task's settings, or this key from the recipe"
 """Advice for methods that need a classifier's logits."""
 
 
@@ -68,14 +68,14 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
     task = data.definition
     if settings.augment is not None and not kind_of(task).reads_whole_texts:
         raise RecipeError(
-            f"augment: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
-            "must stay as they are: leave `augment` out"
+            f"augment: {task.name} is a {task.kind} task, whose labels refer to positions in the texts, so the texts "
+            "cannot be changed: leave out `augment`"
         )
     changes = settings.augment.of if settings.augment is not None else ()
     if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
         raise RecipeError(
-            f"augment: the synonyms of the package are English, and {task.name} is in {task.language!r}: take others, "
-            "such as typos"
+            f"augment: the built-in synonyms are English, but {task.name} is in {task.language!r}: use other "
+            "augmentations, such as typos"
         )
 
 
@@ -84,12 +84,12 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
     task = data.definition
     if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
         raise RecipeError(
-            f"adversary: {task.name} is a {task.kind} task, and attacks are for tasks with one label per text: take "
+            f"adversary: {task.name} is a {task.kind} task, but attacks need a task with one label per text: use "
             "freelb or pgd"
         )
     if isinstance(settings.adversary, AttackAdversary) and not kind_of(task).label_logits:
         raise RecipeError(
-            f"adversary: {task.name} is answered by likelihood, and attacks need a head: {BY_HEAD}"
+            f"adversary: {task.name} is scored by likelihood, but attacks need a classification head: {BY_HEAD}"
         )
     if isinstance(settings.adversary, AttackAdversary):
         Resources(language=task.language).require(settings.adversary.recipe)
@@ -100,7 +100,7 @@ def _compare_length(place: str, max_length: int, model: ModelSource) -> None:
     limit = _positions(model)
     if limit is not None and max_length > limit:
         logger.warning(
-            "%s.max_length: %s tokens are more than the %s positions of %s: texts are cut at %s",
+            "%s.max_length: %s tokens exceed the %s positions of %s: texts are truncated to %s",
             place, f"{max_length:,}", f"{limit:,}", model.name, f"{limit:,}",
         )  # fmt: skip
 
@@ -130,7 +130,7 @@ def _compare_size(wanted: int, data: DataSource) -> None:
     there = len(data.load())
     if there < wanted:
         logger.warning(
-            "data.train: %s examples are asked for, and %s/%s has %s: all of them are used",
+            "data.train: %s examples were requested, but %s/%s has only %s: all of them are used",
             f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
         )  # fmt: skip
 

@@ -256,7 +256,9 @@ def _load_split(place: DataSource) -> Split:
     if place.holdout:
         task = task.holding_out(place.holdout)
     elif name == HOLDOUT and name not in task.split_names():
-        raise RecipeError("the split 'holdout' exists only with data.holdout: set it to a share of train")
+        raise RecipeError(
+            "the split 'holdout' exists only with data.holdout: set that to a share of the training data"
+        )
     split = task.load(name, folder=folder, limit=place.limit, seed=place.seed)
     if place.synthetic_bias:
         split = biased(split, place.synthetic_bias, form if form in FORMS else "")

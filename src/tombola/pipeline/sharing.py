@@ -45,9 +45,7 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
     search = searches[0]
     assert search is not None, "a recipe for sharing always has a search"
     if any(one is not None and one.classifier for one in searches):
-        raise RecipeError(
-            "search.classifier: every task has a head of its own, so none is shared; leave it out"
-        )
+        raise RecipeError("search.classifier: every task has its own head, so none is shared; leave it out")
     without = _train(recipe, seed, precision, builders, (), None)
     shared = _train(recipe, seed, precision, builders, masks, search.units)
     return [

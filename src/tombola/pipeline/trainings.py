@@ -67,14 +67,14 @@ class TrainingBuilder:
         task = self.data.definition
         if not kind_of(task).reads_whole_texts:
             raise RecipeError(
-                f"defend: {task.name} is a {task.kind} task, whose labels belong to places in the texts, so that these "
-                "must stay as they are: leave `defend` out"
+                f"defend: {task.name} is a {task.kind} task, whose labels refer to positions in the texts, so the "
+                "texts cannot be changed: leave out `defend`"
             )
         english = any(isinstance(one, Spelling) and one.dictionary == "english" for one in self.recipe.defend)
         if english and not task.english:
             raise RecipeError(
-                f"defend: the dictionary of spelling is English, and {task.name} is in {task.language!r}: write "
-                "{kind: spelling, dictionary: null}, which knows the words of the training texts"
+                f"defend: the spelling dictionary is English, but {task.name} is in {task.language!r}: use {{kind: "
+                "spelling, dictionary: null}, which only knows the words of the training texts"
             )
         return shared(Defend, data=self.data, defend=self.recipe.defend)
 
@@ -136,12 +136,13 @@ class TrainingBuilder:
         task = data.definition
         if not task.single_label:
             raise RecipeError(
-                f"loss: {settings.loss.kind} is for tasks with one label per text, and {task.name} is a {task.kind} "
+                f"loss: {settings.loss.kind} needs a task with one label per text, but {task.name} is a {task.kind} "
                 "task; use loss: {kind: cross_entropy}"
             )
         if not kind_of(task).label_logits:
             raise RecipeError(
-                f"loss: {settings.loss.kind} needs a head, and {task.name} is answered by likelihood: {BY_HEAD}"
+                f"loss: {settings.loss.kind} needs a classification head, but {task.name} is scored by likelihood: "
+                f"{BY_HEAD}"
             )
         assert self.recipe.bias is not None, "the recipe was checked to have a bias model"
         return Bias.of(self.recipe.bias, data, self.recipe.seed)

@@ -23,6 +23,6 @@ def find_recipe(recipe: Path | str | Mapping[str, Any]) -> Path | Mapping[str, A
     builtin = RECIPES / f"{recipe}.yaml"
     if not path.is_file() and not builtin.is_file() and path.suffix not in (".yaml", ".yml"):
         near = get_close_matches(str(recipe), recipe_names(), n=1)
-        offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows those of the package."
-        raise RecipeError(f"there is no recipe file {recipe} and no recipe of that name. {offer}")
+        offer = f"Did you mean {near[0]!r}?" if near else "`tombola list recipes` shows the built-in recipes."
+        raise RecipeError(f"there is no recipe file {recipe} and no built-in recipe of that name. {offer}")
     return builtin if not path.is_file() and builtin.is_file() else path

@@ -184,14 +184,17 @@ def _missing_labels(split: Split) -> Iterator[str]:
     missing = [name for number, name in enumerate(split.task.labels) if number not in split.labels]
     if missing:
         never = "learned" if split.name == "train" else "scored"
-        yield f"no example of {', '.join(missing)}, which is never {never} here: add some, or remove the label"
+        yield (
+            f"no example of {', '.join(missing)}, which is therefore never {never} here: add some, or remove the "
+            "label"
+        )
 
 
 def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
     """Count the texts that are duplicates, or that are in training data too."""
     again = len(split) - len(set(split.text_keys))
     if again:
-        yield f"{again:,} repeat others"
+        yield f"{again:,} are duplicates"
     for train in training:
         if train is not split and len(train.task.text) == len(split.task.text):
             known = set(train.text_keys)
@@ -217,4 +220,7 @@ def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
     lengths = np.array([len(tokens) for tokens in ids])
     cut = int((lengths > longest).sum())
     fits = int(np.quantile(lengths, FITTING, method="higher"))
-    yield f"{cut:,} are longer than {longest} tokens of {reader.model} and are cut ({FITTING:.0%} fit in {fits})"
+    yield (
+        f"{cut:,} are longer than {longest} tokens of {reader.model} and are truncated ({FITTING:.0%} fit in "
+        f"{fits})"
+    )

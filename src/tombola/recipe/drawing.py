@@ -148,34 +148,34 @@ class DrawSettings(Settings):
         for name in ("heads", "ffns", "speedup", "latency", "parameters"):
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"pattern: is about single weights, and {name} about whole units; leave out one"
+                    f"pattern: applies to single weights, but {name} to whole units; remove one of them"
                 )
         if self.layout == "uniform":
             raise ValueError(
-                "pattern: is about single weights, and layout: uniform about whole units; leave out one"
+                "pattern: applies to single weights, but layout: uniform to whole units; remove one of them"
             )
         if self.perturb:
-            raise ValueError("pattern: swapped units would break it; leave out perturb")
+            raise ValueError("pattern: swapping units would break it; leave out perturb")
         if implied is None:
             return self
         if abs(self.sparsity - implied) > 1e-9:
             raise ValueError(
-                f"pattern: {self.pattern} removes {implied:.4g} of the weights, not {self.sparsity:g}; leave out one, "
-                "or take the recipe's own sparsity back with draw.sparsity=null"
+                f"pattern: {self.pattern} removes {implied:.4g} of the weights, not {self.sparsity:g}; remove one of "
+                "them, or unset the recipe's sparsity with draw.sparsity=null"
             )
         if self.scope is not None:
-            raise ValueError(f"scope: {self.pattern} ranks the weights of each group alone; leave it out")
+            raise ValueError(f"scope: {self.pattern} ranks the weights within each group; leave it out")
         return self
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
         if self.counts and "sparsity" in self.model_fields_set:
             raise ValueError(
-                "heads and ffns: are in place of sparsity; leave out one or the other, or take the recipe's own back "
-                "with draw.sparsity=null"
+                "heads and ffns: replace sparsity; remove one or the other, or unset the recipe's sparsity with "
+                "draw.sparsity=null"
             )
         if self.counts and self.scope not in (None, "global"):
-            raise ValueError("heads and ffns: are ranked over the whole model; take scope: global")
+            raise ValueError("heads and ffns: are ranked over the whole model; use scope: global")
         return self
 
     @model_validator(mode="after")
@@ -184,17 +184,19 @@ class DrawSettings(Settings):
             name for name in AMOUNTS if name in self.model_fields_set and getattr(self, name) is not None
         ]
         if self.target is not None and len(named) > 1:
-            raise ValueError(f"{named[1]}: says how much goes, and so does {named[0]}: leave out one of them")
+            raise ValueError(f"{named[1]}: is an alternative to {named[0]}: remove one of them")
         if self.layers != "importance" and self.layout != "uniform":
-            raise ValueError("layers: is about equal layers; take layout: uniform")
+            raise ValueError("layers: needs equal layers; use layout: uniform")
         if self.layout == "uniform" and self.counts:
             raise ValueError(
-                f"{named[0]}: with layout: uniform equal layers are left; give sparsity, speedup, latency or parameters"
+                f"{named[0]}: does not work with layout: uniform; set sparsity, speedup, latency or parameters"
             )
         if self.target is not None and self.scope not in (None, "global"):
-            raise ValueError(f"scope: {self.scope} is for a sparsity of single matrices; leave it out")
+            raise ValueError(
+                f"scope: {self.scope} only works with a sparsity and a free layout; leave it out"
+            )
         if self.target is not None and self.perturb:
-            raise ValueError("perturb: swapped units change what a layer costs; leave it out")
+            raise ValueError("perturb: swapping units would change the cost of a layer; leave it out")
         timed = self.target is not None and self.target.quantity in TIMED
         for name in ("batch_size", "length", "threads", "device", "multiple", "rounds"):
             of_time = name in ("batch_size", "length", "threads", "device")
@@ -203,5 +205,5 @@ class DrawSettings(Settings):
                 wanted = (
                     "speedup or latency" if of_time else "speedup, latency, parameters or layout: uniform"
                 )
-                raise ValueError(f"{name}: is for a draw with {wanted}")
+                raise ValueError(f"{name}: only works with {wanted}")
         return self

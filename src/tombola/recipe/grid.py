@@ -41,7 +41,7 @@ def expand(raw: Raw) -> list[Cell]:
         RecipeError: With all mistakes of all cells.
     """
     if "tasks" in raw and "task" not in raw:
-        raise RecipeError("its `tasks` share tickets: `tombola share` takes it; or give one `task`")
+        raise RecipeError("this recipe has several `tasks`: run it with `tombola share`, or set one `task`")
     common, variants, per_task = _parts(raw)
     grids = [(str(name), merge(common, changes), changes) for name, changes in variants.items()]
     check_size(sum(_count(one) for _, one, _ in grids))
@@ -65,9 +65,7 @@ def expand(raw: Raw) -> list[Cell]:
         raise RecipeError(*mistakes)
     check_claims(read_claims(raw), cells)
     if "draw" in common and all(one.get("search") is None for _, one, _ in grids):
-        logger.warning(
-            "draw: is not used: without a search nothing is drawn; add one, e.g. search.method=magnitude"
-        )
+        logger.warning("draw: has no effect without a search; add one, e.g. search.method=magnitude")
     return cells
 
 
@@ -97,9 +95,9 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     per_task = common.pop("per_task", None) or {}
     variants = common.pop("variants", None) or {str(common.get("name", "run")): {}}
     if not isinstance(variants, dict):
-        raise RecipeError("variants: takes a mapping from a name to the settings that differ")
+        raise RecipeError("variants: takes a mapping from names to the settings that differ")
     if not isinstance(per_task, dict):
-        raise RecipeError("per_task: takes a mapping from a task to the settings that differ")
+        raise RecipeError("per_task: takes a mapping from tasks to the settings that differ")
     wrong = [
         f"{key}.{name}: takes a mapping of the settings that differ, not {changes!r}"
         for key, part in (("variants", variants), ("per_task", per_task))
@@ -107,15 +105,18 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
         if not isinstance(changes or {}, dict)
     ]
     wrong += [
-        f"{key}.{name}.plugins: stands at the top of a recipe, for all of its cells"
+        f"{key}.{name}.plugins: can only be set at the top of a recipe, for all of its cells"
         for key, part in (("variants", variants), ("per_task", per_task))
         for name, changes in part.items()
         if isinstance(changes, dict) and "plugins" in changes
     ]
     if len(set(map(str, variants))) < len(variants):
-        wrong.append("variants: a number and the same in quotes are one name: rename one of them")
+        wrong.append("variants: a number and the same number in quotes are the same name: rename one of them")
     if found := twins(map(str, variants)):
-        wrong.append(f"variants: {found[0]} and {found[1]} share a folder on some disks: rename one of them")
+        wrong.append(
+            f"variants: {found[0]} and {found[1]} would share a folder on case-insensitive disks: rename "
+            "one of them"
+        )
     if wrong:
         raise RecipeError(*wrong)
     return (

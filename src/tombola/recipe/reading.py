@@ -57,7 +57,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
-            raise RecipeError(f"{override!r}: an override is written key=value, e.g. draw.sparsity=0.5")
+            raise RecipeError(f"{override!r}: write overrides as key=value, e.g. draw.sparsity=0.5")
         parsed[key] = _parse_value(key, text)
     return parsed
 
@@ -103,7 +103,7 @@ def _without(variants: Any, name: str) -> Raw:
     if name not in names:
         raise RecipeError(str(UnknownName("variant", name, names)))
     if len(names) == 1:
-        raise RecipeError(f"variants.{name}: is the only variant; variants=null leaves the plain recipe")
+        raise RecipeError(f"variants.{name}: is the only variant; to remove it, set variants=null")
     return {other: changes for other, changes in names.items() if other != name}
 
 
@@ -161,13 +161,13 @@ def _read(path: Path) -> Raw:
         raise RecipeError(f"{path}: cannot be read ({error})") from None
     raw = _parse(text, str(path))
     if raw is None:
-        raise RecipeError(f"{path}: is empty; a recipe says at least model and task")
+        raise RecipeError(f"{path}: is empty; a recipe needs at least model and task")
     if isinstance(raw, list) and path.suffix == ".json":
         raise RecipeError(data_advice(path))
     if isinstance(raw, dict) and {"source", "text"} <= set(raw):
-        raise RecipeError(f"{path}: is a task file, not a recipe: give a recipe, and task={path}")
+        raise RecipeError(f"{path}: is a task file, not a recipe: pass a recipe, and task={path}")
     if not isinstance(raw, dict):
-        raise RecipeError(f"{path}: a recipe is a mapping of settings, this is {type(raw).__name__}")
+        raise RecipeError(f"{path}: a recipe must be a mapping of settings, not a {type(raw).__name__}")
     return raw
 
 
@@ -177,9 +177,7 @@ def _parse_value(key: str, text: str) -> Any:
     try:
         return _parse(text, f"override {key}")
     except RecipeError as error:
-        advice = (
-            f"; put the change in quotes, so that the shell leaves it whole: '{key}={text} …'" if torn else ""
-        )
+        advice = f"; quote the change, so that the shell does not split it: '{key}={text} …'" if torn else ""
         raise RecipeError(f"{error}{advice}") from None
 
 

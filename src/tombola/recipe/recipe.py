@@ -31,9 +31,9 @@ class Recipe(Settings):
 
     hints: ClassVar[dict[str, str]] = {
         "device": DEVICE,
-        "output": "Give the folder with --output DIR.",
-        "store": "Give the store with --store DIR, or TOMBOLA_STORE.",
-        "workers": "Give the number of processes with --workers N.",
+        "output": "Use --output DIR.",
+        "store": "Use --store DIR, or TOMBOLA_STORE.",
+        "workers": "Use --workers N.",
         "base_model": "Write it as model.",
         "dataset": "Write it as task, and the data's folder as data.folder.",
         "lr": "Write it as train.learning_rate.",
@@ -102,7 +102,7 @@ class Recipe(Settings):
         asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
         if asked and self.search is not None and self.retrain is None:
             raise ValueError(
-                f"evaluate.{asked[0]}: is about the ticket's training, and with retrain: null it has none; leave it out"
+                f"evaluate.{asked[0]}: needs a training of the ticket, but retrain is null; leave it out"
             )
         return self
 
@@ -114,18 +114,18 @@ class Recipe(Settings):
         if retrain is not None and retrain.start == "searched":
             if not search.changes_weights:
                 raise ValueError(
-                    f"retrain.start: searched needs weights that the search has trained, and {search.method} changes "
-                    "none here: take search: {method: learned, weights: true} or sparsegpt, or start: finetuned"
+                    f"retrain.start: searched needs weights trained by the search, but {search.method} changes none "
+                    "here: use search: {method: learned, weights: true} or sparsegpt, or start: finetuned"
                 )
             if search.task is not None:
                 raise ValueError(
-                    "retrain.start: searched are weights of another task (search.task), of which the mask alone is "
-                    "transferred: take start: pretrained or finetuned"
+                    "retrain.start: searched refers to weights of another task (search.task), but only the mask is "
+                    "transferred: use start: pretrained or finetuned"
                 )
         own = search.changes_weights and search.task is None
         if own and retrain is None and self.attack is not None and self.attack.every_epoch:
             raise ValueError(
-                "attack.every_epoch: is about the ticket's training, and with retrain: null the search trains the "
+                "attack.every_epoch: needs a training of the ticket, but with retrain: null the search trains the "
                 "weights; leave it out"
             )
         return self
@@ -136,37 +136,33 @@ class Recipe(Settings):
         if search is None:
             return self
         if draw.scope == "row" and search.units != "weight" and search.method != "given":
-            raise ValueError(f"draw.scope: row ranks single weights, and search.units are {search.units}")
+            raise ValueError(f"draw.scope: row ranks single weights, but search.units is {search.units}")
         if search.only_global and draw.scope not in (None, "global"):
             raise ValueError(
-                f"draw.scope: {search.method} ranks the units of the whole model; take global, or leave it out"
+                f"draw.scope: {search.method} ranks the units of the whole model; use global, or leave it out"
             )
         if search.layerwise and draw.scope == "global":
             advice = ", or search.sequential: false" if hasattr(search, "sequential") else ""
-            raise ValueError(
-                f"draw.scope: {search.method} prunes one layer after the other, so take local or row{advice}"
-            )
+            raise ValueError(f"draw.scope: {search.method} prunes layer by layer; use local or row{advice}")
         if draw.pattern is not None:
             self._check_pattern(search, draw.pattern)
         return self
 
     def _check_pattern(self, search: SearchSettings, pattern: str) -> None:
         if search.method == "given":
-            raise ValueError("draw.pattern: a given mask is what it is; leave it out")
+            raise ValueError("draw.pattern: does not apply to a given mask; leave it out")
         if search.units != "weight":
-            raise ValueError(
-                f"draw.pattern: is about single weights, and search.units are {search.units}; take weight"
-            )
+            raise ValueError(f"draw.pattern: needs search.units: weight, not {search.units}")
         if search.biases:
-            raise ValueError("draw.pattern: is about matrices; leave out search.biases")
+            raise ValueError("draw.pattern: only applies to matrices; leave out search.biases")
         found = searches[search.method]
         if found.choose is not lowest:
-            raise ValueError(f"draw.pattern: {search.method} chooses for itself what goes; leave it out")
+            raise ValueError(f"draw.pattern: {search.method} decides by itself what to remove; leave it out")
         rounds = found.scorer is None and not search.layerwise and search.method != "learned"
         if rounds and implied_sparsity(pattern) is not None:
             raise ValueError(
-                f"draw.pattern: {search.method} draws more than once, and {pattern} leaves nothing between all and "
-                "some; take blocks such as 16x16, or a search that draws once"
+                f"draw.pattern: {search.method} draws more than once, but {pattern} fixes the sparsity; use blocks "
+                "such as 16x16, or a search that draws once"
             )
 
     @model_validator(mode="after")
@@ -176,7 +172,7 @@ class Recipe(Settings):
             return self
         if searches[self.search.method].scorer is None:
             raise ValueError(
-                f"draw.heads, draw.ffns: {self.search.method} draws more than once; give a sparsity"
+                f"draw.heads, draw.ffns: {self.search.method} draws more than once; set a sparsity"
             )
         for kind in counts:
             if kind not in self.search.units.split("+"):
@@ -190,7 +186,7 @@ class Recipe(Settings):
         method, structured = self.search.method, set(self.search.units.split("+")) <= STRUCTURED
         if self.retrain is not None and self.retrain.shrink and not structured and method != "given":
             raise ValueError(
-                "retrain.shrink: single weights cannot be cut out; take search.units of "
+                "retrain.shrink: single weights cannot be cut out; set search.units to one of "
                 f"{', '.join(sorted(STRUCTURED))}"
             )
         target = self.draw.target
@@ -200,28 +196,28 @@ class Recipe(Settings):
             raise ValueError(f"draw.{self._target_key}: needs search.units such as head+neuron or layer")
         if searches[method].scorer is None and method != "learned":
             raise ValueError(
-                f"draw.{self._target_key}: {method} does not draw once from scores; take importance"
+                f"draw.{self._target_key}: {method} does not draw once from scores; use importance"
             )
         if getattr(self.search, "order", None) == "losing":
             raise ValueError(
-                f"draw.{self._target_key}: keeps the most important units, which search.order: losing removes first; "
-                "give a sparsity with a free layout"
+                f"draw.{self._target_key}: keeps the most important units, but search.order: losing removes them "
+                "first; set a sparsity with a free layout"
             )
         ratio = type(self.search).model_fields.get("ffn_ratio")
         if ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default:
             raise ValueError(
                 f"draw.{self._target_key}: weighs heads against FFNs and neurons by their cost; leave out "
-                "search.ffn_ratio, or give a sparsity with a free layout"
+                "search.ffn_ratio, or set a sparsity with a free layout"
             )
         if self.search.layers is not None:
             raise ValueError(
-                f"draw.{self._target_key}: counts what all layers cost, and search.layers lets only some lose units; "
-                "leave out one, or give a sparsity with a free layout"
+                f"draw.{self._target_key}: counts the cost of all layers, but search.layers prunes only some; remove "
+                "one of them, or set a sparsity with a free layout"
             )
         budget = getattr(self.search, "effective_budget", None)
         if budget is not None and budget.knows_sparsity and target.quantity != "sparsity":
             raise ValueError(
-                f"draw.{target.quantity}: the budget {budget.kind} needs a sparsity; take search.budget: {{kind: l0}}"
+                f"draw.{target.quantity}: the budget {budget.kind} needs a sparsity; use search.budget: {{kind: l0}}"
             )
         if self.draw.rounds > 1:
             self._gradual()
@@ -236,18 +232,19 @@ class Recipe(Settings):
     def _gradual(self) -> None:
         assert self.search is not None
         if self.retrain is None or not self.retrain.shrink:
-            raise ValueError("draw.rounds: trains a small model between its steps; set retrain.shrink: true")
+            raise ValueError("draw.rounds: trains a small model between rounds; set retrain.shrink: true")
         if self.search.method == "learned" or self.search.task is not None:
-            raise ValueError("draw.rounds: is for searches that score the units of the recipe's own task")
+            raise ValueError("draw.rounds: needs a search that scores the units on the recipe's own task")
         if self.retrain.start not in ("rewind", "last_round"):
             raise ValueError(
-                "retrain.start: after draw.rounds the small model goes on where the last round left it; leave it out"
+                "retrain.start: after draw.rounds, training continues with the small model of the last round; leave "
+                "it out"
             )
 
     @model_validator(mode="after")
     def _runtime_of_the_last_model(self) -> Self:
         if self.runtime != "transformers" and self.attack is not None and self.attack.every_epoch:
-            raise ValueError("attack.every_epoch: is for runtime: transformers; leave out one of them")
+            raise ValueError("attack.every_epoch: needs runtime: transformers; remove one of them")
         return self
 
     @model_validator(mode="after")

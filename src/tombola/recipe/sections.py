@@ -132,7 +132,7 @@ class AttackSettings(Settings):
         labels = [attack.label for attack in recipes]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"two attacks are called {label!r}: name one of them by `called`")
+                raise ValueError(f"two attacks are called {label!r}: rename one of them with `called`")
         return recipes
 
 

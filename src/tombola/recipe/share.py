@@ -54,7 +54,7 @@ class OneTask(Settings):
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
         if self.counts and self.sparsity is not None:
-            raise ValueError("heads and ffns: are in place of sparsity; leave out one or the other")
+            raise ValueError("heads and ffns: replace sparsity; remove one or the other")
         return self
 
 
@@ -104,7 +104,10 @@ class ShareRecipe(Settings):
         if len({task.name for task in tasks}) < len(tasks):
             raise ValueError("must be unique")
         if found := twins(task.name for task in tasks):
-            raise ValueError(f"{found[0]} and {found[1]} share a folder on some disks: rename one of them")
+            raise ValueError(
+                f"{found[0]} and {found[1]} would share a folder on case-insensitive disks: rename one "
+                "of them"
+            )
         for task in tasks:
             if task.kind not in KINDS:
                 raise ValueError(
@@ -132,15 +135,20 @@ class ShareRecipe(Settings):
                 "train.distill: a teacher knows one task, so it cannot be shared; set it in `single`"
             )
         if isinstance(self.train.adversary, AttackAdversary):
-            raise ValueError("train.adversary: attack is for the training of one task; set it in `single`")
+            raise ValueError(
+                "train.adversary: attack only works in the training of a single task; set it in `single`"
+            )
         if self.train.augment is not None:
-            raise ValueError("train.augment: is for the training of one task; set it in `single`")
+            raise ValueError("train.augment: only works in the training of a single task; set it in `single`")
         if self.evaluate.every is not None or self.evaluate.best is not None:
             raise ValueError(
-                "evaluate.every, evaluate.best: are for the training of one task; leave them out"
+                "evaluate.every, evaluate.best: only work in the training of a single task; leave them out"
             )
         if self.train.select is not None:
-            raise ValueError("train.select: is for one task; the masks say what each batch may change")
+            raise ValueError(
+                "train.select: only works for a single task; in sharing, the masks determine what each "
+                "batch updates"
+            )
         return self
 
     def sparsity_of(self, task: str) -> float:
@@ -180,8 +188,8 @@ def check_share(raw: Raw) -> ShareRecipe:
     """
     if "tasks" not in raw:
         raise RecipeError(
-            "the recipe names no `tasks` to share tickets: give it two or more, or take super_tickets/mtl_quick; "
-            "a recipe of one task goes to `tombola run`"
+            "the recipe has no `tasks` that share an encoder: list two or more, or use super_tickets/mtl_quick; run "
+            "a recipe for one task with `tombola run`"
         )
     try:
         recipe = ShareRecipe.model_validate(raw)

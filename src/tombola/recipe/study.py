@@ -110,7 +110,7 @@ def _raws(study: StudyRecipe) -> dict[str, Raw]:
     """Return the raw recipes of a study by name, with its changes."""
     named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
     if len(named) < len(study.recipes):
-        raise RecipeError("recipes: two have the same name; write a mapping that gives each its own")
+        raise RecipeError("recipes: two have the same name; use a mapping that gives each its own")
     return {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
 
 

@@ -43,7 +43,7 @@ def _chosen_and_reported(recipe: Recipe) -> list[Complaint]:
         return []
     path = ("evaluate", "best")
     problem = (
-        f"the model would be chosen on {best!r} and reported on it too: choose on other data, e.g. best: holdout "
+        f"the model would be chosen on {best!r}, which is also reported: choose it on other data, e.g. best: holdout "
         "with data.holdout: 0.1"
     )
     return [Complaint(path, path, problem)]
@@ -81,11 +81,11 @@ def _problem(on: str, task: str, held_out: bool, biased: bool) -> str | None:
         return str(error)
     name, _, form = split.partition("+")
     if other != task and form in FORMS:
-        return f"the split {split!r} exists only of the recipe's own task, with data.synthetic_bias"
+        return f"the split {split!r} exists only for the recipe's own task, with data.synthetic_bias"
     if other != task:
         return None if not form or form in augmentations else _unknown_change(name, form)
     if name == HOLDOUT and not held_out and name not in Task.named(task).split_names():
-        return "the split 'holdout' exists only with data.holdout: set it to a share of train"
+        return "the split 'holdout' exists only with data.holdout: set that to a share of the training data"
     if form in FORMS and not biased:
         return f"the split {split!r} exists only with data.synthetic_bias: set it"
     if form and form not in FORMS and form not in augmentations:

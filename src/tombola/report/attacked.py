@@ -29,8 +29,8 @@ def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: 
         if report.of("Successful")
     ]
     note = (
-        f"Up to {SHOWN} texts for each attack and model, whose label changed with the marked words; the label before "
-        "and after, and the queries that it took."
+        f"Up to {SHOWN} texts per attack and model whose label changed with the marked words, with the label before "
+        "and after, and the number of queries."
     )
     remarks = (
         [f"The texts of {', '.join(missing)} are not shown: they are not in the store."] if missing else []

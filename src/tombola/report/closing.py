@@ -33,4 +33,4 @@ def recipe(result: Result) -> Section:
         Listing("recipe", text),
         Table("versions", [Column("package"), Column("version")], versions),
     ]
-    return Section("Recipe and versions", "What was run, exactly.", parts)
+    return Section("Recipe and versions", "Exactly what was run.", parts)

@@ -91,8 +91,8 @@ def over_epochs(result: Result) -> Section | None:
         if _is_line(series):
             charts.append(Curves(attack, "epoch", "accuracy under attack", series, x_format="count"))
     note = (
-        "Accuracy under attack of the model of every epoch, with 95 % intervals. Compare models that were trained "
-        "equally long: more epochs alone raise it."
+        "Accuracy under attack after every epoch, with 95 % intervals. Compare models after the same number of "
+        "epochs, since more epochs alone increase it."
     )
     return Section("Robustness over epochs", note, charts) if charts else None
 
@@ -119,10 +119,10 @@ def while_training(result: Result) -> Section | None:
             )
         )
     note = (
-        "Scores of the model while it was trained, means over seeds with 95 % intervals. A ring marks an epoch or step "
-        "that was chosen on other data."
+        "Scores during training, means over seeds with 95 % intervals. A ring marks an epoch or step chosen on other "
+        "data."
     )
-    return Section("Scores while training", note, charts) if charts else None
+    return Section("Scores during training", note, charts) if charts else None
 
 
 def _is_line(series: Sequence[Series]) -> bool:

@@ -30,11 +30,9 @@ def frontier(result: Result) -> Section | None:
             charts += [_chart(rows, clean, on) for on in aims or [None]]
     lower = any(lower_is_better(row.metrics[on]) for row in result.summaries() for on in row.scores)
     better = (
-        "Where a score is better when lower, down or left is better"
-        if lower
-        else "Up and to the right is better"
+        "If lower is better for a score, down or left is better" if lower else "Up and to the right is better"
     )
-    note = f"{better}. The dotted line joins the models that none beats in both; point at one to read it."
+    note = f"{better}. The dotted line joins the models that no other beats in both; hover over a point for details."
     return Section("Trade-offs", note, charts) if charts else None
 
 

@@ -31,8 +31,8 @@ def gather(folders: Iterable[Path | str]) -> Sources:
             results.append(Result.load(folder))
         else:
             raise TombolaError(
-                f"{folder} holds neither a run nor an attack: give the folder that `tombola run`, "
-                f"`tombola study` or `tombola attack` wrote, with {RESULTS} or examples.jsonl in it"
+                f"{folder} contains neither a run nor an attack: pass a folder written by `tombola run`, `tombola "
+                f"study` or `tombola attack`, which contains {RESULTS} or examples.jsonl"
             )
     names = _names(attacked)
     return Sources(

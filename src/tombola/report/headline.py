@@ -91,8 +91,9 @@ def matching(result: Result) -> Section | None:
         for on, one in found
     ]
     note = (
-        f"The sparsest ticket of each variant that matches the dense model: its score is worse by at most one {spread} "
-        "of the dense model's, or not worse at all. In percent of the prunable weights removed; a dash: none does."
+        "The sparsest ticket of each variant that matches the dense model: its score is worse by at most one "
+        f"{spread} of the dense model's, or not worse at all. In percent of the prunable weights removed; a dash "
+        "means that none does."
     )
     return Section("Matching tickets", note, [Table("matching", columns, rows)])
 
@@ -144,14 +145,14 @@ def _note(result: Result, rows: list[Summary], shipped: bool, timed: bool) -> st
     sentences = [
         f"{f'Means over {over} seeds' if seeds[-1] > 1 else 'Scores of one seed'}, with 95 % intervals.",
         "Shares are in percent, other scores are numbers.",
-        "A score is marked if it is the best with its baseline, and its interval overlaps with no other.",
-        "Sparsity is the share of the prunable weights that is removed.",
+        "A score is marked if it is the best for its baseline and its interval overlaps with no other.",
+        "Sparsity is the share of prunable weights that is removed.",
     ]
     if shipped:
         sentences.append("Shipped: structured tickets shrunk, others packed.")
     if timed:
         sentences.append(
-            "A speed-up is how many times faster a ticket is than the dense model, timed in turns in one process; "
-            "milliseconds are of that process, dense → ticket, and compare with no other row's."
+            "A speed-up of 2 means twice as fast as the dense model, timed in turns in one process. Milliseconds "
+            "(dense → ticket) are from that process and cannot be compared between rows."
         )
     return " ".join(sentences)

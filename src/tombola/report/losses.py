@@ -39,8 +39,8 @@ def losses(result: Result, store: Store) -> Section | None:
         if series:
             charts.append(Curves(name, "step", "loss", series, x_format="count", y_format="number"))
     note = (
-        "The loss while models were trained and masks were searched: means over seeds, shaded from the lowest to the "
-        "highest seed. Losses of different objectives do not compare."
+        "Losses of trainings and mask searches: means over seeds, shaded from the lowest to the highest seed. Losses "
+        "of different objectives cannot be compared."
     )
     return Section("Losses", note, charts) if charts else None
 

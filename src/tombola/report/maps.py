@@ -34,8 +34,8 @@ def transfer(result: Result) -> Section | None:
         scale=100 if share else 1,
     )
     note = (
-        f"{'Points of ' if share else ''}{found.metric or 'each target’s metric'} above the dense model on {found.on}: "
-        "rows are where masks come from, columns what is trained."
+        f"{'Points of ' if share else ''}{found.metric or 'each target’s metric'} above the dense model on "
+        f"{found.on}: rows are the tasks that masks come from, columns the tasks they are trained on."
     )
     return Section("Transfer", note, [matrix])
 
@@ -65,9 +65,9 @@ def mask_sections(
         numbers = [str(index) for index in range(1, len(opened) + 1)]
         rows = [f"{number} {name}" for number, name in zip(numbers, opened, strict=True)]
         overlaps = [[_overlap(one, other) for other in opened.values()] for one in opened.values()]
-        note = "Jaccard overlap in percent: what two masks both keep, of what either keeps."
+        note = "Jaccard overlap in percent: the share of weights kept by either mask that both keep."
         if any(value is None for row in overlaps for value in row):
-            note += " Masks of different models do not compare."
+            note += " Masks of different models cannot be compared."
         sections.append(
             Section("Overlap", note, [Heatmap("overlap", rows, numbers, overlaps, "mask", digits=1)])
         )
@@ -111,7 +111,7 @@ def freezing(result: Result) -> Section | None:
         }
         note = f"{frozen[0].steps:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
-    note = "The share of steps, in percent, in which a tensor was kept fixed, by layer and kind of tensor."
+    note = "The share of steps, in percent, in which a tensor was frozen, by layer and kind of tensor."
     return Section("What selective training froze", note, maps) if maps else None
 
 

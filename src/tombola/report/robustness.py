@@ -34,10 +34,10 @@ def by_changed_words(result: Result | None, attacks: Mapping[str, AttackReport])
         ]
         charts.append(_curves(attack, series, {}))
     note = (
-        "Accuracy if the attack may change at most so many words of a text, with 95 % intervals: 0 is the clean "
+        "Accuracy if the attack may change at most this many words per text, with 95 % intervals: 0 is the clean "
         "accuracy, ∞ the accuracy under attack. Attacks are greedy, and a better one may need fewer words: the lines "
-        "are upper bounds. Of several tickets of a variant, the sparsest that matches the dense model under the "
-        "attack is shown, or else the densest."
+        "are upper bounds. For a variant with several tickets, the sparsest one that matches the dense model under "
+        "attack is shown, otherwise the densest."
     )
     return Section("Accuracy by changed words", note, charts) if charts else None
 

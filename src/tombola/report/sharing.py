@@ -13,7 +13,8 @@ def sharing(result: Result) -> Section | None:
     tables = [_table(on, rows) for on in result.datasets if (rows := result.sharing(on))]
     note = (
         "Every task trained together with the others: once with all parameters shared, once under its own ticket. "
-        "The difference is of trainings with the same seed; parameters left are of the encoder, embeddings included."
+        "Differences are between trainings with the same seed; parameters left are those of the encoder, including "
+        "embeddings."
     )
     return Section("Sharing", note, tables) if tables else None
 

@@ -114,7 +114,7 @@ class SearchSettings(Choice):
     def _of_single_weights(self) -> Self:
         for name in ("classifier", "biases"):
             if getattr(self, name) and self.units != "weight":
-                raise ValueError(f"{name}: is for units: weight, not for {self.units}")
+                raise ValueError(f"{name}: only works with units: weight, not {self.units}")
         if self.classifier and self.task is not None:
             raise ValueError("classifier: the head belongs to one task, so its mask cannot be transferred")
         return self
@@ -169,7 +169,7 @@ def check_start(start: str, step: int | None, share: float | None) -> None:
     """Reject a step without a fine-tuned start, or a step given twice."""
     named = [name for name, value in (("start_step", step), ("start_share", share)) if value is not None]
     if named and start != "finetuned":
-        raise ValueError(f"{named[0]}: needs start: finetuned, whose step it names")
+        raise ValueError(f"{named[0]}: needs start: finetuned")
     if len(named) == 2:
         raise ValueError("start_share: is another way to give start_step: set only one of them")
 

@@ -90,7 +90,7 @@ class LayerWalk:
             for batch in batches:
                 self._record({name: value.to(device) for name, value in batch.items()})
         if not self.hidden:
-            raise DataError("there are no examples to calibrate on: take data with at least one")
+            raise DataError("there are no examples to calibrate on")
 
     def _record(self, batch: Batch) -> None:
         """Run the model up to its layers, and record the arguments of each layer."""
@@ -105,9 +105,9 @@ class LayerWalk:
                     seen.first = hidden
                 elif hidden is not seen.first:
                     raise ModelError(
-                        f"this {self.model.config.model_type} model changes what layer {index - 1} gives before layer "
-                        f"{index} reads it, so that its layers cannot be calibrated one by one: take a search without "
-                        "calibration, such as magnitude"
+                        f"this {self.model.config.model_type} model changes the output of layer {index - 1} before "
+                        f"layer {index} reads it, so its layers cannot be calibrated one by one: use a search "
+                        "without calibration, such as magnitude"
                     )
                 call = _Call(arguments if named else arguments[1:], options, named)
                 calls.append(call)
@@ -266,8 +266,8 @@ def _check_passes(model: PreTrainedModel) -> None:
     counted = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
     if keys is not None and keys.layers != counted and hasattr(config, counted):
         raise ModelError(
-            f"a {config.model_type} model passes the same layers several times, so that they cannot be calibrated one "
-            "by one: take a search without calibration, such as magnitude"
+            f"a {config.model_type} model applies the same layers several times, so they cannot be calibrated one by "
+            "one: use a search without calibration, such as magnitude"
         )
 
 

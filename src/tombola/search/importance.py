@@ -35,7 +35,9 @@ KINDS = ("head", "ffn", "neuron", "layer")
 
 def _scorable(units: str) -> str:
     if not set(units.split("+")) <= set(KINDS):
-        raise ValueError(f"importance is defined for {', '.join(KINDS)} and two of them as head+ffn")
+        raise ValueError(
+            f"importance is defined for {', '.join(KINDS)}, or two of them combined, e.g. head+ffn"
+        )
     return units
 
 
@@ -93,17 +95,17 @@ class Importance(ScorerSettings):
     def _of_random_masks(self) -> Self:
         for name in ("mask_number", "preserve_layer_ratio"):
             if getattr(self, name) and self.order != "random":
-                raise ValueError(f"{name}: is for order: random")
+                raise ValueError(f"{name}: only works with order: random")
         return self
 
     @model_validator(mode="after")
     def _criterion_of_units(self) -> Self:
         if self.units == "layer" and self.criterion == "super_tickets":
             raise ValueError(
-                "criterion: super_tickets is not defined for layers; take taylor, fisher or mask_fisher"
+                "criterion: super_tickets is not defined for layers; use taylor, fisher or mask_fisher"
             )
         if self.augment is not None and self.inputs == "clean":
-            raise ValueError("augment: is for inputs: augmented or both")
+            raise ValueError("augment: only works with inputs: augmented or both")
         return self
 
     def scored(self) -> Self:

@@ -55,12 +55,14 @@ class Iterative(SearchSettings):
     def _consistent(self) -> Self:
         if self.start == "finetuned" and self.rewind_step:
             raise ValueError(
-                "rewind_step: rounds that start from the fine-tuned model rewind to it; leave it out"
+                "rewind_step: with start: finetuned, all rounds rewind to the fine-tuned model; leave it out"
             )
         if self.epochs == "in_all" and self.schedule == "geometric":
             raise ValueError("epochs: in_all needs schedule: linear, whose number of rounds is known")
         if self.train is not None and self.train.epochs == 0 and self.train.steps is None:
-            raise ValueError("train.epochs: takes more than 0: rounds that are not trained change nothing")
+            raise ValueError(
+                "train.epochs: must be more than 0, since rounds without training change nothing"
+            )
         return self
 
     @property

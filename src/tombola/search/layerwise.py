@@ -47,7 +47,7 @@ class LayerwiseSettings(ScorerSettings):
     @model_validator(mode="after")
     def _of_matrices(self) -> Self:
         if self.biases:
-            raise ValueError(f"biases: {self.method} prunes weights by their inputs, and biases have none")
+            raise ValueError(f"biases: {self.method} prunes weights by their inputs, but biases have none")
         return self
 
     @abstractmethod

@@ -82,28 +82,30 @@ class Learned(SearchSettings):
     def _consistent(self) -> Self:
         check_start(self.start, self.start_step, self.start_share)
         if self.train.epochs == 0 and self.train.steps is None:
-            raise ValueError("train.epochs: takes more than 0: scores that are not trained find nothing")
+            raise ValueError("train.epochs: must be more than 0, since the scores must be trained")
         if isinstance(self.train.adversary, AttackAdversary) and not self.weights:
             raise ValueError(IN_SEARCH)
         if self.weights_learning_rate is not None and not self.weights:
             raise ValueError(
-                "weights_learning_rate: the weights are frozen: add weights: true, or leave it out"
+                "weights_learning_rate: the weights are frozen; add weights: true, or leave it out"
             )
         if self.init is not None and getattr(self.gate, "initial", None) == "random":
             raise ValueError(
-                "init: importance puts scores in order, and gate.initial: random does not; leave out one"
+                "init: importance orders the scores, but gate.initial: random shuffles them; remove one of them"
             )
         if self.draw_epoch is not None and self.train.steps is not None:
             raise ValueError(
-                "draw_epoch: counts epochs, and train.steps sets steps: set train.epochs instead"
+                "draw_epoch: counts epochs, but the training is set in steps; set train.epochs instead of train.steps"
             )
         if self.draw_epoch is not None and self.draw_epoch > self.train.epochs:
             raise ValueError(
-                f"draw_epoch: {self.draw_epoch} lies beyond the end of the search, which takes {self.train.epochs:g} "
-                "epochs (train.epochs): name an earlier one, or search longer"
+                f"draw_epoch: {self.draw_epoch} is beyond the end of the search, which takes {self.train.epochs:g} "
+                "epochs (train.epochs): use an earlier epoch, or search longer"
             )
         if self.train.select is not None:
-            raise ValueError("train.select: is for trainings without gates; leave it out of the search")
+            raise ValueError(
+                "train.select: only works in trainings without gates; leave it out of the search"
+            )
         return self
 
     @property

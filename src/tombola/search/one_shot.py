@@ -57,8 +57,8 @@ class OneShot:
     def __post_init__(self) -> None:
         if not isinstance(self.settings, LayerwiseSettings | Magnitude):
             raise RecipeError(
-                f"method: {self.settings.method} does not prune a model layer by layer; take magnitude, wanda, ria or "
-                "sparsegpt, or use it in a recipe"
+                f"method: {self.settings.method} cannot prune a model layer by layer; use magnitude, wanda, ria or "
+                "sparsegpt, or a recipe"
             )
 
     def described(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def prune_folder(
         progress: Called with the number of finished layers and the total.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TombolaError(f"{output} exists already: choose another folder, or remove it first")
+        raise TombolaError(f"{output} already exists: choose another folder, or delete it first")
     skeleton = Skeleton(folder, order.device)
     base = masks.geometry(skeleton.model)
     units = masks.Units.of(skeleton.model, "weight", base, layers=order.settings.layers).without("pooler")

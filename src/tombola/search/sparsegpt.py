@@ -128,6 +128,6 @@ def _inverse_factor(hessian: Tensor, damping: float) -> Tensor:
             found: Tensor = factor.float()
             return found
     raise TombolaError(
-        "search.damping: the inputs of a matrix are so alike that its Hessian cannot be inverted: raise it, or "
-        "calibrate on more examples (search.calibration.examples)"
+        "search.damping: the inputs of a matrix are so similar that its Hessian cannot be inverted: increase the "
+        "damping, or calibrate on more examples (search.calibration.examples)"
     )

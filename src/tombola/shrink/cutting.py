@@ -32,14 +32,15 @@ def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
     layers = layout.layers()
     if len(shape.layers) != len(layers):
         raise ModelError(
-            f"the shrunk model has {len(shape.layers)} layers, but its config says {len(layers)}: get it again."
+            f"the shrunk model has {len(shape.layers)} layers, but its config says {len(layers)}: copy or create the "
+            "folder again."
         )
     for index, layer in enumerate(shape.layers):
         heads, neurons = layout.heads(index), layers[index]["up"].outputs
         if any(head >= heads for head in layer.heads or ()) or (layer.neurons or 0) > neurons:
             raise ModelError(
-                f"layer {index} of the shrunk model keeps heads or neurons that its config, with {heads} heads "
-                f"and {neurons} neurons, does not have: get the folder again."
+                f"layer {index} of the shrunk model keeps heads or neurons that its config, with {heads} heads and "
+                f"{neurons} neurons, does not have: copy or create the folder again."
             )
     return [
         Cut(

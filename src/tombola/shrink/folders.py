@@ -31,8 +31,8 @@ def require_safetensors(folder: Path) -> list[Path]:
     files = sorted(folder.glob(WEIGHTS))
     if not files:
         raise ModelError(
-            f"{folder} has no .safetensors weights, and pickled ones are not opened, since they can run any code: "
-            f"write them again with save_pretrained in a place that you trust."
+            f"{folder} has no .safetensors weights. Pickled weights are not loaded, since they can run any code: "
+            "save them again with save_pretrained in an environment that you trust."
         )
     return files
 
@@ -59,7 +59,7 @@ def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -
 def written_whole(output: Path) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to `output` on success and deleted on failure."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TombolaError(f"{output} exists already: choose another folder, or remove it first.")
+        raise TombolaError(f"{output} already exists: choose another folder, or delete it first.")
     partial = temporary_beside(output)
     partial.mkdir()
     try:

@@ -85,10 +85,10 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
         header = Header.model_validate_json(text)
     except ValidationError as error:
         raise DamagedArtefact(
-            f"{path} has a malformed header ({error.errors()[0]['msg']}): get it again."
+            f"{path} has a malformed header ({error.errors()[0]['msg']}): copy or create it again."
         ) from None
     if _digest(header, stored) != header.digest:
-        raise DamagedArtefact(f"{path} does not agree with its own checksum: it was damaged. Get it again.")
+        raise DamagedArtefact(f"{path} does not match its checksum: it is damaged. Copy or create it again.")
     state = {name: tensor for name, tensor in stored.items() if not _belongs(name, header)}
     for name, shape in header.shapes.items():
         state[name] = _unpacked(path, name, stored, shape)
@@ -124,7 +124,9 @@ def _unpacked(
         or bitmap.numel() != -(-count // 8)
         or bits.population(bitmap.numpy()) != values.numel()
     ):
-        raise DamagedArtefact(f"{path}: the values of {name} do not fit their bitmap: get the file again.")
+        raise DamagedArtefact(
+            f"{path}: the values of {name} do not fit their bitmap: copy or create the file again."
+        )
     tensor = torch.zeros(shape, dtype=values.dtype)
     tensor[bits.unpack(bitmap.numpy(), shape)] = values
     return tensor

@@ -46,9 +46,9 @@ class ShrunkLoader(HfQuantizer):
         for name, tensor in model.state_dict().items():
             if tensor.shape != self._expected[name]:
                 raise ModelError(
-                    f"the stored {name} has shape {tuple(tensor.shape)} where this shrunk model needs "
+                    f"the stored {name} has shape {tuple(tensor.shape)}, but this shrunk model needs "
                     f"{tuple(self._expected[name])}: for another head, save the shrunk model without its own "
-                    f"(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load that."
+                    "(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load that."
                 )
         self.remove_quantization_config(model)
         model.config.quantization_config = self.quantization_config

@@ -49,7 +49,7 @@ def try_session(
     if trial.killed_by:
         reason = f"{trial.killed_by} killed it"
     elif trial.timed_out:
-        reason = f"it did not end within {PATIENCE:.0f} s"
+        reason = f"it did not finish within {PATIENCE:.0f} s"
     else:
         reason = trial.not_started or str(trial.report().get("error", f"exit code {trial.code}"))
     raise TombolaError(

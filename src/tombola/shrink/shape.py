@@ -47,6 +47,6 @@ class ModelShape(BaseModel):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise ModelError(
-                f"the model's config says it was shrunk by Tombola, but its quantization_config.{place} "
-                f"cannot be read ({first['msg']}): get the folder again, or a newer version of tombola."
+                f"the model's config says it was shrunk by Tombola, but its quantization_config.{place} cannot be "
+                f"read ({first['msg']}): copy or create the folder again, or install a newer version of tombola."
             ) from None

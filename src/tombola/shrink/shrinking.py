@@ -55,8 +55,8 @@ def require_structure(mask: Mask) -> None:
     if others:
         raise TombolaError(
             f"masks at {' and '.join(sorted(others))} level do not make a dense model faster, so there is nothing to "
-            f"shrink: keep this ticket small on disk with `tombola shrink --pack`, "
-            f"or draw one of {', '.join(sorted(STRUCTURED))} units."
+            f"shrink: pack this ticket with `tombola shrink --pack`, or draw one of {', '.join(sorted(STRUCTURED))} "
+            "units."
         )
 
 

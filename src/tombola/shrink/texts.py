@@ -64,7 +64,7 @@ class RandomTokens:
     @property
     def about(self) -> str:
         """A description of these texts."""
-        about = f"random tokens, {self.length} a text"
+        about = f"random tokens, {self.length} per text"
         return f"{about} ({self.reason})" if self.reason else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
@@ -117,7 +117,7 @@ class TaskTexts:
         """A description of these texts."""
         source = f"{self.split.task.name}/{self.split.name}"
         about = f"{len(self.encoded)} texts of {source}, {self.length} tokens on average"
-        return f"{about}, corrected in the time" if self.defense is not None else about
+        return f"{about}, including their correction" if self.defense is not None else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
         """Return random batches, the same at every call. A text repeats only after all others have been used."""

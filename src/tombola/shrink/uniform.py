@@ -92,8 +92,8 @@ def config_keys(family: Family) -> ConfigKeys:
     """Return the config keys of the family's sizes; raise an error if the family does not describe them."""
     if family.config is None:
         raise ModelError(
-            f"the family {family.name!r} does not say which keys of its config hold the numbers of layers and neurons: "
-            "add `config` to its description, or take draw.layout: free"
+            f"the family {family.name!r} does not say which keys of its config hold the numbers of layers and "
+            "neurons: add `config` to its description, or use draw.layout: free"
         )
     return family.config
 
@@ -102,7 +102,9 @@ def uniform_config(config: PretrainedConfig, family: Family, shape: UniformShape
     """Return the plain config of a model of this shape."""
     keys = config_keys(family)
     if getattr(config, "quantization_config", None) is not None:
-        raise TombolaError("a model that was cut freely before has no plain config: take draw.layout: free")
+        raise TombolaError(
+            "a model that was already shrunk with a free layout has no standard config: use draw.layout: free"
+        )
     sizes: dict[str, Any] = {keys.layers: len(shape.layers), keys.neurons: shape.neurons}
     for name in keys.per_layer:
         if (entries := getattr(config, name, None)) is not None:
@@ -113,7 +115,8 @@ def uniform_config(config: PretrainedConfig, family: Family, shape: UniformShape
         for name in keys.layer_number_settings:
             if getattr(config, name, False):
                 raise TombolaError(
-                    f"with {name} a layer computes by its number, so none can be left out: take draw.layout: free"
+                    f"with {name}, the computation of a layer depends on its index, so none can be removed: use "
+                    "draw.layout: free"
                 )
     return _changed(config, sizes)
 
@@ -125,26 +128,28 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
     cuts = cuts_of(mask, layout, multiple)
     left = tuple(index for index, one in enumerate(cuts) if len(one.heads) or len(one.neurons))
     if not left:
-        raise TombolaError("the mask leaves no layer: draw fewer units")
+        raise TombolaError("the mask removes all layers: remove fewer units")
     heads, neurons = ({len(getattr(cuts[index], name)) for index in left} for name in ("heads", "neurons"))
     for what, found in (("heads", heads), ("neurons", neurons)):
         if len(found) > 1:
             raise TombolaError(
-                f"the mask leaves {' or '.join(map(str, sorted(found)))} {what} a layer, and a plain config has one "
-                "number for all: draw it with draw.layout: uniform"
+                f"the mask leaves {' or '.join(map(str, sorted(found)))} {what} per layer, but a standard config has "
+                "one number for all: use draw.layout: uniform"
             )
     shape = UniformShape(left, heads.pop(), neurons.pop())
     if not shape.heads or not shape.neurons:
         gone = "head" if not shape.heads else "neuron"
-        raise TombolaError(f"the mask leaves layers without any {gone}, which no plain config describes")
+        raise TombolaError(
+            f"the mask leaves layers without any {gone}, which a standard config cannot represent"
+        )
     if shape.heads not in head_options(model.config, family):
         raise TombolaError(
-            f"{shape.heads} of {layout.heads(0)} heads a layer are left, which the config of a "
-            f"{model.config.model_type} model cannot say: remove whole layers and neurons alone"
+            f"{shape.heads} of {layout.heads(0)} heads per layer remain, which the config of a "
+            f"{model.config.model_type} model cannot represent: remove only whole layers and neurons"
         )
     if config_keys(family).keeps_first and 0 not in shape.layers:
         raise TombolaError(
-            f"the first layer of a {model.config.model_type} model is built unlike the others, so it has to stay"
+            f"the first layer of a {model.config.model_type} model differs from the others, so it must stay"
         )
     return shape, cuts
 

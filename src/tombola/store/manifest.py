@@ -97,4 +97,4 @@ def write_manifest(folder: Path, about: dict[str, Any]) -> None:
 
 
 def _remedy(folder: Path) -> str:
-    return f"delete {folder} and run the same command again to make it anew"
+    return f"delete {folder} and run the same command again to create it again"

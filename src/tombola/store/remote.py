@@ -75,8 +75,8 @@ class Remote:
                 self.files.pipe_file(self._pointer(name), json.dumps({"at": at.rsplit("/", 1)[-1]}).encode())
         except OSError as error:
             raise TombolaError(
-                f"{folder} is finished but could not be uploaded to {self.url}: {_reason(error)}. "
-                "The same command tries again, without running the stage a second time"
+                f"{folder} is finished but could not be uploaded to {self.url}: {_reason(error)}. Run the same "
+                "command to try again; the stage does not run a second time"
             ) from error
 
     def pull(self, name: str, final: Path) -> None:
@@ -138,7 +138,7 @@ class Remote:
             where = f"{self.url}/{name}"
             yield (
                 name,
-                f"{where}: {wrong[0]} is missing or cut short; {self._remedy(name)}" if wrong else None,
+                f"{where}: {wrong[0]} is missing or truncated; {self._remedy(name)}" if wrong else None,
             )
 
     def _at(self, name: str) -> str:
@@ -152,7 +152,7 @@ class Remote:
         return f"{self.root}/{name}/{upload}"
 
     def _remedy(self, name: str) -> str:
-        return f"delete {self.url}/{name}.json, and the same command makes it anew"
+        return f"delete {self.url}/{name}.json, and run the same command to create it again"
 
     def _pointer(self, name: str) -> str:
         return f"{self.root}/{name}.json"

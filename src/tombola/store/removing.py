@@ -70,19 +70,17 @@ def find_removal(store: Store, what: str) -> Removal:
     if run is not None:
         return _of_run(store, run, alive)
     if place.exists():
-        raise TombolaError(
-            f"{what} is no run that this store knows: `tombola store du` lists those that it does"
-        )
+        raise TombolaError(f"{what} is not a run that this store knows: see `tombola store du`")
     named = [item for item in items(store) if _is_named(item, what)]
     found = [item for item in named if item.name.endswith(f"/{what.rpartition('/')[2]}")] or named
     if not found:
         raise TombolaError(
-            f"{what!r} names no run and no stage of {store.root}: give the folder of a run, or the first "
-            f"{SHORTEST} or more characters of a key that `tombola store ls` shows"
+            f"{what!r} is neither a run nor a stage of {store.root}: pass the folder of a run, or at least the first "
+            f"{SHORTEST} characters of a key from `tombola store ls`"
         )
     if len(found) > 1:
         names = ", ".join(item.name for item in found[:SHOWN]) + (" …" if len(found) > SHOWN else "")
-        raise TombolaError(f"{what!r} names {len(found)} stages ({names}): give more of its key")
+        raise TombolaError(f"{what!r} matches {len(found)} stages ({names}): pass more of the key")
     needing = [root for root in alive if found[0].name in root.stages]
     _refuse_running(needing)
     return Removal((found[0],), needed_by=tuple(root.result for root in needing))
@@ -107,7 +105,7 @@ def sizes_by_run(store: Store) -> list[RunSize]:
 def _of_run(store: Store, run: Root, alive: Sequence[Root]) -> Removal:
     _refuse_running([run])
     if damaged := damaged_roots(store):
-        raise TombolaError(f"which stages other runs need is not known: {damaged[0]}")
+        raise TombolaError(f"cannot determine which stages other runs need: {damaged[0]}")
     shared = {name for root in alive if root is not run for name in root.stages}
     own = [item for item in items(store) if item.name in run.stages]
     gone = tuple(item for item in own if item.name not in shared)
@@ -125,6 +123,4 @@ def _is_named(item: Item, what: str) -> bool:
 def _refuse_running(needing: Sequence[Root]) -> None:
     for root in needing:
         if root.running:
-            raise TombolaError(
-                f"{root.result.parent} is at work, or was less than a quarter of an hour ago: wait"
-            )
+            raise TombolaError(f"{root.result.parent} is running, or was less than 15 minutes ago: wait")

@@ -157,8 +157,8 @@ def _read_root(file: Path) -> RootRecord:
         record = None
     if record is None or not is_intact(content):
         raise DamagedArtefact(
-            f"{file} is damaged: delete it, and the run that made it will write it again. Until then, "
-            "`tombola store gc` leaves finished stages alone"
+            f"{file} is damaged: delete it, and the next run of the same command recreates it. Until then, `tombola "
+            "store gc` does not delete finished stages"
         )
     return record
 
@@ -178,7 +178,7 @@ def locked(store: Store) -> Iterator[None]:
         store.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TombolaError(
-            f"the store {store.root} cannot be written ({error.strerror}): give another one with --store"
+            f"the store {store.root} cannot be written ({error.strerror}): choose another one with --store"
         ) from None
     with FileLock(store.root / LOCK):
         yield

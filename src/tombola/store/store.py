@@ -139,8 +139,8 @@ class Store:
                 write_manifest(partial, _about(stage, seconds=time.time() - started))
             except (OSError, SafetensorError) as error:
                 raise TombolaError(
-                    f"stage {stage.kind}/{stage.key} ({stage.label}) stopped: {_reason(error)}. "
-                    "Nothing half-written will be read; the same command goes on from here"
+                    f"stage {stage.kind}/{stage.key} ({stage.label}) stopped: {_reason(error)}. Incomplete files "
+                    "will not be read; run the same command to resume"
                 ) from error
             _set_aside(final)
             os.rename(partial, final)
@@ -152,7 +152,7 @@ def _set_aside(final: Path) -> None:
     if final.exists():
         aside = final.with_name(f"{final.name}{SET_ASIDE}{uuid.uuid4().hex[:8]}")
         final.rename(aside)
-        logger.warning("%s had no %s and was set aside as %s", final, MANIFEST, aside.name)
+        logger.warning("%s had no %s and was moved to %s", final, MANIFEST, aside.name)
 
 
 def _reason(error: OSError | SafetensorError) -> str:

@@ -36,13 +36,13 @@ def encode_passages(
     longest = min(max_length, tokenizer.model_max_length)
     if block_size is not None and block_size > longest:
         raise DataError(
-            f"{split.task.name}: block_size is {block_size}, but inputs end after {longest} tokens: lower it, or raise "
-            "max_length if the model has positions for more."
+            f"{split.task.name}: block_size is {block_size}, but inputs have at most {longest} tokens: decrease it, "
+            "or increase max_length if the model has more positions."
         )
     size = block_size or longest
     room = size - frame.size
     if room < 1:
-        raise DataError(f"Blocks of {size} tokens have no room beside their special tokens.")
+        raise DataError(f"Blocks of {size} tokens leave no room for text beside the special tokens.")
     texts = [text for (text,) in split.texts]
     pieces = [
         ids for at in range(0, len(texts), CHUNK) for ids in token_ids(tokenizer, texts[at : at + CHUNK])
@@ -52,7 +52,7 @@ def encode_passages(
     inputs = {name: np.concatenate([block[name] for block in blocks]) for name in frame.names}
     special = np.isin(inputs["input_ids"], tokenizer.all_special_ids)
     if special.all():
-        raise DataError(f"{split.task.name}/{split.name}: the tokenizer finds no word in the passages.")
+        raise DataError(f"{split.task.name}/{split.name}: the passages contain no tokens.")
     offsets = np.cumsum([0, *(len(block["input_ids"]) for block in blocks)])
     return Blocks(inputs, offsets, np.where(special, IGNORED, inputs["input_ids"]))
 
@@ -67,7 +67,7 @@ class MaskTokens(Collate):
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", seed: int = 0, rate: float = RATE) -> None:
         super().__init__(tokenizer, token_labels=True)
         if tokenizer.mask_token_id is None:
-            raise DataError("The tokenizer has no mask token: masked language modelling needs one.")
+            raise DataError("The tokenizer has no mask token, which masked language modelling needs.")
         self.mask_id: int = tokenizer.mask_token_id
         self.vocabulary = len(tokenizer)
         self.seed = seed

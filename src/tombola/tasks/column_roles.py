@@ -51,9 +51,9 @@ def check_choice(text: tuple[str, ...], label: str | None) -> None:
     if len(text) > 2:
         raise DataError(f"--text: takes one column, or two for pairs, not {len(text)} ({', '.join(text)}).")
     if len(set(text)) < len(text):
-        raise DataError(f"--text {text[0]}: is given twice; the texts of a pair are two columns.")
+        raise DataError(f"--text {text[0]}: is given twice; a pair needs two different columns.")
     if label in text:
-        raise DataError(f"--label {label}: is the text too; the label is another column.")
+        raise DataError(f"--label {label}: is also the text column; the label must be another one.")
 
 
 def check_header(columns: dict[str, list[Any]], label: str, data: Path) -> None:
@@ -61,8 +61,8 @@ def check_header(columns: dict[str, list[Any]], label: str, data: Path) -> None:
     names = {str(value).strip() for value in columns[label]}
     if label in names or label.replace(".", "", 1).isdecimal():
         raise DataError(
-            f"{data}: the first line reads like data, not like names of columns ({', '.join(columns)}): add a first "
-            "line such as text,label."
+            f"{data}: the first line looks like data, not like column names ({', '.join(columns)}): add a first line "
+            "such as text,label."
         )
 
 
@@ -73,7 +73,7 @@ def chosen_columns(
     for name in names:
         if name not in columns:
             raise DataError(
-                f"{data}: {option} {name}: there is no such column; there are {', '.join(columns)}."
+                f"{data}: {option} {name}: there is no such column; the columns are {', '.join(columns)}."
             )
     return list(names)
 
@@ -92,8 +92,8 @@ def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> 
         return texts
     found = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
     raise DataError(
-        f"{data}: which column is the text? There are {', '.join(columns)}; {found}. Say it with --text NAME (twice "
-        "for pairs)."
+        f"{data}: which column is the text? The columns are {', '.join(columns)}; {found}. Set it with --text NAME "
+        "(twice for pairs)."
     )
 
 
@@ -106,9 +106,9 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
     candidates = [name for name in lower.values() if _is_label(columns[name])]
     if len(candidates) == 1:
         return candidates
-    found = f"{' and '.join(candidates)} could be it" if candidates else "none repeats few values"
+    found = f"{' and '.join(candidates)} could be it" if candidates else "none has few distinct values"
     raise DataError(
-        f"{data}: which column is the label? There are {', '.join(columns)}; {found}. Say it with --label NAME."
+        f"{data}: which column is the label? The columns are {', '.join(columns)}; {found}. Set it with --label NAME."
     )
 
 

@@ -35,14 +35,14 @@ def conll_table(file: Path, task: "Task", layout: Layout) -> Table:
     sentences = _sentences(file, task, layout)
     first = next(sentences, None)
     if first is None:
-        raise DataError(f"{file}: there is not a single sentence.")
+        raise DataError(f"{file}: contains no sentences.")
     width = len(first[1][0])
     words, tags = layout.map.get(task.text[0], task.text)[0], layout.map.get("tags", ["tags"])[0]
     header = layout.header or [words, *(f"column {n}" for n in range(2, width)), tags]
     if len(header) != width or width < 2:
         raise DataError(
-            f"{file}:{first[0]}: {width} columns, but a line has {', '.join(header)}: name the file's columns in "
-            "`header`, and say with `map` which of them are the words and the `tags`."
+            f"{file}:{first[0]}: {width} columns, but a line has {', '.join(header)}: list the file's columns in "
+            "`header`, and map the words and `tags` to them with `map`."
         )
 
     def rows() -> Iterator[tuple[int, Fields]]:
@@ -50,7 +50,7 @@ def conll_table(file: Path, task: "Task", layout: Layout) -> Table:
             wrong = next((n for n, fields in enumerate(lines) if len(fields) != width), None)
             if wrong is not None:
                 place = f"the sentence's word {wrong + 1}"
-                yield line, Malformed(f"{place} has {len(lines[wrong])} columns where {width} are expected")
+                yield line, Malformed(f"{place} has {len(lines[wrong])} columns instead of {width}")
             else:
                 yield line, [list(column) for column in zip(*lines, strict=True)]
 

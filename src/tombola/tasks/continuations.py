@@ -55,7 +55,7 @@ def encode_continuations(
         opening = token_ids(tokenizer, prompts)
         for row, tokens, prompt in zip(chunk, whole, opening, strict=True):
             if len(tokens) <= len(prompt):
-                raise DataError(f"The tokenizer finds no token in the answer {row.text!r} to {row.prompt!r}.")
+                raise DataError(f"There are no tokens in the answer {row.text!r} to {row.prompt!r}.")
             lead = start if len(before) or not len(prompt) else start[:0]
             line = np.concatenate([lead, tokens])
             wanted = line[1:].astype(np.int64)

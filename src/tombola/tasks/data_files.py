@@ -29,8 +29,8 @@ def data_advice(path: Path) -> str:
         return f"{path}: there is no such file"
     task = task_file_of(path)
     if task.is_file():
-        return f"{path}: is data; its task file is {task}: give that"
+        return f"{path}: is a data file; use its task file, {task}"
     return (
-        f"{path}: is data, neither a recipe nor a task file: `tombola task init {path}` writes a task file for it, and "
-        f"`tombola compress MODEL {path}` takes it as it is"
+        f"{path}: is a data file, neither a recipe nor a task file: `tombola task init {path}` writes a task file "
+        f"for it, and `tombola compress MODEL {path}` reads it directly"
     )

@@ -13,7 +13,7 @@ IGNORED = -100
 def _inside(path: str) -> str:
     parts = PurePosixPath(path.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or ":" in path:
-        raise ValueError(f"{path!r} leaves its folder; give a path below it, without '..'")
+        raise ValueError(f"{path!r} leaves its folder; use a path below it, without '..'")
     return path
 
 
@@ -21,7 +21,9 @@ def _known_encoding(name: str) -> str:
     try:
         return codecs.lookup(name).name
     except LookupError:
-        raise ValueError(f"{name!r} is no encoding that Python knows; e.g. utf-8, utf-16, cp1252") from None
+        raise ValueError(
+            f"{name!r} is not an encoding that Python knows, such as utf-8, utf-16, cp1252"
+        ) from None
 
 
 def _listed(value: object) -> object:

@@ -89,7 +89,7 @@ def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length:
             pieces.setdefault(name, []).append(np.fromiter((t for row in rows for t in row), dtype=np.int32))
     if 0 in lengths:
         empty = split.ids[lengths.index(0)]
-        raise DataError(f"{split.task.name}/{split.name}: the tokenizer finds no token in example {empty!r}.")
+        raise DataError(f"{split.task.name}/{split.name}: there are no tokens in example {empty!r}.")
     labels = np.asarray(split.labels, dtype=np.float32 if split.task.labels is None else np.int64)
     return Encoded(
         inputs={name: np.concatenate(arrays) for name, arrays in pieces.items()},

@@ -68,7 +68,7 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
         texts = tuple(" ".join(known.source.map.get(name, [name])) for name in known.text)
         answer = " ".join(known.source.map.get("label", ["label"]))
         if text in ((), texts) and label in (None, answer):
-            return Inferred(known, path, (f"task: {path}, which was there",), new=False)
+            return Inferred(known, path, (f"task: {path}, which already existed",), new=False)
         if not _is_unedited(data, texts, answer, path):
             raise DataError(
                 f"{path}: reads other columns ({', '.join((*texts, answer))}) and has been edited: change the columns "
@@ -111,9 +111,9 @@ def init_task(
     _check_data_file(data)
     path = path or task_file_of(data)
     if path.suffix not in (".yaml", ".yml"):
-        raise DataError(f"{path}: a task file ends in .yaml.")
+        raise DataError(f"{path}: the name of a task file must end in .yaml.")
     if path.exists() and not replace:
-        raise DataError(f"{path} is there already: edit it, give another name with -o, or add --force.")
+        raise DataError(f"{path} already exists: edit it, choose another name with -o, or add --force.")
     return _infer(data, text, label, path, language)
 
 
@@ -173,13 +173,13 @@ def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str
         else:
             rows.append(fields)
     if not rows:
-        raise DataError(f"{data}: there is not a single row.")
+        raise DataError(f"{data}: contains no rows.")
     notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
     if bad:
         count = f"{len(bad):,} rows cannot be read, the first" if len(bad) > 1 else "1 row cannot be read,"
         notes.append(f"{count} at {bad[0]}; or add `drop_malformed: true` under source")
     if twice := [name for name, count in Counter(table.columns).items() if count > 1]:
-        raise DataError(f"{data}: several columns are called {twice[0]!r}: give each its own name.")
+        raise DataError(f"{data}: several columns are called {twice[0]!r}: rename all but one.")
     return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}, notes
 
 
@@ -189,8 +189,8 @@ def _place_of(data: Path, path: Path) -> str:
         place = data.resolve().relative_to(path.parent.resolve())
     except ValueError:
         raise DataError(
-            f"{path}: a task file lies beside its data, or in a folder above it: write it to {data.parent}, or move "
-            "the data."
+            f"{path}: a task file must be in the folder of its data, or in one above it: write it to {data.parent}, "
+            "or move the data."
         ) from None
     return glob.escape(place.as_posix())
 
@@ -207,7 +207,7 @@ def _content(
 ) -> tuple[dict[str, Any], list[str]]:
     if any(isinstance(value, list | dict) for value in columns[label]):
         raise DataError(
-            f"{data}: the label column {label} holds lists: write a task file of kind multi-label or "
+            f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "
             'token-classification, as the page "Your own data" shows.'
         )
     answers = [str(value).strip() for value in columns[label] if not is_empty(value)]
@@ -226,7 +226,7 @@ def _content(
     source = {**source, "skip_empty": True}
     if len(set(map(str, columns.get("id", ())))) < len(columns.get("id", ())):
         source["numbered"] = True
-        unusual = [*unusual, "id: repeats, so examples are called by their places"]
+        unusual = [*unusual, "id: not unique, so examples are identified by their position"]
     if renamed:
         source["map"] = renamed
     parts = {"validation": VALIDATION, "test": TEST}
@@ -247,7 +247,7 @@ def _content(
             source["values"] = writings
         most, count = Counter(writings.get(answer, answer) for answer in answers).most_common(1)[0]
         notes.append(
-            f"{len(labels)} labels: {some(labels)}; the commonest, {most}, in {count / len(answers):.0%}"
+            f"{len(labels)} labels: {some(labels)}; the most common one, {most}, in {count / len(answers):.0%}"
         )
         notes += rare_labels(answers)
     else:
@@ -264,7 +264,7 @@ def _content(
     skipped = len(columns[label]) - complete
     notes.append(
         f"{complete:,} examples"
-        + (f"; rows left out, without a text or a label: {skipped:,}" if skipped else "")
+        + (f"; rows skipped, without a text or a label: {skipped:,}" if skipped else "")
     )
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")

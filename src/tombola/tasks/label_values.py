@@ -31,12 +31,12 @@ def kind_of_labels(
     """
     distinct = set(answers)
     if len(distinct) < 2:
-        raise DataError(f"{data}: the label column {label} has one value only ({some(sorted(distinct))}).")
+        raise DataError(f"{data}: the label column {label} has only one value ({some(sorted(distinct))}).")
     numbers = {value: number for value in distinct if (number := as_number(value, mark)) is not None}
     if len(numbers) == len(distinct):
         if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
             raise DataError(
-                f"{data}: the label column {label} holds numbers and {endless[0]!r}, which is none: leave those cells "
+                f"{data}: the label column {label} contains numbers, but also {endless[0]!r}: leave such cells "
                 "empty, or correct them."
             )
         whole = all(number == int(number) for number in numbers.values())
@@ -44,8 +44,8 @@ def kind_of_labels(
             return "regression"
     if len(distinct) > MOST_CLASSES:
         raise DataError(
-            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: is it "
-            "another column? Say it with --label NAME."
+            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: if "
+            "it is the wrong column, set another with --label NAME."
         )
     return "classification"
 
@@ -78,7 +78,7 @@ def rare_labels(answers: list[str]) -> list[str]:
         return []
     told = some([f"{label} ({count})" for label, count in rare.items()])
     return [
-        f"fewer than {FEW_EXAMPLES} examples: {told}; a split may have none of them: add rows, or merge labels"
+        f"fewer than {FEW_EXAMPLES} examples: {told}; some splits may not contain them: add rows, or merge labels"
     ]
 
 
@@ -102,13 +102,13 @@ def decimal_mark(answers: list[str], data: Path, label: str) -> DecimalMark:
         return "."
     if all(map(_THOUSANDS.fullmatch, with_comma)) or any("." in value for value in distinct):
         raise DataError(
-            f"{data}: the label column {label} holds numbers such as {with_comma[0]!r}, whose comma may stand before "
-            "decimals or between thousands: write a point before decimals, and nothing between thousands."
+            f"{data}: the label column {label} contains numbers such as {with_comma[0]!r}, whose comma may be a "
+            "decimal mark or a thousands separator: use a decimal point, and no thousands separator."
         )
     if several := [value for value in with_comma if value.count(",") > 1]:
         raise DataError(
-            f"{data}: the label column {label} holds numbers with a decimal comma, and {several[0]!r}, which has "
-            "several: correct it."
+            f"{data}: the label column {label} contains numbers with a decimal comma, but also {several[0]!r}, which "
+            "has several commas: correct it."
         )
     return ","
 
@@ -123,4 +123,4 @@ def as_number(value: str, mark: DecimalMark = ".") -> float | None:
 
 def some(names: list[str]) -> str:
     """Return the first few names, and how many there are."""
-    return ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
+    return ", ".join(names[:6]) + (f" … ({len(names)} in total)" if len(names) > 6 else "")

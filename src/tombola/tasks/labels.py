@@ -55,7 +55,7 @@ def labels_within(other: "Task", own: "Task") -> list[int]:
     numbers = [ours.get(meaning(label), coarse.get(label)) for label in other.labels or ()]
     if not numbers or None in numbers:
         raise DataError(
-            f"The labels of {other.name}, {other.labels}, cannot be told from those of {own.name}, {own.labels}: "
-            "give the task file the same names, or a `merge`."
+            f"The labels of {other.name}, {other.labels}, cannot be matched with those of {own.name}, {own.labels}: "
+            "use the same names in the task file, or add a `merge`."
         )
     return [number for number in numbers if number is not None]

@@ -69,7 +69,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             yield cast(IO[bytes], stream)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged gzip file ({error}); fetch it again.") from None
+        raise DataError(f"{path}: damaged gzip file ({error}); download it again.") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
 
@@ -127,7 +127,7 @@ def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) ->
     if encoding is not None:
         return (
             f"{path}:{place}: not {encoding} text ({error.reason}): set `source.encoding` in the task file to the "
-            "encoding that the file was written in."
+            "encoding of the file."
         )
     return (
         f"{path}:{place}: not UTF-8 text ({error.reason}). If it was written on Windows it is probably cp1252 "
@@ -146,6 +146,6 @@ def _decodes(raw: bytes, encoding: str) -> bool:
 
 def _binary(path: Path, line: int, raw: bytes) -> str:
     return (
-        f"{path}:{line}: there is a NUL byte, so this is not UTF-8 text: if the file is UTF-16 without a byte-order "
+        f"{path}:{line}: contains a NUL byte, so it is not UTF-8 text: if the file is UTF-16 without a byte-order "
         f"mark, set `source.encoding: utf-16-{_byte_order(raw)}` in the task file; otherwise it is binary or damaged."
     )

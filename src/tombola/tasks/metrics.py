@@ -92,12 +92,14 @@ def check_metrics(names: Sequence[str], kind: str, labels: int) -> None:
     """
     for name in names:
         if kind not in metrics[name].kinds:
-            raise ValueError(f"metrics: {name} is not for a {kind} task; use {', '.join(metrics_for(kind))}")
+            raise ValueError(
+                f"metrics: {name} does not apply to a {kind} task; use {', '.join(metrics_for(kind))}"
+            )
         if metrics[name].labels not in (None, labels):
             others = [one for one in metrics_for(kind) if metrics[one].labels in (None, labels)]
             raise ValueError(
-                f"metrics: {name} is for {metrics[name].labels} labels, and these are {labels}; "
-                f"use {', '.join(others)}"
+                f"metrics: {name} is for {metrics[name].labels} labels, but the task has {labels}; use "
+                f"{', '.join(others)}"
             )
 
 

@@ -22,8 +22,8 @@ def mix_in(split: Split, other: Split, times: int = 1) -> Split:
     """Append `times` copies of the other's examples, with labels of the split's task and new ids."""
     if len(other.task.text) != len(split.task.text):
         raise DataError(
-            f"{other.task.name} cannot be mixed into {split.task.name}: an example has {len(other.task.text)} "
-            f"texts in the one and {len(split.task.text)} in the other."
+            f"{other.task.name} cannot be mixed into {split.task.name}: its examples have {len(other.task.text)} "
+            f"texts, not {len(split.task.text)}."
         )
     for task in (split.task, other.task):
         if not task.single_label:

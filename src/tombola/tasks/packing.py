@@ -41,7 +41,7 @@ def separators(tokenizer: "PreTrainedTokenizerBase") -> tuple[np.ndarray, np.nda
         after = np.append(after, np.int32(tokenizer.eos_token_id))
     if not len(before) + len(after):
         raise DataError(
-            "The tokenizer has no end-of-text token to part documents with: set tokenizer.eos_token and save it again."
+            "The tokenizer has no end-of-text token to separate documents: set tokenizer.eos_token and save it again."
         )
     return before.astype(np.int32), after.astype(np.int32)
 
@@ -57,8 +57,8 @@ def pack_documents(
     size = block_size or longest
     if size > longest:
         raise DataError(
-            f"{split.task.name}: block_size is {size}, but inputs end after {longest} tokens: lower it, or raise "
-            "max_length if the model has positions for more."
+            f"{split.task.name}: block_size is {size}, but inputs have at most {longest} tokens: decrease it, or "
+            "increase max_length if the model has more positions."
         )
     before, after = separators(tokenizer)
     pieces: list[np.ndarray] = [] if len(before) else [after[-1:]]
@@ -71,7 +71,7 @@ def pack_documents(
                 owners.append(np.full(len(piece), document))
     tokens, owner = np.concatenate(pieces), np.concatenate(owners).astype(np.int32)
     if (owner == NO_DOCUMENT).all():
-        raise DataError(f"{split.task.name}/{split.name}: the tokenizer finds no token in the documents.")
+        raise DataError(f"{split.task.name}/{split.name}: the documents contain no tokens.")
     return _blocks(tokens, owner, size)
 
 

@@ -53,7 +53,7 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             identity = str(rows) if name is None else str(name(values))
             if identity in seen:
                 raise BadRow(
-                    f"id {identity!r} also stands at {table.where(seen[identity])}: correct it, or set "
+                    f"id {identity!r} also occurs at {table.where(seen[identity])}: correct it, or set "
                     "`source.numbered: true` in the task file"
                 )
         except SkippedRow:
@@ -74,12 +74,12 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
 
     if found.dropped > max(1, MOST_DROPPED * (rows + 1)):
         raise DataError(
-            f"{found.dropped} of {rows + 1} rows do not parse, which is too many to drop; {first_drop}."
+            f"{found.dropped} of {rows + 1} rows are malformed, which is too many to drop; {first_drop}."
         )
     if not found.ids:
-        raise DataError(f"{table.where(1)}: there is not a single row.")
+        raise DataError(f"{table.where(1)}: contains no rows.")
     if found.dropped:
-        logger.warning("%s: %d malformed rows left out, the first: %s", task.name, found.dropped, first_drop)
+        logger.warning("%s: %d malformed rows skipped, the first: %s", task.name, found.dropped, first_drop)
     return found
 
 

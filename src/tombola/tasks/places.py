@@ -33,7 +33,7 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
             return _from_folder(task, split, place)
         looked.append(f"{place} (for {_wanted(task, split)})")
     if folder is None and DATA_FOLDER not in os.environ:
-        looked.append(f"no local folder, as neither a folder nor {DATA_FOLDER} was given")
+        looked.append(f"no local folder, since neither data.folder nor {DATA_FOLDER} is set")
     if source.hub is not None:
         try:
             layout = Layout(
@@ -143,7 +143,7 @@ def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
             return place / name
     if not places:
         raise DataError(
-            f"No {name} for {task.name}: say with --data or {DATA_FOLDER} where the benchmark's folders are."
+            f"No {name} for {task.name}: set the folder of the benchmark with --data or {DATA_FOLDER}."
         )
     looked = ", ".join(str(one) for one in _task_folders(task, folder))
     raise DataError(f"No {name} for {task.name}. Looked in: {looked}.")

@@ -20,10 +20,10 @@ def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.pro
     names = _NAME.findall(prompt)
     known = ", ".join(f"{{{column}}}" for column in columns)
     if not names:
-        raise ValueError(f"{field}: names no text; write {known} where it belongs")
+        raise ValueError(f"{field}: contains no text; insert {known}")
     for name in names:
         if name not in columns:
-            raise ValueError(f"{field}: {{{name}}} is no column of `text`; it may name {known}")
+            raise ValueError(f"{field}: {{{name}}} is not a column of `text`; use {known}")
 
 
 def fill(prompt: str, texts: Mapping[str, str]) -> str:

@@ -49,8 +49,8 @@ def _members(holder: Any, key: str, place: str) -> list[Any]:
     found = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(found, list):
         raise DataError(
-            f"{place}: there is no list {key!r}. A question file has data, paragraphs and qas as SQuAD's "
-            "has, or is a list of objects with question, context and answers."
+            f"{place}: there is no list {key!r}. A question file has data, paragraphs and qas like SQuAD, or is a "
+            "list of objects with question, context and answers."
         )
     return found
 
@@ -71,11 +71,11 @@ def read_answers(raw: Any, context: str, unanswerable: bool) -> Answers:
     if not answers:
         if unanswerable:
             return Answers((), None)
-        raise BadRow("no answer; a task with `unanswerable: true` takes such questions")
+        raise BadRow("no answer; to allow such questions, set `unanswerable: true` in the task file")
     found = [(at, at + len(text)) for text, at in answers if at >= 0 and context.startswith(text, at)]
     if not found:
         text, at = answers[0]
-        raise BadRow(f"the answer {text!r} does not stand at character {at} of its context")
+        raise BadRow(f"the answer {text!r} is not at character {at} of its context")
     return Answers(tuple(text for text, _ in answers), found[0])
 
 
@@ -89,5 +89,5 @@ def _answers(raw: Any) -> list[tuple[str, int]]:
         raise BadRow("the answers are not a list with `text` and `answer_start` each") from None
     for text, at in answers:
         if not isinstance(text, str) or not text.strip() or not isinstance(at, int):
-            raise BadRow(f"an answer is a text and the character at which it begins, not {text!r} and {at!r}")
+            raise BadRow(f"an answer is a text and its first character's position, not {text!r} and {at!r}")
     return answers

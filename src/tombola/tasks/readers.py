@@ -165,10 +165,10 @@ def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
     remedy = "fill in what is missing, or remove the row"
     if len(fields) > len(columns):
-        remedy = "put a text that holds the delimiter in quotes" + (
+        remedy = "put texts that contain the delimiter in quotes" + (
             "" if quoted else " and set `source.quoted: true` in the task file"
         )
-    return f"{count} where {len(columns)} are expected ({', '.join(columns)}): {remedy}"
+    return f"{count} instead of {len(columns)} ({', '.join(columns)}): {remedy}"
 
 
 def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:

@@ -34,8 +34,8 @@ class Columns:
         if lacking:
             raise DoesNotFit(
                 f"{self.table.where(1)}: no column {lacking[0]!r}; the columns are "
-                f"{', '.join(map(repr, self.table.columns))}. Rename it in the file, or say with `map` in the task "
-                "file what it is called."
+                f"{', '.join(map(repr, self.table.columns))}. Rename it in the file, or map it with `map` in the "
+                "task file."
             )
         places = [self.table.columns.index(name) for name in wanted]
         if len(places) == 1:
@@ -59,7 +59,7 @@ class Columns:
                 raise BadRow(f"column {column!r} is not text: {value!r}")
             if not value.strip() and not self.allow_empty:
                 raise BadRow(
-                    f"empty text in column {column!r}: fill it in or remove the row, or leave such rows out with "
+                    f"empty text in column {column!r}: fill it in, remove the row, or skip such rows with "
                     "`source.skip_empty: true` in the task file"
                 )
             return value

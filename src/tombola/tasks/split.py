@@ -99,7 +99,7 @@ class Split:
         """Rearrange `order` so that the classes take turns, one example each, until they run out."""
         if not self.task.single_label:
             raise DataError(
-                f"{self.task.name} is a {self.task.kind} task: it has no classes to balance a sample over."
+                f"{self.task.name} is a {self.task.kind} task, which has no classes to balance a sample over."
             )
         labels = np.asarray(self.labels)[order]
         turn = np.empty(len(order), dtype=np.int64)

@@ -72,13 +72,13 @@ def _words(split: Split, bias: SyntheticBias) -> list[str]:
     labels = split.task.labels
     if labels is None or not split.task.single_label:
         raise RecipeError(
-            f"data.synthetic_bias: is for tasks with one label per text, and {split.task.name} is a "
+            f"data.synthetic_bias: only works for tasks with one label per text, but {split.task.name} is a "
             f"{split.task.kind} task"
         )
     words = bias.words or WORDS[: len(labels)]
     if len(words) != len(labels) or len(set(words)) != len(words) or not all(map(str.strip, words)):
         raise RecipeError(
-            f"data.synthetic_bias.words: takes {len(labels)} different words, one for each label of {split.task.name}"
+            f"data.synthetic_bias.words: takes {len(labels)} different words, one per label of {split.task.name}"
         )
     return words
 

@@ -37,7 +37,7 @@ def encode_tagged(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length
     """
     if not tokenizer.is_fast:
         raise DataError(
-            f"{split.task.name}: tags are aligned with sub-words by a fast tokenizer, and this model's "
+            f"{split.task.name}: aligning tags with sub-words needs a fast tokenizer, but this model's "
             f"({type(tokenizer).__name__}) is not one: choose another model."
         )
     limit = min(max_length, tokenizer.model_max_length)

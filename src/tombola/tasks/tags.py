@@ -52,8 +52,8 @@ def to_iob2(tags: Sequence[str], scheme: TagScheme, words: Sequence[str]) -> lis
     for word, tag in zip(words, tags, strict=True):
         if tag.startswith("I-") and before[2:] != tag[2:]:
             raise BadRow(
-                f"tag {tag!r} of {word!r} goes on with no entity (before it is {before!r}), which IOB2 does not "
-                "allow: if the file is written in IOB1, set `source.tag_scheme: iob1` in the task file"
+                f"tag {tag!r} of {word!r} continues no entity (before it is {before!r}), which IOB2 does not allow: "
+                "if the file is written in IOB1, set `source.tag_scheme: iob1` in the task file"
             )
         before = tag
     return list(tags)

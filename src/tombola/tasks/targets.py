@@ -35,8 +35,8 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     other = Task.named(name if slash else on)
     if other.kind != own.kind:
         raise RecipeError(
-            f"cannot evaluate on {on!r}: it is a {other.kind} task, and a model for {own.name} has a head for "
-            f"{own.kind} alone"
+            f"cannot evaluate on {on!r}: it is a {other.kind} task, but a model for {own.name} only has a head for "
+            f"{own.kind}"
         )
     if slash:
         if split.partition("+")[0] not in other.split_names():

@@ -75,7 +75,7 @@ class Task(Definition):
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
         if not names:
-            raise ValueError("takes one metric or more; the first is the headline")
+            raise ValueError("needs at least one metric; the first is the headline")
         for name in names:
             if name not in metrics:
                 raise ValueError(str(UnknownName("metric", name, metrics)))
@@ -105,7 +105,7 @@ class Task(Definition):
         if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
             raise ValueError("merge: maps labels that are not among `labels` to some that are")
         if self.unanswerable and self.kind != "question-answering":
-            raise ValueError("unanswerable: is for question-answering tasks")
+            raise ValueError("unanswerable: only works for question-answering tasks")
         if not set(self.attackable) <= set(self.text):
             raise ValueError(f"attackable: takes columns of `text` ({', '.join(self.text)})")
         for layout in self.source.layouts:
@@ -114,7 +114,7 @@ class Task(Definition):
         for name, part in self.holdout.items():
             if part.of not in self.source.files or name in self.source.files:
                 raise ValueError(
-                    f"holdout.{name}: `of` names a split that has a file, {name!r} must not have one"
+                    f"holdout.{name}: `of` must be a split with a file, and {name!r} one without"
                 )
         if not self.source.files:
             raise ValueError("source.files: name the file of each split")
@@ -149,7 +149,7 @@ class Task(Definition):
         path = Path(path).expanduser()
         raw = read_yaml(path, "task file", RecipeError)
         if isinstance(raw, dict) and "source" not in raw and {"model", "task"} & set(raw):
-            raise RecipeError(f"{path}: is a recipe, not a task file: give the task that it names")
+            raise RecipeError(f"{path}: is a recipe, not a task file: use the task that it names")
         task = checked(cls, raw, where=f"{path}: task")
         task._directory = path.parent
         return task
@@ -261,7 +261,7 @@ class Task(Definition):
             if not len(loaded):
                 raise DataError(
                     f"{source}: {self.name}/{split} is empty: none of the {found} examples falls into it. Add "
-                    "examples, change the shares under `holdout` in the task file, or name a file for it under "
+                    "examples, change the shares under `holdout` in the task file, or set a file for it under "
                     "`source.files`."
                 )
         return loaded if limit is None or limit >= len(loaded) else loaded.sample(limit, seed)
@@ -285,6 +285,6 @@ def register_task(path: str | Path) -> Task:
     path = Path(path).resolve()
     task = Task.from_file(path)
     if task.name in task_names():
-        raise PluginError(f"task {task.name!r} exists already: choose another name")
+        raise PluginError(f"task {task.name!r} already exists: choose another name")
     _registered(task.name)(path)
     return task

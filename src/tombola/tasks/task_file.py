@@ -15,10 +15,10 @@ from tombola.tasks.definition import Source
 from tombola.tasks.task import Task
 
 FURTHER = """\
-# To use files of your own in place of a holdout, name them in source.files and delete their holdout:
+# To use separate files instead of a holdout, list them in source.files and delete their holdout:
 #   files: {train: train.csv, validation: dev.csv, test: test.csv}
-# Texts of another language than English need its code, since the package's word lists are English: language: de
-# Attacks change every text column, unless you name the ones that they may: attackable: [second]
+# For texts that are not English, set their language, since the built-in word lists are English: language: de
+# Attacks change every text column, unless you restrict them: attackable: [second]
 # All keys are in the reference, on the page "Task".
 """
 
@@ -48,7 +48,10 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
         content: The content of the task.
         notes: The inferred facts, one per line, for the head of the file.
     """
-    head = ["Inferred from the data; edit what is wrong, then check it:", f"  tombola validate {name} --data"]
+    head = [
+        "Inferred from the data. Correct what is wrong, then check it:",
+        f"  tombola validate {name} --data",
+    ]
     parts = ["".join(f"# {line}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
     for key, value in content.items():
         if key == "source":

@@ -92,7 +92,7 @@ def in_windows(
     frame = Frame(tokenizer, texts=len(split.task.text))
     free = limit - frame.size
     if free < len(split.task.text):
-        raise DataError(f"{limit} tokens have no room for a text beside the special tokens.")
+        raise DataError(f"{limit} tokens leave no room for text beside the special tokens.")
     texts = [
         token_ids(tokenizer, list(column)) for column in zip(*(split.texts[i] for i in longer), strict=True)
     ]
@@ -128,8 +128,8 @@ def _windows(
     room = free - sum(len(part) for place, part in enumerate(others) if place != long)
     if stride > room:
         raise DataError(
-            f"A stride of {stride} tokens would leave out some of a text: its windows have room for {room}; take at "
-            "most that."
+            f"A stride of {stride} tokens would skip parts of a text: its windows have room for {room}; use at most "
+            "that."
         )
     text = parts[long]
     starts = window_starts(len(text), room, stride)

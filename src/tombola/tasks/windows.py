@@ -51,7 +51,7 @@ def encode_questions(
     frame = Frame(tokenizer, texts=2)
     free = min(max_length, tokenizer.model_max_length) - frame.size
     if free < 2:
-        raise DataError(f"{max_length} tokens have no room for a question and its context.")
+        raise DataError(f"{max_length} tokens leave no room for a question and its context.")
     contexts = _contexts(tokenizer, [context for _, context in split.texts])
     questions = _questions(tokenizer, [question for question, _ in split.texts], min(longest, free // 2))
     inputs: list[dict[str, np.ndarray]] = []
@@ -90,7 +90,7 @@ def _contexts(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> dict[st
         encoded = tokenizer(chunk, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         for text, ids, spans in zip(chunk, encoded["input_ids"], encoded["offset_mapping"], strict=True):
             if not ids:
-                raise DataError(f"The tokenizer finds no token in the context {text!r}.")
+                raise DataError(f"There are no tokens in the context {text!r}.")
             found[text] = Context(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int32))
     return found
 

@@ -21,15 +21,15 @@ def new_texts(task: Task, file: Path, known: Iterable[Split]) -> Split:
     """
     if not task.single_label:
         raise DataError(
-            f"{file}: new texts are labelled by a classifier, which needs one label per text, and {task.name} is a "
-            f"{task.kind} task."
+            f"{file}: labelling new texts needs a task with one label per text, but {task.name} is a {task.kind} "
+            "task."
         )
     found = unlabelled(task, _lines(file) if file.suffix == ".txt" else file)
     seen = {key for split in known for key in split.text_keys}
     first = {key: place for place, key in reversed(list(enumerate(found.text_keys)))}
     places = sorted(place for key, place in first.items() if key not in seen)
     if not places:
-        raise DataError(f"{file}: there is no text that the data of {task.name} does not have.")
+        raise DataError(f"{file}: every text is already in the data of {task.name}.")
     return found.select(places)
 
 

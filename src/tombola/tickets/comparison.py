@@ -57,7 +57,7 @@ def open_masks(source: str | Path, task: str | None = None) -> dict[str, Mask]:
         tasks = ticket.tasks if task is None else [require_task(ticket, task)]
         return {f"{source}: {name}": ticket.mask(name) for name in tasks}
     if task is not None:
-        raise TombolaError(f"{source} is not a ticket of several tasks: leave out --task")
+        raise TombolaError(f"{source} is not a multi-task ticket: leave out --task")
     if path.is_file() or (path / MASK).is_file():
         return {str(source): Mask.load(path if path.is_file() else path / MASK)}
     return {str(source): Ticket.from_pretrained(source).mask}

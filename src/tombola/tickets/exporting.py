@@ -37,7 +37,7 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
     whole = path.suffix != ".onnx"
     if whole and any(path.glob("*.safetensors")):
         raise TombolaError(
-            f"{path} holds a model already: export to another folder, or to a file: {path / MODEL}"
+            f"{path} already contains a model: export to another folder, or to a file: {path / MODEL}"
         )
     file = path / MODEL if whole else path
     model, tokenizer = load_model(folder), _tokenizer(folder, needed=whole)

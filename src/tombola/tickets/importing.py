@@ -60,7 +60,7 @@ def import_mask(
             "lists of heads and FFNs have neither a head nor scores: leave out the task and the threshold"
         )
     if not structured and (len(sources) > 1 or entry is not None or first):
-        raise RecipeError("several sources, an entry and the first number are for lists of heads and FFNs")
+        raise RecipeError("several sources, --entry and --first only work for lists of heads and FFNs")
     mask = (
         _from_lists(sources, _open(model, None), entry, first)
         if structured
@@ -111,7 +111,7 @@ def _from_lists(sources: Sequence[Path], model: PreTrainedModel, entry: str | No
     ffns: set[int] = set()
     kinds = {"head" if "head" in file.name.lower() else "ffn": file for file in files}
     if len(kinds) < len(files):
-        raise DataError(f"{', '.join(map(str, files))}: take one list of heads and one of FFNs.")
+        raise DataError(f"{', '.join(map(str, files))}: pass at most one list of heads and one of FFNs.")
     if "head" in kinds:
         heads = read_heads(kinds["head"], entry, first)
     if "ffn" in kinds:

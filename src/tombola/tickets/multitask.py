@@ -83,7 +83,7 @@ class MultiTaskTicket(SavedTicket):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))[:200]
             raise TombolaError(
-                f"{ticket.folder / SHARE}: {place}: {first['msg'].lower()}. Copy or make it again"
+                f"{ticket.folder / SHARE}: {place}: {first['msg'].lower()}. Copy or create it again"
             ) from None
         return ticket
 
@@ -122,7 +122,7 @@ class MultiTaskTicket(SavedTicket):
         """
         folder, model = Path(folder), self.model(task)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TombolaError(f"{folder} exists already: choose another folder, or remove it first")
+            raise TombolaError(f"{folder} already exists: choose another folder, or delete it first")
         with TemporaryDirectory() as temporary, quiet():
             model.save_pretrained(temporary)
             self.tokenizer().save_pretrained(temporary)
@@ -164,7 +164,7 @@ def require_task(ticket: MultiTaskTicket, task: str | None) -> str:
     """
     if task is None:
         tasks = ", ".join(ticket.tasks)
-        raise TombolaError(f"{ticket.folder} is a ticket of several tasks: pass --task, one of {tasks}")
+        raise TombolaError(f"{ticket.folder} is a multi-task ticket: pass --task, one of {tasks}")
     if task not in ticket.tasks:
         raise UnknownName("task", task, ticket.tasks, where=str(ticket.folder))
     return task
@@ -185,10 +185,10 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
         return
     if not (folder / MASK).is_file():
         raise TombolaError(
-            f"{folder} is not a ticket: it has no {MASK}. `tombola run` leaves its tickets in runs/NAME/tickets"
+            f"{folder} is not a ticket: it has no {MASK}. `tombola run` writes tickets to runs/NAME/tickets"
         )
     if task is not None:
-        raise TombolaError(f"{folder} is not a ticket of several tasks: leave out --task")
+        raise TombolaError(f"{folder} is not a multi-task ticket: leave out --task")
     yield folder
 
 
@@ -217,8 +217,10 @@ def shared_card(info: Mapping[str, Any]) -> str:
     return card(
         info,
         title=f"{len(info['tasks'])} tasks on one {info['base']['name']}",
-        about="One encoder that several tasks share, trained by Tombola. Every task has a head and a mask of its own, "
-        "and was trained and scored with nothing but what its mask keeps.",
+        about=(
+            "One encoder shared by several tasks, trained by Tombola. Every task has its own head and mask, and "
+            "was trained and scored only with the units that its mask keeps."
+        ),
         tag="multi-task",
         table=[
             ["task", "evaluated on", "metric", "score", "standard error", "examples", "weights removed"],
@@ -234,6 +236,6 @@ def shared_card(info: Mapping[str, Any]) -> str:
             "",
             'ticket = MultiTaskTicket.from_pretrained("path/or/hub-id")',
             f"model, tokenizer = ticket.model({quoted}), ticket.tokenizer()",
-            f'ticket.cut({quoted}, "folder").shrink()  # one task as an ordinary ticket, really smaller',
+            f'ticket.cut({quoted}, "folder").shrink()  # one task as an ordinary, smaller ticket',
         ],
     )

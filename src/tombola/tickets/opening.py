@@ -87,7 +87,7 @@ def open_classifier(
     if task is None and recipe is not None:
         task = task_of(recipe, folder)
     if task is None and needs_task:
-        raise TombolaError(f"{folder} is not a ticket and does not know its task: pass --task NAME")
+        raise TombolaError(f"{folder} is not a ticket, so its task is unknown: pass --task NAME")
     length = max_length or (trained_length(recipe) if recipe is not None else MAX_LENGTH)
     settings = _task_settings(recipe or {})
     if file is not None:
@@ -95,8 +95,8 @@ def open_classifier(
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
-            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and take "
-            "one of the tickets that come out"
+            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and "
+            "use one of the resulting tickets"
         )
     return _within_positions(Opened(folder, model, task or "", length, settings), max_length)
 
@@ -114,7 +114,7 @@ def _within_positions(opened: Opened, asked: int | None) -> Opened:
     limit = position_limit(opened.model.config)
     if asked is not None and limit is not None and asked > limit:
         logger.warning(
-            "max_length: %s tokens are more than the model's %s positions: texts are cut at %s",
+            "max_length: %s tokens exceed the model's %s positions: texts are truncated to %s",
             f"{asked:,}", f"{limit:,}", f"{limit:,}",
         )  # fmt: skip
     return opened
@@ -144,7 +144,7 @@ def folder_of(source: Source) -> Path:
         raise TombolaError(f"there is no file {file}")
     if not (file.parent / "config.json").is_file():
         raise TombolaError(
-            f"{file} has no config and no tokenizer beside it: export the model to a folder, with "
-            "`tombola export MODEL -o FOLDER`, and take that"
+            f"{file} has no config and no tokenizer beside it: export the model to a folder with `tombola export "
+            "MODEL -o FOLDER`, and use that"
         )
     return find_folder(str(file.parent.absolute()))

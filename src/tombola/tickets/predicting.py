@@ -70,7 +70,7 @@ class TextFile:
         if form == "txt":
             if len(task.text) > 1:
                 raise DataError(
-                    f"{task.name} reads {', '.join(task.text)}: give them as the columns of CSV, TSV or JSON lines."
+                    f"{task.name} reads {', '.join(task.text)}: provide them as columns of CSV, TSV or JSON lines."
                 )
             texts = [line.strip() for line in content.decode("utf-8-sig").splitlines() if line.strip()]
             lines = (json.dumps({task.text[0]: text}) for text in texts)
@@ -95,7 +95,7 @@ class TextFile:
             f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
         }
         if clash := sorted(taken & {name for row in self.rows for name in row}):
-            raise DataError(f"{self.split.source}: there is a column {clash[0]!r} already: rename it first.")
+            raise DataError(f"{self.split.source}: there already is a column {clash[0]!r}: rename it first.")
         if form == "jsonl":
             whole = (
                 row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)
@@ -162,7 +162,7 @@ def _delimited(rows: list[dict[str, Any]], delimiter: str) -> str:
         return stream.getvalue()
     if any(mark in field for fields in table for field in fields for mark in ("\t", *NEW_LINES)):
         raise DataError(
-            "a text has a tab or a line break in it, which .tsv cannot hold: write .csv or .jsonl."
+            "a text contains a tab or a line break, which .tsv does not support: write .csv or .jsonl."
         )
     return "".join("\t".join(fields) + "\n" for fields in [columns, *table])
 

@@ -99,7 +99,7 @@ def task_of(about: Mapping[str, Any], folder: Path) -> str:
     """
     task = about.get("task")
     if not isinstance(task, str):
-        raise TombolaError(f"{folder} does not say what its task is: pass --task NAME")
+        raise TombolaError(f"{folder} does not record its task: pass --task NAME")
     copy = folder / TASK_FILE
     if task.endswith((".yaml", ".yml")) and not Path(task).expanduser().is_file() and copy.is_file():
         return str(copy)
@@ -122,13 +122,15 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
             info, allow_nan=False, ensure_ascii=False
         ).encode()  # raises on infinite numbers and lone surrogates
     except (ValueError, RecursionError) as error:
-        raise TombolaError(f"{path} is not valid JSON ({str(error)[:200]}): copy or make it again") from None
+        raise TombolaError(
+            f"{path} is not valid JSON ({str(error)[:200]}): copy or create it again"
+        ) from None
     found = info.get("format") if isinstance(info, dict) else None
     if found != FORMAT:
         raise TombolaError(f"{path} has format {str(found)[:80]!r}; this version of tombola reads {FORMAT}")
     wrong = [name for name in required if not isinstance(info.get(name), dict)]
     if wrong:
         raise TombolaError(
-            f"{path} is not about a ticket: its {wrong[0]!r} is missing. Copy or make it again"
+            f"{path} does not describe a ticket: its {wrong[0]!r} is missing. Copy or create it again"
         )
     return info

@@ -136,7 +136,7 @@ def shrink_ticket(
         if not difference <= TOLERANCE * max(1.0, *(float(value.abs().max()) for value in expected.values())):
             raise ModelError(
                 f"the shrunk {masked.config.model_type} model differs from the masked one by {difference:.2g}, so it "
-                f"was not written: its family's file does not name all that depends on the number of heads."
+                "was not written: its family file does not list everything that depends on the number of heads."
             )
         shrinkage = Shrinkage(
             folder=output,
@@ -180,7 +180,7 @@ def _copy_cut(
         architecture = cut["dense"]["architectures"][0]
     except (KeyError, IndexError, TypeError, ValueError):
         raise TombolaError(
-            f"{folder / TICKET} does not say how large the dense model was: copy or make it again."
+            f"{folder / TICKET} does not record the size of the dense model: copy or create it again."
         ) from None
     with quiet(), torch.random.fork_rng(devices=[]):
         dense = model_class(architecture)(config)
@@ -220,7 +220,7 @@ def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
     folder, path = Path(folder), Path(path)
     if cut_info(folder) is not None:
         raise TombolaError(
-            f"{folder} holds a small model already, with nothing left to pack: take it as it is."
+            f"{folder} already contains a small model, so there is nothing to pack: use it as it is."
         )
     mask = Mask.load(folder / MASK)
     model = load_model(folder)
@@ -229,7 +229,7 @@ def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
     packed = unpack(path).state_dict()
     if any(not tensor.equal(packed[name]) for name, tensor in model.state_dict().items()):
         raise ModelError(
-            f"{path} does not unpack to the masked model again: report this, and keep the ticket."
+            f"{path} does not unpack to the masked model: please report this, and keep the ticket."
         )
     matrices = mask.units.prunable * model.dtype.itemsize
     outside = _bytes(folder) - matrices

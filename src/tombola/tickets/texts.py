@@ -66,7 +66,7 @@ def texts_of(folder: Path, config: PretrainedConfig) -> Texts:
     """
     recipe = recipe_of(folder)
     if recipe is None:
-        return RandomTokens.fitting(config, reason="the model does not know its task")
+        return RandomTokens.fitting(config, reason="the model's task is unknown")
     try:
         data = checked(DataSettings, recipe.get("data", {}), "data")
         evaluate = checked(EvaluateSettings, recipe.get("evaluate", {}), "evaluate")

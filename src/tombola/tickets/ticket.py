@@ -172,10 +172,9 @@ def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
         return ""
     kinds = " and ".join(str(defense["kind"]) for defense in defenses)
     return (
-        f" Texts should be corrected before they are tokenised ({kinds}, stored in `{DEFENSE}`). "
-        "`ticket.tokenizer()` does that, and so do the commands and functions of Tombola; all scores above include "
-        "it. Plain transformers does not: misspelt or disguised words reach the model unchanged, and the accuracy that "
-        "the correction wins back on such texts is lost."
+        f" Correct texts before tokenising them ({kinds}, stored in `{DEFENSE}`). `ticket.tokenizer()` and all "
+        "commands and functions of Tombola do this, and all scores above include it. Plain transformers does not: "
+        "misspelt or disguised words reach the model unchanged, and it loses accuracy on such texts."
     )
 
 
@@ -201,7 +200,7 @@ def ticket_card(info: Mapping[str, Any]) -> str:
         else f"{info['base']['name']}, fine-tuned for {named}",
         about=_about_mask(mask) + _size(info)
         if mask
-        else "The dense model that tickets of the same recipe are compared with: nothing is removed.",
+        else "The dense baseline of the tickets of the same recipe: nothing is removed.",
         tag=f"{mask['granularity']}-sparsity" if mask else "dense",
         table=[
             ["evaluated on", "metric", "score", "standard error", "examples"],
@@ -241,7 +240,7 @@ def _size(info: Mapping[str, Any]) -> str:
 
 def _opening(info: Mapping[str, Any]) -> str:
     """Explain how to open the folder with plain transformers."""
-    plain = "The folder also opens with the plain `AutoModelFor….from_pretrained` of its task, and in a `pipeline`"
+    plain = "The folder also opens with the plain `AutoModelFor….from_pretrained` for its task, and in a `pipeline`"
     if "cut" in info and info["cut"]["layout"] == "free":
         return f"{plain}, after `import tombola`."
     return f"{plain}."

@@ -84,5 +84,5 @@ def attacking(
     if not isinstance(settings.adversary, AttackAdversary):
         return []
     if not isinstance(data, LiveTexts):
-        raise TombolaError("adversary: the data holds no texts to attack: give it as LiveTexts")
+        raise TombolaError("adversary: the data contains no texts to attack: pass it as LiveTexts")
     return [AttackEpochs(settings.adversary, data, seed=seed, precision=precision, folder=folder)]

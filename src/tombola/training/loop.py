@@ -84,7 +84,7 @@ def run_loop(
     if total_steps(settings, 1) == 0:
         return log.untrained(precision)
     if settings.augment is not None and not isinstance(data, LiveTexts):
-        raise TombolaError("augment: the data holds no texts to change: give it as LiveTexts")
+        raise TombolaError("augment: the data contains no texts to change: pass it as LiveTexts")
     run = {**_identity(settings, data), **identity, "seed": seed, "precision": precision}
     checkpoints = Checkpoints(folder / "checkpoints", run)
     resumed = checkpoints.last()

@@ -26,13 +26,13 @@ def last_step(stop_at: float | None, steps: int) -> int:
     if stop_at is None:
         return steps
     if stop_at <= 0:
-        raise TombolaError(f"stop_at takes a step from 1 on or a share of all, not {stop_at}")
+        raise TombolaError(f"stop_at must be a step from 1 or a share of all steps, not {stop_at}")
     if stop_at < 1:
         return math.ceil(stop_at * steps - 1e-9)  # avoid an extra step from float rounding
     if stop_at > steps:
         raise TombolaError(
-            f"step {stop_at:g} lies beyond the end of the training, which takes {steps} optimizer steps: "
-            "name an earlier step (rewind_step, start_step), or train longer"
+            f"step {stop_at:g} is beyond the end of the training, which takes {steps} optimizer steps: use an "
+            "earlier step (rewind_step, start_step), or train longer"
         )
     return int(stop_at)
 
@@ -47,8 +47,8 @@ def check_schedule(settings: TrainSettings, steps: int, stop_at: float | None = 
     """
     if settings.warmup > steps > 0 and settings.warmup >= 1:
         raise TombolaError(
-            f"warmup: {settings.warmup:g} steps are more than the whole training takes ({steps} optimizer "
-            "steps): shorten the warm-up, give it as a share of all steps (0.1), or train longer"
+            f"warmup: {settings.warmup:g} steps exceed the whole training ({steps} optimizer steps): shorten the "
+            "warm-up, set it as a share of all steps (0.1), or train longer"
         )
     if steps > 0:
         last_step(stop_at, steps)

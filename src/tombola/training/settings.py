@@ -12,8 +12,8 @@ from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
 
 DEVICE = (
-    "A device cannot be set: a GPU is used if there is one; CUDA_VISIBLE_DEVICES=1 before the command chooses it, and "
-    "CUDA_VISIBLE_DEVICES= hides it."
+    "The device cannot be set: a GPU is used if there is one. To choose one, run the command with "
+    "CUDA_VISIBLE_DEVICES=1; to use none, with CUDA_VISIBLE_DEVICES=."
 )
 """The hint for users who look for a device setting."""
 
@@ -36,7 +36,7 @@ class TrainSettings(Settings):
         "fp16": "Write it as precision=fp16, at the top of the recipe.",
         "bf16": "Write it as precision=bf16, at the top of the recipe.",
         "seed": "Write it as seed, at the top of the recipe.",
-        "early_stopping": "evaluate.best=holdout with data.holdout=0.1 keeps the model of the best epoch.",
+        "early_stopping": "To keep the model of the best epoch, set evaluate.best=holdout and data.holdout=0.1.",
     }
 
     epochs: float = Field(
@@ -107,12 +107,12 @@ class TrainSettings(Settings):
     def _bias_correction_is_adamax(self) -> Self:
         if not self.bias_correction and self.optimizer != "adamax":
             raise ValueError(
-                f"bias_correction: false is for optimizer: adamax; {self.optimizer} always corrects: leave it out"
+                f"bias_correction: false only works with optimizer: adamax; leave it out for {self.optimizer}"
             )
         return self
 
     @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:
         if self.select is not None and self.optimizer != "adamw":
-            raise ValueError(f"select works inside AdamW: leave out select, or optimizer={self.optimizer}")
+            raise ValueError(f"select only works with AdamW: remove select, or optimizer={self.optimizer}")
         return self

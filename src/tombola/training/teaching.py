@@ -54,7 +54,7 @@ def taught(
         yield plain(), lambda objective: objective
         return
     if teacher is None:
-        raise TombolaError("distill: there is no teacher to learn from: give the model as `teacher`")
+        raise TombolaError("distill: there is no teacher: pass a model as `teacher`")
     if teacher.config.pad_token_id is None:
         teacher.config.pad_token_id = pad_id
     if not distill.hidden:
@@ -65,7 +65,7 @@ def taught(
     if projection is not None and not projects:
         raise TombolaError(
             f"distill.hidden: the teacher is {teacher.config.hidden_size} wide and the model "
-            f"{model.config.hidden_size}, and a search trains no projection: set search.train.distill.hidden to 0"
+            f"{model.config.hidden_size}, but a search trains no projection: set search.train.distill.hidden to 0"
         )
     with _projected(model, projection, own):
         yield (

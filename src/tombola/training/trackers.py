@@ -26,10 +26,10 @@ def check_trackers(names: Sequence[str]) -> None:
         return
     if missing[0] not in INTEGRATION_TO_CALLBACK:
         near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
-        raise TombolaError(f"report_to: {missing[0]!r} is not installed, and not known: {near}")
+        raise TombolaError(f"report_to: {missing[0]!r} is not installed: {near}")
     here = ", ".join(trackers) or "none"
     raise TombolaError(
-        f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; trackers that are: "
+        f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; installed trackers: "
         f"{here}"
     )
 
@@ -74,7 +74,8 @@ def _guarded(name: str, begin: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
             raise TombolaError(
-                f"report_to: {name} could not begin: {reason}. Set it up as its documentation says, or leave it out"
+                f"report_to: {name} could not start: {reason}. Set it up as described in its documentation, or leave "
+                "it out"
             ) from error
 
     return guarded

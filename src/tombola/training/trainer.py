@@ -130,7 +130,7 @@ class ObjectiveTrainer(Trainer):
             kept = f"the last good checkpoint is {good}" if good else "no checkpoint had been written yet"
             raise TrainingDiverged(
                 f"the {what} became {value.item()} in step {self.state.global_step + 1} at learning rate "
-                f"{self._get_learning_rate():.3g}; {kept}. Lower the learning rate, or lengthen the warm-up"
+                f"{self._get_learning_rate():.3g}; {kept}. Use a lower learning rate or a longer warm-up"
             )
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:

@@ -31,8 +31,8 @@ def english() -> Dictionary:
     path = Path(spec.origin).with_name(FILE) if spec is not None and spec.origin else None
     if path is None or not path.is_file():
         raise TombolaError(
-            "The English dictionary of spelling correction comes with the package symspellpy: "
-            "pip install 'tombola[spelling]', or set dictionary: null to know the training words alone."
+            "The English dictionary of spelling correction comes with the package symspellpy: pip install "
+            "'tombola[spelling]', or set dictionary: null to use only the words of the training texts."
         )
     return parse_dictionary(path.read_bytes())
 

@@ -196,7 +196,7 @@ def read_lexicon(path: str | Path) -> UserLexicon:
     path = Path(path).expanduser()
     if not path.is_file():
         raise DataError(
-            f"{path}: there is no such lexicon. Give a file with the columns {', '.join(COLUMNS)}."
+            f"{path}: there is no such lexicon. Use a file with the columns {', '.join(COLUMNS)}."
         )
     try:
         head, *lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -217,7 +217,7 @@ def read_lexicon(path: str | Path) -> UserLexicon:
             )
         words[word.strip().lower()] = (frozenset(tags.upper().split()), synonyms.split())
     if not words:
-        raise DataError(f"{path}: there is not a single word in it.")
+        raise DataError(f"{path}: contains no words.")
     return UserLexicon(words, path.name)
 
 

@@ -143,7 +143,7 @@ def test_variables_are_shown_except_for_secrets(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TOMBOLA_TOKEN", "hidden")
     monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     checks = checks_of()
-    assert checks["HF_HUB_OFFLINE"].note == "models and data come from this machine alone"
+    assert checks["HF_HUB_OFFLINE"].note == "models and data come only from this machine"
     assert checks["ONEDNN_MAX_CPU_ISA"].value == checks["DNNL_MAX_CPU_ISA"].value == "AVX2"
     assert checks["TOMBOLA_TOKEN"].value == "***"
     assert checks["ATEN_CPU_CAPABILITY"].value == "not set"
@@ -155,7 +155,7 @@ def test_chromium_is_looked_for_under_its_names(monkeypatch: pytest.MonkeyPatch)
     )
     assert checks_of()["Chromium"].value == "/bin/google-chrome"
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    assert checks_of()["Chromium"] == Check("Chromium", "not found", "only tests of the report need it")
+    assert checks_of()["Chromium"] == Check("Chromium", "not found", "only needed by tests of the report")
 
 
 def test_a_check_that_fails_says_so_and_the_others_go_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_check_that_fails_says_so_and_the_others_go_on(home: Path, monkeypatch
     checks = checks_of()
     for name in ("packages", "optional packages", "precision", "memory"):
         assert checks[name] == Check(
-            name, "could not be examined", "OSError: cannot read ~/file at all", ok=False
+            name, "could not be checked", "OSError: cannot read ~/file at all", ok=False
         )
     assert checks["store"].ok
     assert checks["python"].ok

@@ -233,7 +233,7 @@ def test_examples_without_a_prediction_are_left_out_of_all_training(
     (plain,) = plans(
         world, bias={**bias, "missing": "drop"}, train={**poe, "loss": {"kind": "cross_entropy"}}
     )
-    assert "leaves out 42 of the 192 training examples" in caplog.text
+    assert "excludes 42 of the 192 training examples" in caplog.text
     assert isinstance(part.model, Train)
     assert isinstance(plain.model, Train)
     assert plain.model.data == part.model.data  # cross-entropy sees the same examples

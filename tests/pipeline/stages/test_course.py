@@ -1,4 +1,4 @@
-"""Scores while training, the choice of an epoch, and masks drawn from an epoch of the search."""
+"""Scores during training, the choice of an epoch, and masks drawn from an epoch of the search."""
 
 import json
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_the_report_draws_the_course_and_rings_what_was_kept(chosen: tuple[CellR
     cell, folder = chosen
     page = (folder / "out" / "report.html").read_text()
     content = json.loads(page.split('<script type="application/json" id="content">')[1].split("</script>")[0])
-    (section,) = [one for one in content["sections"] if one["title"] == "Scores while training"]
+    (section,) = [one for one in content["sections"] if one["title"] == "Scores during training"]
     assert [chart["name"] for chart in section["parts"]] == ["validation", "other"]
     points = section["parts"][0]["series"][0]["points"]
     assert [point["x"] for point in points] == [1, 2, 3, 4]
@@ -134,21 +134,21 @@ def test_a_killed_training_goes_on_to_the_same_choice(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"evaluate": {"best": "validation"}}, r"chosen on 'validation' and reported on it too"),
+        ({"evaluate": {"best": "validation"}}, r"chosen on 'validation', which is also reported"),
         ({"evaluate": {"best": "holdout"}}, r"evaluate\.best: the split 'holdout' exists only with"),
         ({"evaluate": {"best": "nonsense"}}, r"nonsense"),
         ({"evaluate": {"every": 0}}, r"evaluate\.every"),
         (
             {"evaluate": {"every": "epoch"}, "search": {"method": "magnitude"}, "retrain": None},
-            r"evaluate\.every: is about the ticket's training, and with retrain: null it has none",
+            r"evaluate\.every: needs a training of the ticket, but retrain is null",
         ),
         (
             {"search": {"method": "learned", "draw_epoch": 3, "train": {"epochs": 2}}},
-            r"draw_epoch: 3 lies beyond the end of the search, which takes 2 epochs",
+            r"draw_epoch: 3 is beyond the end of the search, which takes 2 epochs",
         ),
         (
             {"search": {"method": "learned", "draw_epoch": 3, "train": {"steps": 20}}},
-            r"draw_epoch: counts epochs, and train\.steps sets steps",
+            r"draw_epoch: counts epochs, but the training is set in steps",
         ),
     ],
 )
@@ -161,7 +161,9 @@ def test_what_cannot_be_watched_or_chosen_is_refused(
 
 def test_a_shared_training_is_not_watched(world: World) -> None:
     recipe = {"model": str(world.model), "tasks": ["rte", "mrpc"], "evaluate": {"every": "epoch"}}
-    with pytest.raises(RecipeError, match=r"evaluate\.every, evaluate\.best: are for the training of one"):
+    with pytest.raises(
+        RecipeError, match=r"evaluate\.every, evaluate\.best: only work in the training of a single"
+    ):
         check_share(recipe)
 
 

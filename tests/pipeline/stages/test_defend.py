@@ -82,13 +82,13 @@ def test_a_ticket_carries_it(world: World, tmp_path: Path) -> None:
     ticket = tombola.Ticket.from_pretrained(found.parent)
     assert defense_of(ticket.tokenizer()) is not None
     card = (ticket.folder / "README.md").read_text()
-    assert "corrected before they are tokenised (unicode and spelling, stored in" in card
+    assert "Correct texts before tokenising them (unicode and spelling, stored in" in card
     scores = tombola.evaluate(ticket.folder)
     assert scores["validation"]["accuracy"].value == pytest.approx(
         ticket.metrics["validation"]["accuracy"]["value"]
     )
     shrunk = shrink_ticket(ticket.folder, tmp_path / "small", batch_sizes=(1,), rounds=1)
-    assert shrunk.after.texts.endswith("corrected in the time")
+    assert shrunk.after.texts.endswith("including their correction")
     assert defense_of(load_tokenizer(tmp_path / "small")) is not None
 
 
@@ -97,7 +97,7 @@ def test_it_is_counted_when_speed_is_measured(world: World, tmp_path: Path) -> N
     (plan,) = plans(world, train=train, defend="unicode", measure={"batch_sizes": [1]})
     store = Store(tmp_path)
     execute([plan.measured], store)
-    assert store.read(plan.measured).dense.texts.endswith("corrected in the time")
+    assert store.read(plan.measured).dense.texts.endswith("including their correction")
 
 
 def test_tasks_whose_labels_point_into_the_text_are_refused(world: World, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_teacher_without_a_head_or_with_other_tokens_is_refused(world: World, 
     tokenizer.save_pretrained(other)
     from tombola.pipeline.stages.learning import distilling_teacher
 
-    with pytest.raises(RecipeError, match="another vocabulary"):
+    with pytest.raises(RecipeError, match="a different vocabulary"):
         distilling_teacher(retrained(world, teacher=str(other)), workspace(store))
 
 
@@ -106,7 +106,7 @@ def test_a_teacher_of_pairs_gets_the_segments_that_it_has_learned(tmp_path: Path
         execute([plan.model], store)
         assert store.read(plan.model).log.steps == 1
     else:
-        with pytest.raises(RecipeError, match=r"distill\.teacher: .*bert tells the two texts apart"):
+        with pytest.raises(RecipeError, match=r"distill\.teacher: .*bert distinguishes the two texts"):
             execute([plan.model], store)
 
 

@@ -55,5 +55,5 @@ def test_the_content_of_the_file_is_its_identity(world: World, files: list[Path]
 
 
 def test_a_mask_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TombolaError, match="name a ticket's folder"):
+    with pytest.raises(TombolaError, match="use a ticket's folder"):
         find_mask(str(tmp_path))

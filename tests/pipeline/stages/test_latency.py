@@ -82,10 +82,10 @@ def test_a_device_that_is_not_there_is_refused_when_the_run_is_planned(world: Wo
     search = {"method": "magnitude", "units": "head+neuron"}
     for recipe in ({"draw": {"speedup": 2.0, "device": "warp"}}, {"measure": {"device": "warp"}}):
         with pytest.raises(
-            TombolaError, match="device warp: torch does not have it on this machine, which has cpu"
+            TombolaError, match="device warp: not available in torch on this machine, which has cpu"
         ):
             plans(world, search=search, **recipe)
-    with pytest.raises(TombolaError, match="device: is for a draw with speedup or latency"):
+    with pytest.raises(TombolaError, match="device: only works with speedup or latency"):
         plans(world, search=search, draw={"parameters": 0.5, "device": "cuda"})
 
 

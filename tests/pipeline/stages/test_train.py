@@ -20,16 +20,16 @@ def test_a_rewind_step_beyond_the_training_is_refused_with_both_numbers(world, t
     changes = {"search": {"method": "iterative", "rewind_step": 5000}, "draw": {"sparsity": 0.1}}
     rewind = next(stage for stage in trainings(world, **changes) if stage.stop_at == 5000)
     with pytest.raises(
-        TombolaError, match=r"step 5000 lies beyond the end of the training, which takes \d+ opt"
+        TombolaError, match=r"step 5000 is beyond the end of the training, which takes \d+ opt"
     ):
         rewind.training_steps()
-    with pytest.raises(TombolaError, match="step 5000 lies beyond the end"):
+    with pytest.raises(TombolaError, match="step 5000 is beyond the end"):
         execute([rewind], Store(tmp_path))
 
 
 def test_a_warm_up_beyond_the_training_is_refused_with_both_numbers(world):
     (stage,) = trainings(world, search=None, train={**world.recipe()["train"], "warmup": 5000})
-    with pytest.raises(TombolaError, match=r"warmup: 5000 steps are more .* \(\d+ optimizer steps\)"):
+    with pytest.raises(TombolaError, match=r"warmup: 5000 steps exceed .* \(\d+ optimizer steps\)"):
         stage.training_steps()
 
 

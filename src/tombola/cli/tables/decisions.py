@@ -99,7 +99,7 @@ def phase_table(result: Result, phases: Phases) -> Grid:
 def _phase_caption(phases: Phases) -> list[str]:
     worse = _worse(phases.metric)
     lines = [
-        f"I: not {worse} dense; II: {worse}; III: by more than dense's spread, and within the spread of random"
+        f"I: not {worse} dense; II: {worse}; III: worse by more than dense's spread, and within the spread of random"
     ]
     if phases.note:
         return [f"note: {phases.note}"]

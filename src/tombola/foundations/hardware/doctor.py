@@ -80,7 +80,7 @@ def _attempt(name: str, look: Callable[[], Iterator[Check]]) -> list[Check]:
     try:
         found.extend(look())
     except Exception as error:
-        found.append(Check(name, "could not be examined", f"{type(error).__name__}: {error}", ok=False))
+        found.append(Check(name, "could not be checked", f"{type(error).__name__}: {error}", ok=False))
     return [replace(check, value=_shareable(check.value), note=_shareable(check.note)) for check in found]
 
 
@@ -180,7 +180,7 @@ def _store(address: str) -> Iterator[Check]:
             advice = "pip install 'tombola[s3]'" if protocol == "s3" else str(error)
             yield Check("store", address, f"{protocol}:// cannot be opened: {advice}", ok=False)
             return
-        yield Check("store", address, "remote: its free space is not known")
+        yield Check("store", address, "remote: free space unknown")
         return
     yield _folder("store", Path(address).expanduser())
 
@@ -202,7 +202,7 @@ def _folder(name: str, path: Path) -> Check:
 
 def _chromium() -> Iterator[Check]:
     path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    yield Check("Chromium", path or "not found", "" if path else "only tests of the report need it")
+    yield Check("Chromium", path or "not found", "" if path else "only needed by tests of the report")
 
 
 def _environment() -> Iterator[Check]:
@@ -212,7 +212,7 @@ def _environment() -> Iterator[Check]:
         value = os.environ.get(name)
         hidden = value is not None and SECRET.search(name)
         offline = name == "HF_HUB_OFFLINE" and (value or "").upper() in ("1", "ON", "YES", "TRUE")
-        note = "models and data come from this machine alone" if offline else ""
+        note = "models and data come only from this machine" if offline else ""
         yield Check(name, "not set" if value is None else "***" if hidden else value or "empty", note)
 
 

@@ -106,7 +106,7 @@ def check_device(name: str) -> str:
     if device is not None and device.type == own and (device.index or 0) < count:
         return name
     here = "cpu" if own == "cpu" else f"cpu and {own}" + (f" (0 to {count - 1})" if count > 1 else "")
-    raise TombolaError(f"device {name}: torch does not have it on this machine, which has {here}")
+    raise TombolaError(f"device {name}: not available in torch on this machine, which has {here}")
 
 
 def device_name(device: str | None = None) -> str:

@@ -116,7 +116,7 @@ def _probe(file: VerdictFile, threads: int, device: str) -> Verdict:
     with file.lock(timeout=PATIENCE + 10):
         if verdict := file.read():  # another process was first
             return verdict
-        logger.info("trying bf16 against fp32 on this machine, once")
+        logger.info("comparing bf16 with fp32 on this machine, once")
         verdict, lasting = _try(threads, device)
         if lasting:
             file.write(verdict)
@@ -147,7 +147,7 @@ def _try(threads: int, device: str) -> tuple[Verdict, bool]:
     if trial.timed_out:
         busy = trial.worked < PATIENCE / 2
         because = ", on a busy machine" if busy else ""
-        return Verdict("fp32", f"the bf16 trial did not end within {PATIENCE:.0f} s{because}"), not busy
+        return Verdict("fp32", f"the bf16 trial did not finish within {PATIENCE:.0f} s{because}"), not busy
     if trial.not_started:
         return Verdict("fp32", f"the bf16 trial could not start ({trial.not_started})"), False
     report = _read(trial)
@@ -184,9 +184,9 @@ def _judge(report: _Report) -> Verdict:
     )
     for what, difference, tolerance in differences:
         if not report.finite or difference is None or not isfinite(difference):
-            return Verdict("fp32", "bf16 gave numbers that are not finite", None, fp32, bf16)
+            return Verdict("fp32", "bf16 gave non-finite numbers", None, fp32, bf16)
         if difference > tolerance:
-            reason = f"the {what} in bf16 was {difference:.0%} away from that in fp32"
+            reason = f"the {what} in bf16 differed by {difference:.0%} from that in fp32"
             return Verdict("fp32", reason, None, fp32, bf16)
     pairs = zip(report.fp32_seconds, report.bf16_seconds, strict=False)
     best, typical = fp32 / bf16, median(slow / fast for slow, fast in pairs)

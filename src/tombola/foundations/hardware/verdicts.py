@@ -95,7 +95,7 @@ class VerdictFile:
             write_whole(self.path, sealed({"identity": self.identity, "verdict": asdict(verdict)}))
         except OSError as error:
             folder = with_tilde(str(self.path.parent))
-            logger.info("the verdict on precision cannot be kept in %s: %s", folder, error.strerror)
+            logger.info("the result of the precision test cannot be saved in %s: %s", folder, error.strerror)
 
     @contextmanager
     def lock(self, timeout: float) -> Iterator[None]:

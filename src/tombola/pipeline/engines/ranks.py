@@ -54,8 +54,8 @@ def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> 
         name, folder = _shared(None)
     if name != stage.name:
         raise TombolaError(
-            f"the processes of this run do not agree on what is finished: the first works on {name}, this one on "
-            f"{stage.name}. Start it again, and no other run of the same stages beside it"
+            f"the processes of this run disagree on what is finished: the first works on {name}, this one on "
+            f"{stage.name}. Start it again, without another run of the same stages at the same time"
         )
     if folder is None:
         return False

@@ -115,7 +115,7 @@ def _accuracy(found: Predictions, task: Task, split: Split) -> dict[str, Any]:
 
     places = outputs_by_label(task.labels or [], split.task)
     if places is None:
-        raise DataError(f"{split.task.name} has other labels than {task.name}.")
+        raise DataError(f"{split.task.name} does not have the same labels as {task.name}.")
     log_probs = found.log_probs(split)
     merged = np.stack([np.logaddexp.reduce(log_probs[:, group], axis=1) for group in places], axis=1)
     return accuracy(merged, np.asarray(split.labels)).as_dict()

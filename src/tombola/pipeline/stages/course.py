@@ -100,7 +100,8 @@ class Scorekeeper:
         content = file.read_bytes()
         if not is_intact(content, required=True):
             raise DamagedArtefact(
-                f"{file} was damaged; delete {self.folder.parent} and run the same command again to train anew"
+                f"{file} was damaged; delete {self.folder.parent} and run the same command again to train from the "
+                "start"
             )
         return ScoredStep.model_validate(json.loads(content)["point"])
 

@@ -80,10 +80,12 @@ class Draw(MaskStage):
         mask = self._mask(space, origin)
         for name in emptied(mask):
             logger.warning(
-                "the mask removes every weight of %s, so no signal passes through it: draw fewer, rank inside each "
+                "the mask removes every weight of %s, so no signal passes through it: remove fewer, rank within each "
                 "matrix (draw.scope: local)%s",
                 name,
-                ", leave it out (search.pooler: false) or renew it (pooler: new)" if "pooler" in name else "",
+                ", exclude it (search.pooler: false) or reinitialise it (pooler: new)"
+                if "pooler" in name
+                else "",
             )
         self.save(space, mask, parameters)
 

@@ -43,7 +43,7 @@ class OnnxStage(ModelStage[Exported]):
 
         if epoch is not None:
             raise TombolaError(
-                "attack.every_epoch: is for runtime: transformers; the exported model is the last one"
+                "attack.every_epoch: needs runtime: transformers; only the last model is exported"
             )
         return OnnxModel(self.file(space))
 

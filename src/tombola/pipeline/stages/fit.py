@@ -183,8 +183,8 @@ class _Choice:
             heads = tuple(head_options(origin.config, family))
             if "head" in kinds and len(heads) == 1:
                 self.note = (
-                    f"the config of a {origin.config.model_type} model cannot say fewer heads, so every layer that is "
-                    "left keeps all of them"
+                    f"the config of a {origin.config.model_type} model cannot represent fewer heads, so every "
+                    "remaining layer keeps all of them"
                 )
             self.fixed = [0] if config_keys(family).keeps_first else []
         lowest = stage.multiple if stage.progress < 1 or stage.within else 0

@@ -46,7 +46,7 @@ class Costs:
             dense = 1000 * max(one.dense for one in self.table.sizes.values()) if self.table else value
             if dense <= value:
                 raise RecipeError(
-                    f"draw.latency: the dense model takes {dense:.3g} ms already, less than {value:g} ms"
+                    f"draw.latency: the dense model already takes {dense:.3g} ms, less than {value:g} ms"
                 )
             return float(dense ** (1 - way) * value**way)
         return float(value**way)

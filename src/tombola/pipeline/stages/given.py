@@ -24,7 +24,7 @@ def find_mask(source: str) -> FileSource:
     path = Path(source).expanduser()
     path = path / MASK if path.is_dir() else path
     if not path.is_file():
-        raise TombolaError(f"there is no mask at {path}: name a ticket's folder or a {MASK} file")
+        raise TombolaError(f"there is no mask at {path}: use a ticket's folder or a {MASK} file")
     return FileSource.find(path, "search.masks")
 
 

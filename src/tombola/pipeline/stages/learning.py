@@ -65,7 +65,7 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     data = encode(stage.data.load(), tokenizer, length)
     if isinstance(data, Tagged) and data.cut:
         logger.warning(
-            "%d words of the training data lie behind token %d and are not learned", data.cut, length
+            "%d words of the training data come after token %d and are not trained on", data.cut, length
         )
     augment = stage.train.augment
     if augment is not None or isinstance(stage.train.adversary, AttackAdversary):
@@ -94,8 +94,8 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
     own = stage.model.tokenizer()
     if tokenizer.get_vocab() != own.get_vocab():
         raise RecipeError(
-            f"distill.teacher: {name} has another vocabulary than {stage.model.name}; a teacher reads the same tokens "
-            "as the model: name one with the same tokenizer"
+            f"distill.teacher: {name} has a different vocabulary from {stage.model.name}, but a teacher must read "
+            "the same tokens as the model: use one with the same tokenizer"
         )
     if (
         len(task.text) > 1
@@ -104,9 +104,9 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
         and not gives_token_types(own)
     ):
         raise RecipeError(
-            f"distill.teacher: {name} tells the two texts apart by {TOKEN_TYPES}, which the tokenizer of "
-            f"{stage.model.name} does not give: add them to model_input_names in its tokenizer_config.json, or name a "
-            "teacher without them"
+            f"distill.teacher: {name} distinguishes the two texts by {TOKEN_TYPES}, which the tokenizer of "
+            f"{stage.model.name} does not produce: add them to model_input_names in its tokenizer_config.json, or "
+            "use a teacher without them"
         )
     longest = fitting_length(stage.train.max_length, teacher.config)
     if longest < fitting_length(stage.train.max_length, stage.model.config()):

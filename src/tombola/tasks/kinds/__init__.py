@@ -76,11 +76,13 @@ class TaskKind(ABC):
         if not self.fewest_labels and task.labels is not None:
             raise ValueError(f"labels: a {task.kind} task has none")
         if len(classes) < self.fewest_labels:
-            raise ValueError(f"labels: a {task.kind} task lists {self.fewest_labels} or more")
+            raise ValueError(f"labels: a {task.kind} task needs at least {self.fewest_labels}")
         if (task.groups or task.merge) and not self.single_label:
-            raise ValueError(f"groups, merge: are for tasks with one label per text, not for {task.kind}")
+            raise ValueError(
+                f"groups, merge: only work for tasks with one label per text, not for {task.kind}"
+            )
         if any(layout.skip_labels for layout in task.source.layouts) and not self.single_label:
-            raise ValueError("source.skip_labels: is for tasks with one label per text")
+            raise ValueError("source.skip_labels: only works for tasks with one label per text")
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Return the rows of a data file."""

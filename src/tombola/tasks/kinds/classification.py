@@ -55,7 +55,9 @@ class Classification(TaskKind):
         super().check(task)
         given = [name for name in ("prompt", "answers", "delimiter") if name in task.settings]
         if given and self.label_logits:
-            raise ValueError(f"settings.{given[0]}: is for `by: likelihood`; add that, or leave it out")
+            raise ValueError(
+                f"settings.{given[0]}: only works with `by: likelihood`; add that, or leave it out"
+            )
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
         """Return a function that reads the label's index from the column `label`."""
@@ -74,7 +76,7 @@ class Classification(TaskKind):
                 raise SkippedRow
             if not name:
                 raise BadRow(
-                    f"no label; expected one of {expected}: fill it in or remove the row, or leave such rows out with "
+                    f"no label; expected one of {expected}: fill it in, remove the row, or skip such rows with "
                     "`source.skip_empty: true` in the task file"
                 )
             if name == "-1":
@@ -84,7 +86,7 @@ class Classification(TaskKind):
                 )
             raise BadRow(
                 f"unknown label {raw!r}; expected one of {expected}: correct the row, add the label to `labels` in "
-                "the task file, or say with `source.values` which label it stands for"
+                "the task file, or map it to a label with `source.values`"
             )
 
         return read

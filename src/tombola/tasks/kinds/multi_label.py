@@ -57,7 +57,7 @@ class MultiLabel(TaskKind):
         def read(values: list[Any], _: tuple[str, ...]) -> list[int]:
             raw = value(values)
             if raw is None:
-                raise BadRow("no list of labels; a text without labels has an empty one")
+                raise BadRow("no list of labels; for a text without labels, use an empty list")
             found = raw if isinstance(raw, list | tuple) else str(raw).split(separator)
             flags = [0] * len(task.labels or ())
             for name in filter(None, (str(one).strip() for one in found)):
@@ -89,5 +89,5 @@ class MultiLabel(TaskKind):
 def _flag(name: str, raw: Any) -> int:
     flag = _YES.get("" if raw is None else str(raw).strip().lower())
     if flag is None:
-        raise BadRow(f"column {name!r} has {raw!r} where 0 or 1 is expected")
+        raise BadRow(f"column {name!r} has {raw!r}, expected 0 or 1")
     return flag

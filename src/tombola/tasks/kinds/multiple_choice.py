@@ -137,7 +137,7 @@ def _listed(raw: Any) -> tuple[list[str], list[str]]:
         names = [str(name) for name in raw.get("label", ())]
         raw = raw.get("text")
     if not isinstance(raw, list | tuple) or len(raw) < 2:
-        raise BadRow(f"the choices are no list of two answers or more: {raw!r}")
+        raise BadRow(f"the choices are not a list of at least two answers: {raw!r}")
     answers = [str(answer) for answer in raw]
     if not all(answer.strip() for answer in answers):
         raise BadRow("an answer is empty")
@@ -157,7 +157,7 @@ def _place(raw: Any, answers: list[str], names: list[str]) -> int:
     if len(name) == 1 and name.upper() in LETTERS[: len(answers)]:
         return LETTERS.index(name.upper())
     raise BadRow(
-        f"unknown label {raw!r}; expected the place of the right answer from 0, its letter, its name or its text"
+        f"unknown label {raw!r}; expected the index of the correct answer from 0, its letter, its name or its text"
     )
 
 

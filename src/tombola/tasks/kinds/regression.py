@@ -52,14 +52,14 @@ class Regression(TaskKind):
 def _number(raw: Any, mark: str) -> float:
     if raw is None or not str(raw).strip():
         raise BadRow(
-            "no label where a number is expected: fill it in or remove the row, or leave such rows out with "
-            "`source.skip_empty: true` in the task file"
+            "no label; expected a number: fill it in, remove the row, or skip such rows with `source.skip_empty: "
+            "true` in the task file"
         )
     try:
         number = float(raw.replace(mark, ".") if isinstance(raw, str) else raw)
     except (TypeError, ValueError):
         remedy = "set `source.decimal: ','` in the task file" if "," in str(raw) else "correct it"
-        raise BadRow(f"label {raw!r} is not a number: {remedy}, or take kind: classification") from None
+        raise BadRow(f"label {raw!r} is not a number: {remedy}, or use kind: classification") from None
     if not math.isfinite(number):
         raise BadRow(f"label {raw!r} is not a finite number")
     return number

@@ -42,11 +42,11 @@ class TokenClassification(TaskKind):
             wanted = {"O", *(f"{prefix}-{name}" for name in types for prefix in "BI")}
             if tags != wanted:
                 wrong = min(tags ^ wanted)
-                problem = "is missing" if wrong in wanted else "is no tag of IOB2 (O, B-TYPE, I-TYPE)"
+                problem = "is missing" if wrong in wanted else "is not an IOB2 tag (O, B-TYPE, I-TYPE)"
                 raise ValueError(f"labels: {wrong!r} {problem}; entities need O, and B- and I- of each type")
         elif any(metric.startswith("entity_") for metric in task.metrics):
             raise ValueError(
-                "metrics: entity_… count entities, and no label begins with B-; take token_accuracy"
+                "metrics: entity_… count entities, but no label begins with B-; use token_accuracy"
             )
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
@@ -117,5 +117,7 @@ def _words(name: str, raw: Any) -> list[str]:
         raise BadRow(f"no words in column {name!r}")
     for word in words:
         if not word or any(map(str.isspace, word)):
-            raise BadRow(f"column {name!r}: {word!r} is not a word: words are not empty and have no spaces")
+            raise BadRow(
+                f"column {name!r}: {word!r} is not a word: words must not be empty or contain spaces"
+            )
     return words

@@ -113,11 +113,11 @@ def open_task(folder: Path, name: str) -> PreTrainedModel:
     try:
         head = load_file(place / HEAD)
         if head.keys() != head_of(model).keys():  # the rest would stay random
-            raise ModelError(f"{place / HEAD} is not the head of its config.json: copy or make it again")
+            raise ModelError(f"{place / HEAD} does not match its config.json: copy or create it again")
         model.load_state_dict(head, strict=False)
     except (SafetensorError, OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0][:200]
-        raise ModelError(f"{place / HEAD} is damaged ({reason}): copy or make it again") from None
+        raise ModelError(f"{place / HEAD} is damaged ({reason}): copy or create it again") from None
     if (place / MASK).is_file():
         Mask.load(place / MASK).apply(model)
     return model

@@ -46,7 +46,7 @@ class SelectiveAdamW(AdamW):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, fused=fused, foreach=not fused)
         if selection.two_passes and risk is None:
-            raise TombolaError(f"the selection {selection.kind!r} needs a DropoutRisk that measures for it")
+            raise TombolaError(f"the selection {selection.kind!r} needs a DropoutRisk")
         self._step_supports_amp_scaling = (
             False  # a gradient scaler unscales before the step, not in its kernel
         )
@@ -120,7 +120,7 @@ class SelectiveAdamW(AdamW):
         if missing:
             raise TombolaError(
                 f"{len(missing)} candidates, the first of them {missing[0]} of the layers, have no gradient in this "
-                "optimizer: give it all trainable parameters, or set requires_grad to False for what is not trained"
+                "optimizer: pass all trainable parameters, or set requires_grad to False for the others"
             )
         return [rows[weight] for weight in self.candidates.weights]
 

@@ -13,7 +13,7 @@ class Selection(Settings):
     """Which weights of the encoder's layers an AdamW step updates; the rest stay unchanged.
 
     `first` measures how sensitive a weight is to another dropout mask, `second` how far its gradient departs from its
-    momentum, and `ensemble` mixes both. `random` freezes as many at random, as a control.
+    momentum, and `ensemble` combines both. `random` freezes the same number at random, as a control.
     """
 
     kind: SelectionKind = Field(description="risk by which weights are selected")
@@ -33,5 +33,5 @@ class Selection(Settings):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.lower > self.upper:
-            raise ValueError(f"lower: takes at most `upper` ({self.upper:g}), not {self.lower:g}")
+            raise ValueError(f"lower: must be at most `upper` ({self.upper:g}), not {self.lower:g}")
         return self
