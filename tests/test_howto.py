@@ -34,6 +34,7 @@ FILES = {
     "pairs": ["nli.task.yaml"],
     "method": ["sensitivity.yaml"],
     "cluster": ["study.yaml"],
+    "claims": ["claims.yaml"],
     "decoders": ["manuals.yaml", "smaller.yaml", "quiz.yaml", "films.yaml"],
 }
 """What the YAML blocks of a page are called."""
@@ -56,6 +57,11 @@ def test_the_files_of_the_page_on_decoders_are_valid(tmp_path):
     kinds = {name: Task.named(str(tmp_path / f"{name}.yaml")).kind for name in ("manuals", "quiz", "films")}
     assert kinds == {"manuals": "causal-lm", "quiz": "multiple-choice", "films": "classification"}
     assert "a valid recipe, 1 cell" in tombola.validate(tmp_path / "smaller.yaml")
+
+
+def test_the_recipe_of_the_page_on_claims_is_valid(tmp_path):
+    write_files("claims", tmp_path)
+    assert "a valid recipe, 15 cells in 3 variants" in tombola.validate(tmp_path / "claims.yaml")
 
 
 def table(path, header, rows):

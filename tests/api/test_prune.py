@@ -96,7 +96,7 @@ def test_mistakes_get_a_sentence(decoder: World, tmp_path: Path) -> None:
     assert "cannot prune a model layer by layer" in refused(method="grasp")
     assert "unknown key 'dampening'" in refused(method="sparsegpt", settings={"dampening": 1})
     assert "pooler: only works in recipes" in refused(settings={"pooler": False})
-    assert "units: is for recipes" in refused(method="magnitude", settings={"units": "head"})
+    assert "units: only works in recipes" in refused(method="magnitude", settings={"units": "head"})
     assert "settings.calibration" in refused(settings={"calibration": 5})
     assert "drawn one by one" in refused(scope="global")
     assert not (tmp_path / "x").exists()

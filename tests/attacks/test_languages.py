@@ -82,7 +82,7 @@ def test_attacks_that_need_english_words_say_so_before_they_ask_the_model(attack
     tokenizer = word_tokenizer(["gut film"])
     model = tiny("bert", vocab_size=len(tokenizer), num_labels=2)
     with pytest.raises(
-        MissingResource, match=rf"{attack} needs .* English alone.*'de'.*--lexicon FILE.*deepwordbug"
+        MissingResource, match=rf"{attack} needs .* only has for English.*'de'.*--lexicon FILE.*deepwordbug"
     ):
         tombola.attack(model, attack, tokenizer=tokenizer, examples=[("gut", 0)], language="de")
 

@@ -74,5 +74,5 @@ def test_wrong_names_are_refused():
         Material.of([("a", 1)], CONFIG, labels=["one"])
     with pytest.raises(DataError, match="single output"):
         Material.of([("a", 1)], BertConfig(num_labels=1))
-    with pytest.raises(DataError, match="there are 1"):
+    with pytest.raises(DataError, match="there are only 1"):
         Material.of([("a", 1)], CONFIG).sample(2, seed=0)

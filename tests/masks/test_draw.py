@@ -152,7 +152,7 @@ def test_what_cannot_be_drawn_is_refused():
         draw(scores, 0.5, scope="globle")
     with pytest.raises(TombolaError, match="local"):
         draw(scores, remove=3, scope="local")
-    with pytest.raises(TombolaError, match="21 are removed already"):
+    with pytest.raises(TombolaError, match="21 are already removed"):
         draw(scores, 0.25, within=half)
     with pytest.raises(TombolaError, match="protected"):
         draw(scores, 0.75, within=half, protect=~half)

@@ -77,7 +77,7 @@ def test_the_number_of_layers_can_be_given():
     for left in (1, 2, 3):
         chosen = fit_uniform(ranking, [cost_of(19.0)], layers=left)
         assert len([kept for kept in chosen if kept]) == left
-    with pytest.raises(TombolaError, match="keeps 1 to 4 layers, not 5"):
+    with pytest.raises(TombolaError, match="can keep 1 to 4 layers, not 5"):
         fit_uniform(ranking, [cost_of(19.0)], layers=5)
     with pytest.raises(TombolaError, match="smallest model"):
         fit_uniform(ranking, [cost_of(12.0)], layers=4)

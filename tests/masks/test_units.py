@@ -365,7 +365,7 @@ def test_a_mask_of_the_head_fits_no_other_head_and_no_bare_encoder():
     with pytest.raises(MaskMismatch, match=r"head\.classifier\.weight has shape None"):
         mask.check(tiny("bert", "base"))
     mask.without("classifier").check(tiny("bert", "base"))
-    with pytest.raises(ModelError, match="no head"):
+    with pytest.raises(ModelError, match="no task head"):
         Units.of(tiny("bert", "base"), "weight", classifier=True)
 
 

@@ -82,7 +82,7 @@ def test_a_model_without_a_pooler_gets_none(tmp_path: Path) -> None:
     folder = saved(tmp_path / "bert")
     masked = load_model(folder, WIKITEXT, seed=1, new_pooler=True)
     assert same_weights(masked, load_model(folder, WIKITEXT, seed=1))
-    with pytest.raises(ModelError, match="roberta models have none"):
+    with pytest.raises(ModelError, match="roberta models have no pooler"):
         load_model(saved(tmp_path / "roberta", "roberta"), SST2, seed=1, new_pooler=True)
 
 

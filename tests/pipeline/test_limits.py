@@ -22,7 +22,7 @@ def test_roberta_has_fewer_positions_than_its_config_says(tmp_path, caplog):
 
     roberta = make_world(tmp_path, "roberta")
     plan_run(roberta.recipe(train={"max_length": 64}))
-    assert "more than the 63 positions" in caplog.text
+    assert "exceed the 63 positions" in caplog.text
 
 
 def test_a_subset_beyond_the_data_is_said_once(world: World, caplog):
@@ -52,7 +52,7 @@ def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, 
 def test_a_store_that_cannot_be_written_is_said(world: World, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        TombolaError, match=r"the store .*/file/store cannot be written \(Not a directory\): give"
+        TombolaError, match=r"the store .*/file/store cannot be written \(Not a directory\): choose"
     ):
         tombola.run(world.recipe(), output=tmp_path / "out", store=tmp_path / "file" / "store")
 

@@ -55,7 +55,7 @@ def test_models_are_measured_side_by_side() -> None:
     assert all(found.low <= found.ratio <= found.high for found in speedup.values())
     assert (before.parameters, before.flops) > (after.parameters, after.flops)
     assert before.flops == count_flops(model, 1, 8)
-    assert (before.length, before.texts) == (8, "random tokens, 8 a text")
+    assert (before.length, before.texts) == (8, "random tokens, 8 per text")
     assert (
         (before.threads, before.device) == (after.threads, after.device) == (torch.get_num_threads(), "cpu")
     )
@@ -76,7 +76,7 @@ def test_a_decoder_without_a_padding_token_is_measured_in_batches() -> None:
 
 
 def test_comparison() -> None:
-    common = {"length": 8, "texts": "random tokens, 8 a text", "threads": 2, "device": "cpu"}
+    common = {"length": 8, "texts": "random tokens, 8 per text", "threads": 2, "device": "cpu"}
     before = Sizes(parameters=100, flops=400, bytes=300, latency={1: 0.5, 32: 3.0}, **common)
     after = Sizes(parameters=50, flops=100, bytes=200, latency={1: 0.25, 32: 1.0}, **common)
     speedup = {1: Speedup(ratio=1.9, low=1.8, high=2.1), 32: Speedup(ratio=2.5, low=2, high=4, busy="busy")}

@@ -74,7 +74,7 @@ def test_random_tokens_are_as_long_as_the_model_allows() -> None:
     model = tiny("bert")
     assert RandomTokens.fitting(model.config).length == 62
     texts = RandomTokens.fitting(model.config, 8, reason="no task")
-    assert texts.about == "random tokens, 8 a text (no task)"
+    assert texts.about == "random tokens, 8 per text (no task)"
     (batch,) = texts.batches(model, 3, 15)
     assert batch["input_ids"].shape == (3, 8)
 

@@ -93,7 +93,7 @@ def test_a_whole_key_names_the_stage_and_not_what_was_set_aside(store):
     assert [item.name for item in find_removal(store, LOOSE.name).items] == [LOOSE.name]
     assert [item.name for item in find_removal(store, LOOSE.key).items] == [LOOSE.name]
     assert find_removal(store, f"{LOOSE.key}.a").items[0].label == "set aside"
-    with pytest.raises(TombolaError, match="names 2 stages"):
+    with pytest.raises(TombolaError, match="matches 2 stages"):
         find_removal(store, LOOSE.key[:10])
 
 

@@ -75,7 +75,7 @@ def test_weights_that_are_missing_are_not_made_up(shared: Path, tmp_path: Path, 
     (copy / "checksums.json").unlink()
     _, *rest = load_file(copy / file).items()
     save_file(dict(rest), copy / file, {"format": "pt"})
-    with pytest.raises(ModelError, match=r"copy or (save|make) it again"):
+    with pytest.raises(ModelError, match=r"copy or (save|create) it again"):
         open_classifier(copy, "size", None)
 
 

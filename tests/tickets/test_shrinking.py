@@ -46,7 +46,7 @@ def test_shrinking_a_ticket(ticket: Path, tmp_path: Path) -> None:
     assert report.before.bytes == (ticket / "model.safetensors").stat().st_size
     assert {row.what.split()[0] for row in report.rows} == {"parameters", "FLOPs", "size", "time"}
     assert report.rows[-1].speedup == report.speedup[1]
-    assert report.after.texts == "random tokens, 16 a text"
+    assert report.after.texts == "random tokens, 16 per text"
     assert report.recipe is None
     written = json.loads((output / "shrinkage.json").read_text())
     assert Shrinkage.model_validate({**written, "folder": output}) == report
@@ -111,7 +111,7 @@ def test_without_the_data_random_tokens_are_taken_and_it_is_said_why(
     ticket = known_ticket(world, tmp_path / "ticket", **changes)
     texts = texts_of(ticket, AutoConfig.from_pretrained(ticket))
     assert isinstance(texts, RandomTokens)
-    assert texts.about.startswith(f"random tokens, 62 a text ({reason}")
+    assert texts.about.startswith(f"random tokens, 62 per text ({reason}")
 
 
 def test_a_model_that_is_no_ticket_does_not_know_its_task(world: World) -> None:

@@ -192,9 +192,11 @@ def _numbers_of_layers(
     if isinstance(layers, int):
         if not max(1, len(fixed)) <= layers <= (count if ranking.removes_layers else 0):
             allowed = (
-                f"{max(1, len(fixed))} to {count} layers" if ranking.removes_layers else "all its layers"
+                f"can keep {max(1, len(fixed))} to {count} layers"
+                if ranking.removes_layers
+                else "keeps all its layers"
             )
-            raise TombolaError(f"draw.layers: with these units the model can keep {allowed}, not {layers}")
+            raise TombolaError(f"draw.layers: with these units the model {allowed}, not {layers}")
         return [layers]
     return range(max(1, len(fixed)), count + 1) if ranking.removes_layers else [count]
 

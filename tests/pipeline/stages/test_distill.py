@@ -124,7 +124,7 @@ def test_a_teacher_of_other_labels_is_refused(world: World, tmp_path: Path) -> N
     tiny("bert", vocab_size=len(tokenizer), **names).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     stage = retrained(world, teacher=str(folder))
-    with pytest.raises(ModelError, match=r"labels are \['pos', 'neg'\], those of the task 'tiny' are"):
+    with pytest.raises(ModelError, match=r"labels are \['pos', 'neg'\], but those of the task 'tiny' are"):
         distilling_teacher(stage, workspace(Store(tmp_path / "store")))
     assert not is_finetuned(str(world.model), stage.data.definition)
     with pytest.raises(ModelError, match=r"set id2label in the model's config\.json"):

@@ -99,7 +99,7 @@ def test_a_dense_model_has_nothing_to_be_compared_with(world: World, tmp_path: P
 def test_a_fixed_length_needs_no_data(world: World, tmp_path: Path) -> None:
     stage, found = measured(world, tmp_path, "head", length=9)
     assert (stage.data, stage.max_length, stage.references) == (None, None, {})
-    assert (found.dense.length, found.dense.texts) == (9, "random tokens, 9 a text")
+    assert (found.dense.length, found.dense.texts) == (9, "random tokens, 9 per text")
 
 
 def test_models_are_timed_with_the_threads_that_the_recipe_names(world: World, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_what_a_ticket_was_calibrated_on_counts_as_seen(world: World) -> None:
 def test_a_pattern_that_does_not_fit_the_model_is_refused_before_anything_runs(world: World) -> None:
     with pytest.raises(tombola.TombolaError, match=r"draw\.pattern 2:5: .* has 16 inputs"):
         planned(world, "wanda", draw={"pattern": "2:5"})
-    with pytest.raises(tombola.TombolaError, match=r"draw\.pattern 5x4: .* do not tile"):
+    with pytest.raises(tombola.TombolaError, match=r"draw\.pattern 5x4: .* are not multiples"):
         plans(world, search={"method": "magnitude"}, draw={"pattern": "5x4"})
 
 
