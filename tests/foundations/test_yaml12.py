@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tombola.foundations.yaml12 import dump_yaml, parse_yaml
@@ -68,6 +68,8 @@ def test_any_text_is_read_or_refused(text):
 
 
 @given(st.text(alphabet="0123456789eE.+-_:xobaftnly~<=", max_size=8) | st.text(max_size=12))
+@example("\x85")
+@example("a\u2028b\u2029")
 def test_a_text_that_is_written_is_read_back_as_that_text(text):
     written = dump_yaml({"labels": [text], "values": {text: text}}, default_flow_style=None)
     assert parse_yaml(written) == {"labels": [text], "values": {text: text}}

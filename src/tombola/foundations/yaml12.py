@@ -21,6 +21,7 @@ MOST_NODES = 200_000
 _BOOL, _FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
 _DROPPED = (_BOOL, _FLOAT, "tag:yaml.org,2002:timestamp")
 _BOOLS = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
+_BREAKS = re.compile("[\x85\u2028\u2029]")
 _FLOATS = re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$")
 
 
@@ -52,7 +53,14 @@ _Loader.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
 class _Dumper(yaml.SafeDumper):
     """PyYAML's safe dumper, which quotes a text that any version of YAML would read as something else."""
 
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Write a text; in double quotes, as escapes, if it has line breaks that other quotes fold into blanks."""
+        style = '"' if _BREAKS.search(text) else None
+        node: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", text, style)
+        return node
 
+
+_Dumper.add_representer(str, _Dumper.represent_text)
 _Dumper.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
 
 
