@@ -82,6 +82,7 @@ def test_a_recipe_run_as_a_study_keeps_its_claims_and_changes_to_them():
     assert set(claims_of(recipe)) == {"a", "b"}
     left = claims_of(recipe, "claims.a=null", "claims.b.by=-2")
     assert {name: claim.by for name, claim in left.items()} == {"b": -2}
+    assert claims_of(recipe, "claims=null") == {}
 
 
 def test_each_of_several_recipes_claims_for_itself():

@@ -51,7 +51,8 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     if "recipes" not in raw:
         own = {name: raw.pop(name) for name in OWN if name in raw}
         recipe = load_recipe(raw, overrides, **settings)
-        own |= {name: recipe.pop(name) for name in (*OWN, "claims") if name in recipe}
+        own |= {name: recipe.pop(name) for name in OWN if name in recipe}
+        own |= {"claims": recipe.pop("claims", None) or {}}
         about: Raw = {name: recipe[name] for name in ("name", "about") if name in recipe}
         return {**about, "recipes": [recipe], **own}
     base = found.parent if isinstance(found, Path) else Path()
