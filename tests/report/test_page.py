@@ -12,6 +12,7 @@ from tests.results.builder import attacked, cell, measured, result
 from tombola.errors import TombolaError
 from tombola.evaluation.scores import Score
 from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.recipe.claims import Claim
 from tombola.report import report, write_report
 from tombola.report.maps import _endings
 from tombola.results.record import FailureRecord
@@ -480,3 +481,20 @@ def test_tensors_of_a_map_are_named_by_their_shortest_telling_end():
         "output.dense": "output.dense",
         "intermediate.dense": "intermediate.dense",
     }
+
+
+def test_claims_are_a_table_of_verdicts_with_the_differences_behind_them(tmp_path):
+    cells = [cell(name, value, 0.5, seed) for name, value in (("a", 0.9), ("b", 0.7)) for seed in (1, 2)]
+    claims = {"a beats b": Claim(variant="a", over="b"), "b is close": Claim(variant="b", over="a", by=-5)}
+    (table,) = section(shown(tmp_path, *cells, claims=claims), "Claims")["parts"]
+    names = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(names, row["values"], strict=True)) for row in table["rows"]]
+    assert [(row["claim"], row["verdict"], row["at least"], row["seeds"]) for row in rows] == [
+        ("a beats b", "holds", "0", 2),
+        ("b is close", "does not hold", "−5", 2),
+    ]
+    assert rows[0]["difference"]["value"] == pytest.approx(0.2)
+    assert rows[0]["at"] == "sparsity 0.5"
+    dense = [cell(name, 0.9, None, 1) for name in ("a", "b")]
+    (table,) = section(shown(tmp_path, *dense, claims=claims), "Claims")["parts"]
+    assert "at" not in [column["name"] for column in table["columns"]]

@@ -16,21 +16,30 @@ NOTE = (
 
 def claims(result: Result) -> Section | None:
     """Return a table of the claims: the compared variants, their difference, and the verdict."""
+    judged = result.claims()
+    placed = any(one.axes for one in judged)
     columns = [
-        *(Column("claim", "prose"), Column("verdict"), Column("variant"), Column("compared with")),
-        *(Column("on"), Column("at"), Column("difference", "points"), Column("at least", "number")),
-        Column("seeds", "count"),
+        *(
+            Column("claim", "prose"),
+            Column("verdict"),
+            Column("variant"),
+            Column("compared with"),
+            Column("on"),
+        ),
+        *([Column("at")] if placed else []),
+        *(Column("difference", "points"), Column("at least"), Column("seeds", "count")),
     ]
     rows = [
         Row(
             [
-                *(one.claim, one.verdict, one.variant, one.over, one.on, write_axes(one.axes)),
+                *(one.claim, one.verdict, one.variant, one.over, one.on),
+                *([write_axes(one.axes)] if placed else []),
                 difference(one.difference, one.metric) if one.difference else None,
-                one.by,
+                f"{one.by:+g}".replace("-", "−") if one.by else "0",
                 one.difference.seeds if one.difference else None,
             ],
             {"variant": one.variant, **words(one.axes)},
         )
-        for one in result.claims()
+        for one in judged
     ]
     return Section("Claims", NOTE, [Table("claims", columns, rows)]) if rows else None
