@@ -14,6 +14,7 @@ from transformers.trainer_callback import PrinterCallback
 from tombola.augmentations.live import LiveTexts
 from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision
+from tombola.foundations.hardware.memory import kept_for_reuse
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
 from tombola.training.batches import ShuffledBatches
@@ -110,7 +111,7 @@ def run_loop(
             callbacks=[*callbacks, course],
         )
         training.remove_callback(PrinterCallback)
-        with reporting(training, settings.report_to):
+        with reporting(training, settings.report_to), kept_for_reuse():
             training.train(resume_from_checkpoint=str(resumed) if resumed else None)
     return log.of(
         training.state.log_history,

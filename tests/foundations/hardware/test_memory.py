@@ -1,5 +1,6 @@
 """The memory of the process."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -52,3 +53,42 @@ def test_the_peak_is_that_of_the_process_itself():
     code = "from tombola.foundations.hardware.memory import peak_memory; print(peak_memory())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert int(done.stdout) < 200 * MEGABYTE
+
+
+FAULTS = """
+import resource, sys
+from contextlib import nullcontext
+import torch
+from tombola.foundations.hardware.memory import kept_for_reuse
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+with kept_for_reuse() if sys.argv[1] == "kept" else nullcontext():
+    for _ in range(3):
+        torch.ones(16 << 20)
+    before = faults()
+    for _ in range(10):
+        torch.ones(16 << 20)
+    print(faults() - before)
+torch.ones(16 << 20)
+before = faults()
+torch.ones(16 << 20)
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="only glibc can be told")
+def test_freed_tensors_serve_the_next_step_without_new_pages():
+    pages = (64 * MEGABYTE) // 4096
+
+    def count(how: str) -> list[int]:
+        command = [sys.executable, "-c", FAULTS, how]
+        environment = {**os.environ, "THP_MEM_ALLOC_ENABLE": "0"}
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        return [int(line) for line in done.stdout.split()]
+
+    within, after = count("kept")
+    assert within < 3 * pages  # what is allocated in between may once or twice move a tensor to new memory
+    assert after > pages / 2  # the setting ends with the block
+    assert count("usual")[0] > 9 * pages
