@@ -1,8 +1,8 @@
-"""Let transformers load a shrunk folder: its hook for weights that do not match the config cuts the model first.
+"""Load shrunk folders with transformers, whose quantizers may change a model before its weights are loaded.
 
-transformers intends that hook for quantisation; nothing is quantised here. Once loaded, the model is an ordinary one,
-which trains, casts and saves like any other. `tombola.shrink.registration` imports this module while transformers
-itself may be only half imported, so the cutting code is imported only when a model loads.
+Nothing is quantised: the model is cut to its shape, and then trains, casts and saves like any other.
+`tombola.shrink.registration` imports this module while transformers itself may be only half imported, so the cutting
+code is imported only when a model loads.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -47,17 +47,17 @@ class ShrunkLoader(HfQuantizer):
             if tensor.shape != self._expected[name]:
                 raise ModelError(
                     f"the stored {name} has shape {tuple(tensor.shape)}, but this shrunk model needs "
-                    f"{tuple(self._expected[name])}: for another head, save the shrunk model without its own "
-                    "(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load that."
+                    f"{tuple(self._expected[name])}: to use another task head, save the shrunk model without its head "
+                    "(AutoModel.from_pretrained(folder).save_pretrained(new_folder)) and load the new folder."
                 )
         self.remove_quantization_config(model)
         model.config.quantization_config = self.quantization_config
 
     def is_serializable(self) -> bool:
-        """A shrunk model is saved like any other."""
+        """Return True: a shrunk model can be saved."""
         return True
 
     @property
     def is_trainable(self) -> bool:
-        """A shrunk model is trained like any other."""
+        """True: a shrunk model can be trained."""
         return True

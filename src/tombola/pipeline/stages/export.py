@@ -66,7 +66,7 @@ class Export(OnnxStage):
     """A model as ONNX, in float32."""
 
     kind: ClassVar = "export"
-    version: ClassVar = 2
+    version: ClassVar = 3
     graph: ClassVar = "model.onnx"
 
     model: ModelStage[Any] | ModelSource
@@ -129,7 +129,7 @@ class Quantise(OnnxStage):
     """An exported model with 8-bit weights."""
 
     kind: ClassVar = "quantise"
-    version: ClassVar = 2
+    version: ClassVar = 3
     graph: ClassVar = "model.int8.onnx"
 
     exported: Export
