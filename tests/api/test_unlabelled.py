@@ -78,12 +78,6 @@ def test_the_ticket_is_trained_on_them_and_the_original_is_not(world: World, tex
     assert sizes == {"fine-tune": 192, "train the small model": 192 + 60}
 
 
-def test_textfooler_attacks_a_share_of_all_texts(world: World, texts: Path, monkeypatch) -> None:
-    monkeypatch.setattr("tombola.api.orders.ATTACKED", 10)
-    order = Order(str(world.model), str(world.task), against=("synonyms",), unlabelled=str(texts))
-    assert plan_compression(order)[0]["retrain"]["adversary"]["share"] == pytest.approx(10 / 252, abs=1e-3)
-
-
 def test_mistakes(world: World, texts: Path, tmp_path: Path) -> None:
     order = Order(str(world.model), str(world.task), unlabelled=str(tmp_path / "none.csv"))
     with pytest.raises(TombolaError, match=r"--unlabelled: there is no file .*none\.csv"):

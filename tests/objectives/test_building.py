@@ -49,7 +49,16 @@ def test_the_course_of_the_training_reaches_the_innermost_loss() -> None:
 
 def test_all_are_listed_with_a_line_each() -> None:
     lines = dict(catalogue("losses")["losses"] + catalogue("adversaries")["adversaries"])
-    assert set(lines) == {"cross_entropy", "poe", "reweighting", "confidence", "freelb", "pgd", "attack"}
+    assert set(lines) == {
+        "cross_entropy",
+        "poe",
+        "reweighting",
+        "confidence",
+        "freelb",
+        "pgd",
+        "attack",
+        "swaps",
+    }
     assert len(set(lines.values())) == len(lines)
     assert all(20 < len(line) < 110 for line in lines.values())
 

@@ -77,8 +77,14 @@ def test_the_adversary_is_by_default_that_of_robust_tickets_on_sst2() -> None:
             {"loss": {"kind": "poe", "label_smoothing": 0.1}},
             "unknown key 'label_smoothing'. Valid: anneal, kind",
         ),
-        ({"adversary": 0.03}, "adversary: takes a mapping with a kind, one of attack, freelb, pgd; not 0.03"),
-        ({"adversary": {"kind": "fgsm"}}, "adversary: unknown adversary 'fgsm'. Valid: attack, freelb, pgd."),
+        (
+            {"adversary": 0.03},
+            "adversary: takes a mapping with a kind, one of attack, freelb, pgd, swaps; not 0.03",
+        ),
+        (
+            {"adversary": {"kind": "fgsm"}},
+            "adversary: unknown adversary 'fgsm'. Valid: attack, freelb, pgd, swaps.",
+        ),
         ({"adversary": {"steps": 0}}, "adversary.steps: must be greater than 0, not 0"),
         ({"adversary": {"radius": 0}}, "adversary.radius: must be greater than 0, not 0"),
         ({"adversary": {"eta": 0.03}}, "adversary: unknown key 'eta'"),

@@ -36,10 +36,8 @@ from tombola.training.settings import TrainSettings
 
 logger = logging.getLogger(__name__)
 
-ATTACKED = 1000
-"""The most training texts that TextFooler attacks in each epoch of a ticket that should withstand synonyms."""
-ATTACKED_SHARE = 0.15
-"""The largest share of the training texts to attack."""
+SWAPS = {"kind": "swaps", "share": 0.15, "weight": 0.3}
+"""The adversary in the training of a ticket that should withstand synonyms."""
 ENOUGH_STEPS = 1500
 """The steps that a ticket should be trained for; if the texts are few, epochs are added to the default recipe."""
 MOST_EPOCHS = 20
@@ -104,7 +102,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if order.recipe == Order.recipe and not changed & {"retrain.epochs", "retrain.steps"}:
         notes += _train_enough(raw, order, more)
     if "synonyms" in (order.against or ()):
-        notes += _attack_in_training(raw, Task.named(task), order, more)
+        notes += _swap_words(raw, Task.named(task), changed)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _judged_on(raw, Task.named(task), changed, typos=typos)
@@ -201,21 +199,17 @@ def _train_enough(raw: Raw, order: Order, more: int) -> tuple[str, ...]:
     return (f"the ticket is trained for {epochs} epochs, since one has only {steps:,} steps",)
 
 
-def _attack_in_training(raw: Raw, task: Task, order: Order, more: int) -> tuple[str, ...]:
-    """Train the ticket on texts that TextFooler finds as it goes: random synonyms alone do not help against it."""
-    if raw["retrain"].get("adversary") or not task.single_label or not task.english:
+def _swap_words(raw: Raw, task: Task, changed: Collection[str]) -> tuple[str, ...]:
+    """Train the ticket on the most harmful neighbours of its words: random synonyms alone do not help."""
+    if "retrain.adversary" in changed or raw["retrain"].get("adversary"):
         return ()
-    if order.seconds is not None:
-        return (
-            "against synonyms: training on random synonyms only; without --time, also on adversarial texts by "
-            "TextFooler, whose time cannot be predicted",
-        )
-    share = min(ATTACKED_SHARE, ATTACKED / (_count_texts(raw) + more))
-    attack = {"kind": "attack", "recipe": "textfooler", "share": float(f"{share:.2g}"), "after": 1}
-    raw["retrain"]["adversary"] = attack
-    return (
-        f"against synonyms: TextFooler attacks {share:.2g} of the training texts in every epoch but the first",
-    )
+    if not task.english or not kind_of(task).reads_whole_texts:
+        return ()
+    if not task.all_attackable:
+        fixed = ", ".join(name for name in task.text if name not in task.attackable)
+        return (f"against synonyms: training on random synonyms only, since attacks may not change {fixed}",)
+    raw["retrain"]["adversary"] = dict(SWAPS)
+    return ("against synonyms: the ticket is also trained on the neighbours of its words that harm it most",)
 
 
 def _count_texts(raw: Raw) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 IN_SEARCH = (
     "train.adversary: attack only works when weights are trained, but this search trains gates: set "
-    "search.train.adversary to null, freelb or pgd, or train the weights too (search.weights: true)"
+    "search.train.adversary to null, freelb, pgd or swaps, or train the weights too (search.weights: true)"
 )
 
 

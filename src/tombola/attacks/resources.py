@@ -26,6 +26,8 @@ HOW = {
 """How to supply each resource that is bundled only for English."""
 NEIGHBOURS = 2
 """The version of the bundled table of neighbours; raise it, and that of the stage `Score`, when its words change."""
+SWAP_TABLE = 2
+"""The version of the words that training with word swaps may replace, and of their replacements."""
 TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 

@@ -102,9 +102,9 @@ class HiddenStates(Objective):
     """A single-pass objective plus the mean squared error between the pass's hidden states and the teacher's.
 
     The mean is over layers, features and an example's real tokens, and then over examples. If a batch holds every
-    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts and
-    changed copies are left out: their tokens are not those of the original, and a teacher that they fool has nothing
-    to teach.
+    example several times (R-Drop), each copy is compared with the same states of the teacher. Adversarial texts,
+    changed copies and passes without the teacher's states are left out: their tokens are not those of the original,
+    and a teacher that they fool has nothing to teach.
     """
 
     inner: Objective
@@ -113,6 +113,8 @@ class HiddenStates(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the inner loss plus `weight` times the error."""
+        if STATES not in batch:
+            return self.inner.loss(model, batch)
         with _hidden_states(model) as states:
             loss = self.inner.loss(model, batch)
         (seen,) = states

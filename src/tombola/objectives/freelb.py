@@ -23,6 +23,11 @@ class FreeLBAdversary(Ascent):
 
     kind: Literal["freelb"] = "freelb"
 
+    @property
+    def passes(self) -> int:
+        """One at each point of the ascent."""
+        return self.steps
+
 
 @adversary(FreeLBAdversary)
 class FreeLB(Adversarial):

@@ -78,15 +78,21 @@ def perturbed(model: nn.Module, batch: Batch, adversary: Ascent) -> Iterator[Per
 
     Positions and token types are unchanged; Robust Tickets' published code drops the latter.
     """
-    from accelerate.utils import extract_model_from_parallel  # slow to import, and recipes never need it
-
-    embedding = extract_model_from_parallel(model).get_input_embeddings()
+    embedding = embedding_of(model)
     perturbation = Perturbation(embedding, batch, adversary)
     hook = embedding.register_forward_hook(perturbation.add)
     try:
         yield perturbation
     finally:
         hook.remove()
+
+
+def embedding_of(model: nn.Module) -> nn.Embedding:
+    """Return the word embeddings of a model, which may be wrapped for several processes."""
+    from accelerate.utils import extract_model_from_parallel  # slow to import, and recipes never need it
+
+    embedding: nn.Embedding = extract_model_from_parallel(model).get_input_embeddings()
+    return embedding
 
 
 def _tiny() -> float:

@@ -26,6 +26,11 @@ class PGDAdversary(Ascent):
 
     kind: Literal["pgd"] = "pgd"
 
+    @property
+    def passes(self) -> int:
+        """One for each step of the ascent, and one at its end."""
+        return self.steps + 1
+
 
 @adversary(PGDAdversary)
 class PGD(Adversarial):

@@ -39,7 +39,7 @@ losses: Registry[RegisteredLoss] = Registry(
     "loss", [f"{HERE}.{name}" for name in ("confidence", "cross_entropy", "poe", "reweighting")]
 )
 adversaries: Registry[RegisteredAdversary] = Registry(
-    "adversary", [f"{HERE}.freelb", f"{HERE}.pgd", "tombola.attacks.in_the_loop"]
+    "adversary", [f"{HERE}.freelb", f"{HERE}.pgd", f"{HERE}.swaps", "tombola.attacks.in_the_loop"]
 )
 
 
@@ -57,12 +57,17 @@ class LossSettings(Choice):
 
 
 class Adversary(Choice):
-    """An adversary in training: perturbed word embeddings, or attacks on the texts themselves."""
+    """An adversary in training: perturbed word embeddings, replaced words, or attacks on the texts themselves."""
 
     choices: ClassVar = adversaries
     usual: ClassVar[str | None] = "freelb"
 
     kind: str
+
+    @property
+    def passes(self) -> int:
+        """The passes of a training step over its batch, for estimates."""
+        return 1
 
 
 class Ascent(Adversary):

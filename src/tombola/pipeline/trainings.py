@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tombola.attacks.in_the_loop import AttackAdversary
-from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
+from tombola.attacks.resources import ENCODER, NEIGHBOURS, SWAP_TABLE, Resources
 from tombola.augmentations import AugmentSettings
 from tombola.augmentations.synonyms import uses_neighbours
 from tombola.bias.file import BiasFile
@@ -16,7 +16,8 @@ from tombola.foundations.caching import shared
 from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
-from tombola.pipeline.limits import BY_HEAD, check_attacked, check_limits, check_texts
+from tombola.objectives.swaps import SwapAdversary
+from tombola.pipeline.limits import BY_HEAD, check_attacked, check_limits, check_texts, why_fixed
 from tombola.pipeline.references import DataSource, ModelSource, find_data
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
@@ -65,11 +66,8 @@ class TrainingBuilder:
         if not self.recipe.defend:
             return None
         task = self.data.definition
-        if not kind_of(task).reads_whole_texts:
-            raise RecipeError(
-                f"defend: {task.name} is a {task.kind} task, whose labels refer to positions in the texts, so the "
-                "texts cannot be changed: leave out `defend`"
-            )
+        if reason := why_fixed(task):
+            raise RecipeError(f"defend: {reason}, so the texts cannot be changed: leave out `defend`")
         english = any(isinstance(one, Spelling) and one.dictionary == "english" for one in self.recipe.defend)
         if english and not task.english:
             raise RecipeError(
@@ -109,6 +107,7 @@ class TrainingBuilder:
             distill_from=self._distill_from(wanted),
             attack_encoder=_attack_encoder(settings),
             neighbours=_neighbours(settings),
+            swap_table=_swap_table(settings),
             defend=self.defend,
             fresh_head=fresh_head,
             stop_at=stop_at,
@@ -193,6 +192,7 @@ class TrainingBuilder:
             distill_from=distill_from,
             attack_encoder=_attack_encoder(settings.train),
             neighbours=_neighbours(settings.train),
+            swap_table=_swap_table(settings.train),
             defend=self.defend,
             sparsity=sparsity,
             scope=self.recipe.scope if sparsity is not None else None,
@@ -204,8 +204,9 @@ class TrainingBuilder:
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
-    """Return the sentence encoder of an attack in the loop, whose input embeddings give the word neighbours."""
-    return ModelSource.find(ENCODER) if isinstance(settings.adversary, AttackAdversary) else None
+    """Return the sentence encoder of an adversary, whose input embeddings give the word neighbours."""
+    uses = isinstance(settings.adversary, AttackAdversary | SwapAdversary)
+    return ModelSource.find(ENCODER) if uses else None
 
 
 def augments_by_neighbours(augment: AugmentSettings | None) -> bool:
@@ -214,13 +215,18 @@ def augments_by_neighbours(augment: AugmentSettings | None) -> bool:
 
 
 def _neighbours(settings: TrainSettings) -> int | None:
-    """Return the version of the bundled word neighbours, if an augmentation or an attack in the loop uses them."""
-    if augments_by_neighbours(settings.augment):
-        return NEIGHBOURS
+    """Return the version of the bundled word neighbours, if an augmentation or an adversary uses them."""
     adversary = settings.adversary
+    if augments_by_neighbours(settings.augment) or isinstance(adversary, SwapAdversary):
+        return NEIGHBOURS
     return (
         Resources().bundled_neighbours(adversary.recipe) if isinstance(adversary, AttackAdversary) else None
     )
+
+
+def _swap_table(settings: TrainSettings) -> int | None:
+    """Return the version of the table of word swaps, if the adversary uses it."""
+    return SWAP_TABLE if isinstance(settings.adversary, SwapAdversary) else None
 
 
 def _training_on(

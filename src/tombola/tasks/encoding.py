@@ -1,8 +1,8 @@
 """Token ids of a split in flat arrays, and the collator that pads a batch to its own longest example."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -134,6 +134,12 @@ class Collate:
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
         if token_labels:
             self._padding["labels"] = IGNORED
+        self._columns: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
+
+    def with_column(self, name: str, column: Callable[[torch.Tensor], torch.Tensor]) -> Self:
+        """Add a column that is computed from the tokens of each batch, and return the collator."""
+        self._columns[name] = column
+        return self
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch, for collators with randomness; does nothing here."""
@@ -157,7 +163,7 @@ class Collate:
             else:
                 batch[name] = torch.tensor(values)
         batch["attention_mask"] = torch.from_numpy(real.astype(np.int64))
-        return batch
+        return batch | {name: column(batch["input_ids"]) for name, column in self._columns.items()}
 
 
 def position_limit(config: "PreTrainedConfig") -> int | None:

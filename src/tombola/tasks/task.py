@@ -155,6 +155,11 @@ class Task(Definition):
         return task
 
     @property
+    def all_attackable(self) -> bool:
+        """Whether attacks may change every text column."""
+        return set(self.attackable) == set(self.text)
+
+    @property
     def english(self) -> bool:
         """Whether the texts are English."""
         return is_english(self.language)

@@ -74,7 +74,8 @@ class TrainSettings(Settings):
     )
     loss: LossSettings = Field(CrossEntropyLoss(), description="loss of each example")
     adversary: Adversary | None = Field(
-        None, description="adversarial training: perturb the word embeddings, or attack the texts"
+        None,
+        description="adversarial training: perturb the word embeddings, replace words, or attack the texts",
     )
     r_drop: float | None = Field(
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"

@@ -1,4 +1,4 @@
-"""The inputs of trainings of weights and of gates: their steps, data and teacher."""
+"""The inputs of trainings of weights and of gates: their steps, data, batches and teacher."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
+from tombola.objectives.swaps import SWAPS, SwapAdversary
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.defend import tokenizer_of
 from tombola.store.stage import Workspace
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from tombola.pipeline.stages.search import Search
     from tombola.pipeline.stages.train import Train
-    from tombola.tasks import Encoded
+    from tombola.tasks import Collate, Encoded
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,26 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     if stage.teacher is not None:
         data = data.with_extra("teacher", space.read(stage.teacher).numpy())
     return data
+
+
+def training_collate(stage: Train | Search) -> Collate:
+    """Return the collator of the training data, with the neighbours of each word if the adversary swaps words."""
+    from tombola.attacks.swap_table import SwapTable
+    from tombola.tasks import collate_of
+
+    tokenizer, adversary = stage.model.tokenizer(), stage.train.adversary
+    collate = collate_of(stage.data.definition, tokenizer, stage.seed)
+    if not isinstance(adversary, SwapAdversary):
+        return collate
+    return collate.with_column(SWAPS, SwapTable(tokenizer, adversary).options_of)
+
+
+def attackable_columns(stage: Train | Search) -> dict[str, list[str]]:
+    """Return, for a stage's identity, the columns that its attack in the loop may change, if not all of them."""
+    from tombola.attacks.in_the_loop import AttackAdversary
+
+    only = stage.data.attackable if isinstance(stage.train.adversary, AttackAdversary) else []
+    return {"attackable": only} if only else {}
 
 
 def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:

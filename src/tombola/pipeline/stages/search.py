@@ -43,9 +43,11 @@ class Search(ScoreStage, ModelStage["Scores"]):
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `search.train.distill` learns from."""
     attack_encoder: ModelSource | None = None
-    """The encoder with which an attack in the loop measures similarity and finds word neighbours."""
+    """The encoder that gives an adversary its word neighbours, and with which an attack measures similarity."""
     neighbours: int | None = None
-    """The version of the bundled table of word neighbours, if an attack in the loop or an augmentation uses it."""
+    """The version of the bundled table of word neighbours, if an adversary or an augmentation uses it."""
+    swap_table: int | None = None
+    """The version of the table of word swaps, if the adversary uses it."""
     defend: Defend | None = None
     """The defense that corrects the texts first."""
     sparsity: float | None = None
@@ -68,6 +70,13 @@ class Search(ScoreStage, ModelStage["Scores"]):
         """Return the model's family, which a plugin may define."""
         return [self.model.family()]
 
+    def identity(self) -> dict[str, Any]:
+        """Include the columns that an attack in the loop may change."""
+        from tombola.pipeline.stages.learning import attackable_columns
+
+        identity, more = super().identity(), attackable_columns(self)
+        return {**identity, "settings": {**identity["settings"], **more}} if more else identity
+
     def training_steps(self) -> int:
         """Return the optimizer steps of this search."""
         from tombola.pipeline.stages.learning import planned_steps
@@ -79,8 +88,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
-        from tombola.pipeline.stages.learning import distilling_teacher, training_data
-        from tombola.tasks import collate_of
+        from tombola.pipeline.stages.learning import distilling_teacher, training_collate, training_data
         from tombola.training.gated import train_gates
 
         task, rate = self.data.definition, self.search.weights_learning_rate
@@ -108,7 +116,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
             training_data(self, space, model),
             self.train,
             gating,
-            collate=collate_of(task, self.model.tokenizer(), self.seed),
+            collate=training_collate(self),
             seed=self.seed,
             precision=self.precision,
             folder=space.scratch,

@@ -19,7 +19,14 @@ from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.course import COURSE, Every, ScoreCourse, Scorekeeper
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.evaluate import metrics_of
-from tombola.pipeline.stages.learning import distilling_teacher, planned_steps, training_data, whole_schedule
+from tombola.pipeline.stages.learning import (
+    attackable_columns,
+    distilling_teacher,
+    planned_steps,
+    training_collate,
+    training_data,
+    whole_schedule,
+)
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
@@ -76,9 +83,11 @@ class Train(ModelStage[Trained]):
     distill_from: ModelStage[Any] | ModelSource | None = None
     """The model that `train.distill` learns from."""
     attack_encoder: ModelSource | None = None
-    """The encoder with which an attack in the loop measures similarity and finds word neighbours."""
+    """The encoder that gives an adversary its word neighbours, and with which an attack measures similarity."""
     neighbours: int | None = None
-    """The version of the bundled table of word neighbours, if an attack in the loop or an augmentation uses it."""
+    """The version of the bundled table of word neighbours, if an adversary or an augmentation uses it."""
+    swap_table: int | None = None
+    """The version of the table of word swaps, if the adversary uses it."""
     defend: Defend | None = None
     """The defense that corrects the texts first."""
     fresh_head: int = 0
@@ -110,12 +119,11 @@ class Train(ModelStage[Trained]):
         return [*self.watched, *([self.choose] if self.choose is not None else [])]
 
     def identity(self) -> dict[str, Any]:
-        """Include how the tasks' scores are computed, if the model is scored during training."""
-        identity = super().identity()
-        if not self._scored:
-            return identity
-        scoring = [_scoring(data.definition) for data in self._scored]
-        return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
+        """Include how scores during training are computed, and the columns that an attack in the loop may change."""
+        identity, more = super().identity(), dict[str, Any](attackable_columns(self))
+        if self._scored:
+            more["scoring"] = [_scoring(data.definition) for data in self._scored]
+        return {**identity, "settings": {**identity["settings"], **more}} if more else identity
 
     def training_steps(self) -> int:
         """Return the optimizer steps of this training."""
@@ -141,7 +149,6 @@ class Train(ModelStage[Trained]):
         from tombola.masks import MASK
         from tombola.models.loading import load_model
         from tombola.pipeline.engines.ranks import is_main
-        from tombola.tasks import collate_of
         from tombola.training.run import train
 
         task, tokenizer = self.data.definition, tokenizer_of(self.model, self.defend, space)
@@ -155,7 +162,7 @@ class Train(ModelStage[Trained]):
             model,
             data,
             self.train,
-            collate=collate_of(task, tokenizer, self.seed),
+            collate=training_collate(self),
             seed=self.seed,
             precision=self.precision,
             folder=space.scratch,
