@@ -47,3 +47,37 @@ def test_a_text_is_encoded_once_while_it_is_used(folder):
     assert encoder.rows == 3
     encoder([("film plot", "warm")])
     assert encoder.rows == 4
+
+
+@pytest.mark.bf16
+def test_enough_similarity_is_decided_as_in_32_bits(folder):
+    texts = [text for (text,) in random_texts(120, 2)]
+    pairs = list(itertools.pairwise(texts))
+    exact = SentenceEncoder(str(folder))(pairs)
+    middle = sorted(exact)[len(exact) // 2]  # many cosines lie close to this threshold
+    encoder = SentenceEncoder(str(folder), precision="bf16")
+    assert encoder.at_least([(*pair, middle) for pair in pairs]) == [cosine >= middle for cosine in exact]
+    assert len(texts) < encoder.rows < 2 * len(texts)  # only the unclear ones are computed twice
+    plain = SentenceEncoder(str(folder), precision="fp32")
+    assert plain.at_least([(*pair, middle) for pair in pairs]) == [cosine >= middle for cosine in exact]
+    assert plain.rows == len(texts)
+
+
+@pytest.mark.bf16
+def test_a_noisy_encoder_gets_a_wider_margin(folder, monkeypatch):
+    texts = [text for (text,) in random_texts(120, 3)]
+    pairs = list(itertools.pairwise(texts))
+    encoder = SentenceEncoder(str(folder), precision="bf16")
+    embed, draw = encoder.embed, np.random.default_rng(0)
+
+    def noisy(texts, precision="fp32"):
+        found = embed(texts)
+        if precision == "fp32":
+            return found
+        found = found + draw.normal(0, 0.01, found.shape)
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    monkeypatch.setattr(encoder, "embed", noisy)
+    exact = SentenceEncoder(str(folder))(pairs)
+    middle = sorted(exact)[len(exact) // 2]
+    assert encoder.at_least([(*pair, middle) for pair in pairs]) == [cosine >= middle for cosine in exact]

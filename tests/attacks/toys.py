@@ -43,6 +43,10 @@ class SharedWords:
         self.rows += len(pairs)
         return [len(a & b) / len(a | b) for a, b in ((set(x.split()), set(y.split())) for x, y in pairs)]
 
+    def at_least(self, keys: list[tuple[str, str, float]]) -> list[bool]:
+        cosines = self([key[:2] for key in keys])
+        return [cosine >= least for cosine, (_, _, least) in zip(cosines, keys, strict=True)]
+
 
 def neighbours(table: dict[str, dict[str, float]]) -> Neighbours:
     """Word → {neighbour: cosine} as a table."""

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import acos, pi
+from math import cos, pi
 from typing import Literal, Protocol
 
-from tombola.attacks.requests import Steps, similarity
+from tombola.attacks.requests import Steps, similar
 from tombola.attacks.text import Text
 from tombola.words.lexicon import Lexicon
 
@@ -94,12 +94,9 @@ class SentenceSimilarity:
         """Send all candidates to the encoder at once."""
         reference = current.origin if self.to == "origin" else current
         judged = [candidate for candidate in candidates if not self._spared(candidate)]
-        cosines = yield from similarity([self._pair(reference, candidate) for candidate in judged])
-        too_far = {
-            id(candidate)
-            for candidate, cosine in zip(judged, cosines, strict=True)
-            if self._measure(cosine) < self.at_least
-        }
+        pairs = [self._pair(reference, candidate) for candidate in judged]
+        near = yield from similar(pairs, self.least_cosine)
+        too_far = {id(candidate) for candidate, enough in zip(judged, near, strict=True) if not enough}
         return [candidate for candidate in candidates if id(candidate) not in too_far]
 
     def _spared(self, candidate: Text) -> bool:
@@ -111,8 +108,10 @@ class SentenceSimilarity:
         assert candidate.last is not None
         return reference.window(candidate.last, self.window), candidate.window(candidate.last, self.window)
 
-    def _measure(self, cosine: float) -> float:
-        return cosine if self.metric == "cosine" else 1 - acos(max(-1.0, min(1.0, cosine))) / pi
+    @property
+    def least_cosine(self) -> float:
+        """The smallest cosine that is similar enough."""
+        return self.at_least if self.metric == "cosine" else cos(pi * (1 - self.at_least))
 
 
 def levenshtein(a: str, b: str) -> int:

@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 MODEL = "model"
 SIMILARITY = "similarity"
+SIMILAR = "similar enough"
 MASKED_LM = "masked LM"
 
 
@@ -50,6 +51,12 @@ def ask_until(texts: Sequence[Text], label: int) -> Steps[np.ndarray]:
 def similarity(pairs: Sequence[tuple[str, str]]) -> Steps[list[float]]:
     """Request the sentence encoder's cosine for each pair of texts."""
     answers = yield Request(SIMILARITY, list(pairs))
+    return answers
+
+
+def similar(pairs: Sequence[tuple[str, str]], least: float) -> Steps[list[bool]]:
+    """Ask whether the sentence encoder's cosine is at least `least`, for each pair of texts."""
+    answers = yield Request(SIMILAR, [(first, second, least) for first, second in pairs])
     return answers
 
 

@@ -11,7 +11,17 @@ from tombola.attacks.base import Attack, Tools
 from tombola.attacks.lockstep import BudgetSpent, Lane, run
 from tombola.attacks.material import Material
 from tombola.attacks.report import Example, ResultType
-from tombola.attacks.requests import MASKED_LM, MODEL, SIMILARITY, Oracle, Oracles, Steps, ask, similarity
+from tombola.attacks.requests import (
+    MASKED_LM,
+    MODEL,
+    SIMILAR,
+    SIMILARITY,
+    Oracle,
+    Oracles,
+    Steps,
+    ask,
+    similarity,
+)
 from tombola.attacks.resources import Resources
 from tombola.attacks.text import Text
 
@@ -67,6 +77,7 @@ def oracles_of(model: Oracle, resources: Resources) -> Oracles:
     return {
         MODEL: model,
         SIMILARITY: lambda pairs: resources.similarity(pairs),
+        SIMILAR: lambda pairs: resources.similarity.at_least(pairs),
         MASKED_LM: lambda questions: resources.masked_lm(questions),
     }
 
@@ -74,7 +85,7 @@ def oracles_of(model: Oracle, resources: Resources) -> Oracles:
 def _example(lane: Lane[Outcome], material: Material) -> Example:
     assert lane.outcome is not None
     text, before, after, alike = lane.outcome
-    pairs: list[Any] = [key for oracle, key in lane.known if oracle == SIMILARITY]
+    pairs: list[Any] = [key for oracle, key in lane.known if oracle in (SIMILARITY, SIMILAR)]
     truth = material.truths[lane.index]
     old, new = int(before.argmax()), int(after.argmax())
     result: ResultType = "Skipped" if old != truth else "Successful" if new != truth else "Failed"
@@ -91,5 +102,5 @@ def _example(lane: Lane[Outcome], material: Material) -> Example:
         result_type=result,
         similarity=alike,
         rows=sum(oracle == MODEL for oracle, _ in lane.known),
-        similarity_rows=len({text for pair in pairs for text in pair}),
+        similarity_rows=len({text for pair in pairs for text in pair[:2]}),
     )
