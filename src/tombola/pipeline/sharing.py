@@ -1,29 +1,35 @@
-"""Plan a recipe for sharing: a ticket for each task, a training with and one without tickets, and the scores."""
+"""Plan a recipe for sharing: a ticket for each task, trainings with and without tickets, controls, and the scores."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tombola.errors import RecipeError
-from tombola.foundations.caching import run_cache, sharing
+from tombola.foundations.caching import run_cache, shared, sharing
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.builder import StageBuilder
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan, plan_search
 from tombola.pipeline.stages.base import MaskStage
+from tombola.pipeline.stages.random_mask import RandomMask
 from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.recipe.cell import Cell
 from tombola.recipe.reading import Raw
-from tombola.recipe.recipe import Recipe
-from tombola.recipe.share import ShareRecipe, check_share
-from tombola.search.given import Given
+from tombola.recipe.share import ShareRecipe, check_share, has_ticket
+from tombola.search.importance import Importance
 from tombola.tasks.targets import all_targets
 
 WITHOUT, WITH = "without tickets", "with tickets"
+RANDOM, ALONE = "with random tickets", "alone"
+CONTROLS = (RANDOM, ALONE)
+"""The variants that a recipe's `controls` add; they are scored, but no tickets or models are written."""
+
+Masks = tuple[MaskStage | None, ...]
+"""The mask of every task; None for a task that keeps everything."""
 
 
 def plan_share(raw: Raw) -> Plan:
-    """Plan both trainings for every seed of a recipe for sharing."""
+    """Plan all trainings for every seed of a recipe for sharing."""
     recipe = check_share(raw)
     precision = resolve_precision(recipe.precision)
     with run_cache() as cache, sharing():
@@ -34,79 +40,94 @@ def plan_share(raw: Raw) -> Plan:
 
 
 def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[CellPlan]:
-    """Plan a cell for each training and task of one seed."""
-    cells = [recipe.for_task(task, seed) for task in recipe.tasks]
-    builders = [StageBuilder(cell.recipe, precision) for cell in cells]
-    masks = tuple(
-        plan_search(cell, builder).mask if _has_ticket(cell.recipe) else None
-        for cell, builder in zip(cells, builders, strict=True)
-    )
-    searches = [cell.recipe.search for cell in cells]
-    search = searches[0]
-    assert search is not None, "a recipe for sharing always has a search"
-    if any(one is not None and one.classifier for one in searches):
+    """Plan a cell for each variant and task of one seed."""
+    tasks = [_Task.of(recipe.for_task(task, seed), precision) for task in recipe.tasks]
+    masks = tuple(task.mask() for task in tasks)
+    if any(task.cell.recipe.search is not None and task.cell.recipe.search.classifier for task in tasks):
         raise RecipeError("search.classifier: every task has its own head, so none is shared; leave it out")
-    without = _train(recipe, seed, precision, builders, (), None)
-    shared = _train(recipe, seed, precision, builders, masks, search.units)
-    return [
-        *(
-            _plan_task(recipe, WITHOUT, cell, builder, without, None)
-            for cell, builder in zip(cells, builders, strict=True)
-        ),
-        *(
-            _plan_task(recipe, WITH, cell, builder, shared, mask)
-            for cell, builder, mask in zip(cells, builders, masks, strict=True)
-        ),
-    ]
+    variants: dict[str, Masks] = {WITHOUT: (), WITH: masks}
+    if "random" in recipe.controls:
+        variants[RANDOM] = tuple(
+            task.random_mask(mask, number) if mask is not None else None
+            for number, (task, mask) in enumerate(zip(tasks, masks, strict=True))
+        )
+    planned = []
+    for variant, own in variants.items():
+        model = _train(recipe, seed, tasks, own)
+        of_tasks = own or (None,) * len(tasks)
+        planned += [
+            task.scored(variant, model, mask, recipe.train.max_length)
+            for task, mask in zip(tasks, of_tasks, strict=True)
+        ]
+    if "alone" in recipe.controls:
+        planned += [task.alone() for task in tasks]
+    return planned
 
 
-def _has_ticket(recipe: Recipe) -> bool:
-    """Return whether a task has a ticket: its mask is given, or removes units."""
-    if isinstance(recipe.search, Given):
-        return True
-    return any(recipe.draw.counts.values()) if recipe.draw.counts is not None else recipe.draw.sparsity > 0
-
-
-def _train(
-    recipe: ShareRecipe,
-    seed: int,
-    precision: Precision,
-    builders: list[StageBuilder],
-    masks: tuple[MaskStage | None, ...],
-    units: str | None,
-) -> Share:
+def _train(recipe: ShareRecipe, seed: int, tasks: list[_Task], masks: Masks) -> Share:
+    search = tasks[0].cell.recipe.search
+    assert search is not None, "a recipe for sharing always has a search"
     return Share(
-        model=builders[0].model,
-        data=tuple(builder.data for builder in builders),
+        model=tasks[0].builder.model,
+        data=tuple(task.builder.data for task in tasks),
         train=recipe.train,
         sampling=recipe.sampling,
         seed=seed,
-        precision=precision,
+        precision=tasks[0].builder.precision,
         masks=masks,
-        units=units,
+        units=search.units if masks else None,
     )
 
 
-def _plan_task(
-    recipe: ShareRecipe,
-    variant: str,
-    cell: Cell,
-    builder: StageBuilder,
-    model: Share,
-    mask: MaskStage | None,
-) -> CellPlan:
-    task = builder.data.definition.name
-    evaluations = {
-        on: EvaluateShared(
-            model=model,
-            task=task,
-            data=builder.split(on, builder.recipe.data.evaluation),
-            trained=builder.data,
-            max_length=recipe.train.max_length,
-            precision=builder.precision,
-        )
-        for on in all_targets(cell.recipe.evaluate.on, cell.recipe.task)
-    }
-    axes = {"task": task, "seed": cell.recipe.seed}
-    own = replace(cell, variant=variant, axes=axes)
-    return CellPlan(own, builder.precision, model, mask, dict(evaluations))
+@dataclass(frozen=True)
+class _Task:
+    """One task of one seed: its recipe, and the builder of its stages."""
+
+    cell: Cell
+    builder: StageBuilder
+
+    @classmethod
+    def of(cls, cell: Cell, precision: Precision) -> _Task:
+        return cls(cell, StageBuilder(cell.recipe, precision))
+
+    def mask(self) -> MaskStage | None:
+        """Plan the task's ticket, if it has one."""
+        return plan_search(self.cell, self.builder).mask if has_ticket(self.cell.recipe) else None
+
+    def random_mask(self, mask: MaskStage, number: int) -> RandomMask:
+        """Plan a random ticket of the same size; a different one for every number, as tasks differ."""
+        search = self.cell.recipe.search
+        min_heads = search.min_heads if isinstance(search, Importance) else None
+        return shared(RandomMask, mask=mask, seed=self.cell.recipe.seed, number=number, min_heads=min_heads)
+
+    def scored(self, variant: str, model: Share, mask: MaskStage | None, max_length: int) -> CellPlan:
+        """Plan the scores of the task in a shared training."""
+        evaluations = {
+            on: EvaluateShared(
+                model=model,
+                task=self._name,
+                data=self.builder.split(on, self.builder.recipe.data.evaluation),
+                trained=self.builder.data,
+                max_length=max_length,
+                precision=self.builder.precision,
+            )
+            for on in self._targets
+        }
+        return CellPlan(self._cell_of(variant), self.builder.precision, model, mask, dict(evaluations))
+
+    def alone(self) -> CellPlan:
+        """Plan the scores of the task's single fine-tuning, which most searches draw the ticket from anyway."""
+        model = self.builder.train()
+        evaluations = {on: self.builder.evaluate(on, model, None) for on in self._targets}
+        return CellPlan(self._cell_of(ALONE), self.builder.precision, model, None, dict(evaluations))
+
+    @property
+    def _name(self) -> str:
+        return self.builder.data.definition.name
+
+    @property
+    def _targets(self) -> list[str]:
+        return all_targets(self.cell.recipe.evaluate.on, self.cell.recipe.task)
+
+    def _cell_of(self, variant: str) -> Cell:
+        return replace(self.cell, variant=variant, axes={"task": self._name, "seed": self.cell.recipe.seed})

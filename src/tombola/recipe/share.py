@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
@@ -11,16 +11,21 @@ from tombola.errors import RecipeError, TombolaError, UnknownName
 from tombola.foundations.caching import run_cache
 from tombola.foundations.paths import twins
 from tombola.foundations.settings import Settings, complaints
+from tombola.objectives.swaps import SwapAdversary
 from tombola.recipe.cell import Cell
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import Raw, merge
+from tombola.recipe.recipe import Recipe
 from tombola.recipe.sections import DataSettings, EvaluateSettings, WantedPrecision
+from tombola.search.given import Given
 from tombola.tasks import Task
 from tombola.training.multitask.sampling import PROPORTIONAL, Sampling
 from tombola.training.settings import TrainSettings
 
 KINDS = ("classification", "regression")
 """The kinds of task that can share an encoder and a batch schedule."""
+
+Control = Literal["random", "alone"]
 
 
 class OneTask(Settings):
@@ -67,6 +72,10 @@ class ShareRecipe(Settings):
         (), description="Python files or modules that define methods, losses, tasks … used in the recipe"
     )
     model: str = Field(description="name from `tombola list models`, local folder or hub id")
+    pooler: Literal["own", "new"] = Field(
+        "own",
+        description="new: initialise the pooler like the heads, for sentence encoders, whose own was never trained",
+    )
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
     seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
         Field([1], min_length=1, description="one seed, or a list to repeat everything for each")
@@ -84,6 +93,11 @@ class ShareRecipe(Settings):
     sparsity: float = Field(0.1, ge=0, lt=1, description="sparsity of every task's ticket")
     per_task: dict[str, OneTask] = Field({}, description="settings that differ for a task, by its name")
     sampling: Sampling = PROPORTIONAL
+    controls: tuple[Control, ...] = Field(
+        (),
+        description="what else to compare with: random trains once more, under random tickets of the same size; "
+        "alone scores each task's single fine-tuning",
+    )
     evaluate: EvaluateSettings = EvaluateSettings()
 
     @model_validator(mode="before")
@@ -115,6 +129,13 @@ class ShareRecipe(Settings):
                 )
         return names
 
+    @field_validator("controls")
+    @classmethod
+    def _once(cls, controls: tuple[Control, ...]) -> tuple[Control, ...]:
+        if len(set(controls)) < len(controls):
+            raise ValueError("must be unique")
+        return controls
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in self.per_task:
@@ -134,9 +155,10 @@ class ShareRecipe(Settings):
             raise ValueError(
                 "train.distill: a teacher knows one task, so it cannot be shared; set it in `single`"
             )
-        if isinstance(self.train.adversary, AttackAdversary):
+        if isinstance(self.train.adversary, AttackAdversary | SwapAdversary):
             raise ValueError(
-                "train.adversary: attack only works in the training of a single task; set it in `single`"
+                f"train.adversary: {self.train.adversary.kind} only works in the training of a single task; set it in "
+                "`single`"
             )
         if self.train.augment is not None:
             raise ValueError("train.augment: only works in the training of a single task; set it in `single`")
@@ -164,6 +186,7 @@ class ShareRecipe(Settings):
             "name": self.name,
             "plugins": list(self.plugins),
             "model": self.model,
+            "pooler": self.pooler,
             "task": task,
             "seed": seed,
             "precision": self.precision,
@@ -202,15 +225,41 @@ def check_share(raw: Raw) -> ShareRecipe:
         ]
         raise RecipeError(*(complaint.sentence() for complaint in found)) from None
     mistakes: list[str] = []
+    tasks: list[Recipe] = []
     with run_cache():
         for task in recipe.tasks:
             try:
-                recipe.for_task(task, recipe.seed[0])
+                tasks.append(recipe.for_task(task, recipe.seed[0]).recipe)
             except RecipeError as error:
                 mistakes += error.mistakes
+    if not mistakes and "random" in recipe.controls:
+        mistakes += _not_against_random(tasks)
     if mistakes:
         raise RecipeError(*mistakes)
     return recipe
+
+
+def has_ticket(recipe: Recipe) -> bool:
+    """Return whether a task has a ticket: its mask is given, or removes units."""
+    if isinstance(recipe.search, Given):
+        return True
+    return any(recipe.draw.counts.values()) if recipe.draw.counts is not None else recipe.draw.sparsity > 0
+
+
+def _not_against_random(tasks: list[Recipe]) -> list[str]:
+    """Return why tickets cannot be compared with random ones: there are none, or they are random already."""
+    tickets = [one for one in tasks if has_ticket(one)]
+    if not tickets:
+        return [
+            "controls: random needs tickets to compare with, but no task has one; set a sparsity, or leave it out"
+        ]
+    return [
+        f"controls: random compares tickets with random ones, but those of {Task.named(one.task).name} are random "
+        "already; use another search, or leave it out"
+        for one in tickets
+        if one.search is not None
+        and (one.search.method == "random" or getattr(one.search, "order", None) == "random")
+    ]
 
 
 def _said(settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from math import floor
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -122,27 +121,25 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
     random order protects heads by the same rule, so that it differs only in the ranking: units are removed one after
     another, uniformly among those that may go.
     """
+    from tombola.masks.drawing import draw_counts
+
     sign = -1.0 if settings.order == "losing" else 1.0
-    kinds = scores.units.granularity.split("+")
-    drawn = []
+    ranked = masks.Scores(scores.units, {name: sign * scores[name] for name in scores})
+    counts = amount if isinstance(amount, Mapping) else _counts(settings, scores.units, amount)
+    return draw_counts(ranked, counts, within, min_heads=settings.min_heads)
+
+
+def _counts(settings: Importance, units: Units, share: float) -> dict[str, int]:
+    """Return how many units of each kind a share amounts to, not counting heads that must stay."""
+    kinds = units.granularity.split("+")
+    counts = {}
     for kind in kinds:
-        units = masks.Units.from_layout(scores.units.layout, kind, scores.units.base)
-        ranked = masks.Scores(units, {name: sign * scores[name] for name in units.by_name})
-        protected = _protected(ranked, settings.min_heads if kind == "head" else 0)
-        if isinstance(amount, Mapping):
-            remove = amount.get(kind, 0)
-        else:
-            share = amount if kind == "head" or len(kinds) == 1 else amount * settings.ffn_ratio
-            remove = min(whole_units(share, units.count), protected.removed)
-        drawn.append(
-            masks.draw(
-                ranked,
-                remove=remove,
-                within=masks.Mask(units, within.bits) if within is not None else None,
-                protect=protected,
-            )
-        )
-    return reduce(masks.Mask.join, drawn)
+        own = units.only(kind)
+        part = share if kind == "head" or len(kinds) == 1 else share * settings.ffn_ratio
+        kept = settings.min_heads if kind == "head" else 0
+        most = sum(max(group.count - kept, 0) for group in own.groups)
+        counts[kind] = min(whole_units(part, own.count), most)
+    return counts
 
 
 @scorer(Importance, choose=choose)
@@ -210,12 +207,3 @@ def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
     return masks.Scores(
         units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups}
     )
-
-
-def _protected(scores: Scores, count: int) -> Mask:
-    """Return the mask that keeps only the `count` highest of each group; among equal scores the earlier stay."""
-    kept = {}
-    for name, values in scores.items():
-        kept[name] = torch.zeros(values.shape, dtype=torch.bool)
-        kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
-    return masks.Mask.from_bools(scores.units, kept)

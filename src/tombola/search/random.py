@@ -25,9 +25,6 @@ class Random(ScorerSettings):
 @scorer(Random)
 def random(settings: Random, model: PreTrainedModel, units: Units, evidence: Evidence) -> Scores:
     """Remove units uniformly at random, without replacement, at the exact rate."""
-    import torch
+    from tombola.masks.drawing import random_scores
 
-    from tombola.masks import Scores
-
-    generator = torch.Generator().manual_seed(numbered_seed(evidence.seed, settings.mask_number))
-    return Scores(units, {group.name: torch.rand(group.shape, generator=generator) for group in units.groups})
+    return random_scores(units, numbered_seed(evidence.seed, settings.mask_number))

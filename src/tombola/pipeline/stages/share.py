@@ -11,6 +11,7 @@ from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, MaskStage
 from tombola.pipeline.stages.evaluate import EvaluateStage, metrics_of
+from tombola.pipeline.stages.random_mask import RandomMask
 from tombola.store.stage import Stage, Workspace
 from tombola.training.log import TrainLog
 from tombola.training.multitask.sampling import Sampling
@@ -44,7 +45,10 @@ class Share(Stage[TrainLog]):
     @property
     def label(self) -> str:
         """The number of tasks, and whether they have tickets."""
-        return f"train {len(self.data)} tasks {'with' if self.masks else 'without'} tickets"
+        tickets = "with tickets" if self.masks else "without tickets"
+        if any(isinstance(mask, RandomMask) for mask in self.masks):
+            tickets = "with random tickets"
+        return f"train {len(self.data)} tasks {tickets}"
 
     def training_steps(self) -> int:
         """Return the optimizer steps of the whole training."""
