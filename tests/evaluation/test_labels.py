@@ -87,7 +87,7 @@ def test_scores_are_broken_down_by_heuristic_and_label() -> None:
     assert (first.value, first.n) == (right[:20].mean(), 20)
     assert result.scores["accuracy/non-entailment"].value == right[1::2].mean()
     assert result.scores["accuracy/subsequence/entailment"].value == right[20::2].mean()
-    assert len(result.scores) == 1 + 2 + 2 + 4
+    assert len(result.scores) == 2 + 2 + 2 + 4  # accuracy and AUC of all, then the groups
     assert result.predictions.shape == (60, 2)
 
 

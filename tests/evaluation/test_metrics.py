@@ -137,3 +137,26 @@ def test_score_intervals() -> None:
     assert (low, high) == pytest.approx((0.5 - 1.959964 * 0.1, 0.5 + 1.959964 * 0.1))
     assert Score(0.99, 0.1, 50, "Fisher z").interval()[1] == 1.0
     assert Score(0.99, 0.1, 50, "of my own error").interval()[1] == pytest.approx(0.99 + 1.959964 * 0.1)
+
+
+def test_auc_equals_scikit_learn_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=300)
+    odds = np.round(rng.normal(size=300) + labels, 1)  # rounded, so that many are equal
+    logits = np.stack([-odds / 2, odds / 2], axis=1)
+    found = metrics["auc"](logits, labels)
+    assert found.value == pytest.approx(sk.roc_auc_score(labels, odds), abs=1e-12)
+    drawn = [rng.integers(300, size=300) for _ in range(400)]
+    brute = np.std([sk.roc_auc_score(labels[one], odds[one]) for one in drawn])
+    assert found.stderr == pytest.approx(brute, rel=0.15)
+    assert metrics["auc"](-logits, labels).value == pytest.approx(1 - found.value)
+
+
+def test_auc_does_not_depend_on_the_cut_and_needs_both_labels() -> None:
+    labels = np.array([0, 0, 1, 1])
+    logits = np.array([[9.0, 0.0], [8.0, 0.0], [7.0, 0.0], [6.0, 0.0]])  # all of them the first label
+    assert metrics["auc"](logits, labels).value == 1.0
+    assert metrics["auc"](logits, labels).stderr == 0.0
+    assert metrics["accuracy"](logits, labels).value == 0.5
+    with pytest.raises(DataError, match="both labels"):
+        metrics["auc"](logits[:2], labels[:2])

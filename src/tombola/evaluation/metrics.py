@@ -10,7 +10,7 @@ import numpy as np
 from tombola.errors import DataError, ModelError
 from tombola.evaluation import label_sets
 from tombola.evaluation.resampling import RESAMPLES, ratio
-from tombola.evaluation.scores import BOOTSTRAP, FISHER, Score
+from tombola.evaluation.scores import BOOTSTRAP, FISHER, HANLEY, Score
 from tombola.tasks import Task
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.metrics import metric, metrics
@@ -121,6 +121,26 @@ def macro_f1(logits: np.ndarray, labels: np.ndarray) -> Score:
 metric("f1", kinds=CLASSES, labels=2)(_from_confusion(_f1))
 metric("weighted_f1", kinds=CLASSES)(_from_confusion(_weighted_f1))
 metric("mcc", kinds=CLASSES, share=False)(_from_confusion(_mcc))
+
+
+@metric("auc", kinds=CLASSES, labels=2)
+def auc(logits: np.ndarray, labels: np.ndarray) -> Score:
+    """Area under the ROC curve: how often an example of the second label gets higher odds than one of the first.
+
+    Unlike the accuracy, it does not depend on where the odds are cut. The error is that of Hanley and McNeil (1982).
+    """
+    from scipy.stats import rankdata
+
+    positive = int((labels == 1).sum())
+    negative = len(labels) - positive
+    if not positive or not negative:
+        raise DataError("auc needs examples of both labels; the data has only one of them.")
+    ranks = rankdata(logits[:, 1] - logits[:, 0])  # equal odds count half
+    area = float((ranks[labels == 1].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    second = (positive - 1) * (area / (2 - area) - area**2)
+    first = (negative - 1) * (2 * area**2 / (1 + area) - area**2)
+    variance = (area * (1 - area) + second + first) / (positive * negative)
+    return Score(area, sqrt(max(variance, 0.0)), len(labels), HANLEY)
 
 
 @metric("pearson", kinds=NUMBERS, share=False)

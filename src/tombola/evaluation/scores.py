@@ -8,6 +8,7 @@ from tombola.evaluation.intervals import normal_quantile, wilson
 
 DELTA = "delta method"
 FISHER = "Fisher z"
+HANLEY = "Hanley-McNeil"
 BOOTSTRAP = "bootstrap"
 LARGEST_LOG = 700.0
 """Larger exponents overflow."""
@@ -42,7 +43,7 @@ class Score:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval: Wilson's for a proportion, normal on the log scale for a perplexity.
 
-        Otherwise it is normal; that of a correlation or a bootstrapped score, such as F1, ends at −1 and 1.
+        Otherwise it is normal; that of a correlation, an area or a bootstrapped score, such as F1, ends at −1 and 1.
         """
         if self.method == "binomial":
             return wilson(round(self.value * self.n), self.n, level)
@@ -51,5 +52,5 @@ class Score:
             centre, half = log(self.value), half / self.value
             return exp(max(centre - half, -LARGEST_LOG)), exp(min(centre + half, LARGEST_LOG))
         low, high = self.value - half, self.value + half
-        bounded = self.method.startswith((FISHER, BOOTSTRAP)) and abs(self.value) <= 1
+        bounded = self.method.startswith((FISHER, HANLEY, BOOTSTRAP)) and abs(self.value) <= 1
         return (max(-1.0, low), min(1.0, high)) if bounded else (low, high)
