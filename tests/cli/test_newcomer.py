@@ -257,7 +257,7 @@ MISTAKES = [
         "already exists: edit it, choose another name with -o, or add --force",
     ),
     # looking at results
-    ("compare {}/results", "results holds no result: there is no results.json in it"),
+    ("compare {}/results", "results is not the folder of a run: it contains no results.json"),
     ("compare {}/nowhere {}/nothing", "nowhere: there is no such folder; `tombola run` writes runs/NAME"),
     ("study {}/good.yaml --table {}/out.xlsx", "tables are written as .csv, .json or .parquet"),
     ("store rm nothing", "'nothing' is neither a run nor a stage"),

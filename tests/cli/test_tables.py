@@ -15,7 +15,7 @@ from tombola.cli.outcome import show_compression, show_notes, show_tables
 from tombola.cli.tables.layout import Column, Grid
 from tombola.evaluation.scores import Score
 from tombola.masks import Mask, Units
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.results.compression import Compression
 from tombola.results.decisions import Transfer
 from tombola.shrink.onnx import Export, Int8
@@ -171,7 +171,32 @@ def test_sharing_has_both_trainings_and_the_difference():
 
     found = result(*of("mnli", (0.8, 0.82)), *of("rte", (0.6, 0.58)))
     lines = printed(tables.share_table(found, "validation"))
-    assert holds(lines, WITHOUT, WITH, "80.0 % ± 4.0", "+2.0 % ± 5.5", "−2.0 % ± 7.0", "average", "90 %")
+    assert holds(
+        lines, "without", "with", "tickets", "80.0 % ± 4.0", "+2.0 % ± 5.5", "−2.0 % ± 7.0", "average"
+    )
+    assert holds(lines, "90 %", "validation (accuracy)")
+    assert not any(word in line for line in lines for word in ("random", "alone"))
+
+
+@pytest.mark.parametrize(
+    "names", [("sst2", "qqp", "mrpc", "stsb"), ("reviews", "reviews_newspaper", "b", "c")]
+)
+def test_controls_of_sharing_fit_the_terminal(names):
+    values = {WITHOUT: (None, 0.8), WITH: (0.2, 0.82), RANDOM: (0.2, 0.81), ALONE: (None, 0.75)}
+    cells = [
+        cell(variant, value - 0.01 * seed, size, seed, task=task).model_copy(
+            update={"axes": {"task": task, "seed": seed}}
+        )
+        for task in names
+        for seed in (1, 2, 3)
+        for variant, (size, value) in values.items()
+    ]
+    lines = printed(tables.share_table(result(*cells), "validation"))
+    assert holds(
+        lines, "alone", "with random", "with −", "73.0 % ± 1.0", "79.0 % ± 1.0", "+1.0 % ± 0.0", "90 %"
+    )
+    assert sum("task " in line for line in lines) == 2, "scores above, differences below"
+    assert holds(lines, "random tickets: as many units of each kind", "single fine-tuning")
 
 
 def test_a_mask_and_the_overlap_of_masks():

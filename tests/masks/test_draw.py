@@ -12,6 +12,7 @@ from tests.masks.small import COUNT, SHAPES, booleans, flat, mask_of, masks, sco
 from tests.tiny import tiny
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks import Mask, Scores, Units, draw, removals, select
+from tombola.masks.drawing import random_like
 
 pytestmark = pytest.mark.portable
 
@@ -205,3 +206,31 @@ def test_drawing_by_magnitude_needs_no_copy_and_equals_drawing_from_absolute_val
     for scope in ("global", "local"):
         assert draw(lazy, sparsity=0.6, scope=scope) == draw(plain, sparsity=0.6, scope=scope)
     assert draw(lazy, sparsity=0.6, within=within) == draw(plain, sparsity=0.6, within=within)
+
+
+@given(booleans, st.integers(0, 99))
+def test_a_random_mask_of_a_masks_size_removes_as_many_and_depends_on_the_seed_alone(kept, seed):
+    mask = mask_of(kept)
+    found = random_like(mask, seed)
+    assert found.units.same_as(mask.units)
+    assert found.removed == mask.removed
+    assert found == random_like(mask, seed)
+
+
+def test_a_random_mask_has_the_counts_of_every_kind_and_a_head_in_every_layer():
+    units = Units.of(tiny("bert", num_hidden_layers=4, num_attention_heads=4), "head+ffn")
+    heads = [group.name for group in units.groups if group.kind == "head"]
+    kept = {group.name: torch.ones(group.shape, dtype=torch.bool) for group in units.groups}
+    for name in heads:
+        kept[name][1:] = False
+    kept["layers.0.ffn"][:] = False
+    mask = Mask.from_bools(units, kept)
+    found = [random_like(mask, seed) for seed in range(20)]
+    for one in found:
+        assert [int(one[name].sum()) for name in heads] == [1, 1, 1, 1]
+        assert sum(int(one[group.name].sum()) for group in units.groups if group.kind == "ffn") == 3
+    assert len({one.bits["layers.0.heads"].tobytes() for one in found}) == 4
+    emptied = Mask.from_bools(units, {**kept, heads[0]: torch.zeros(4, dtype=torch.bool)})
+    fewest = [min(int(random_like(emptied, seed)[name].sum()) for name in heads) for seed in range(20)]
+    assert 0 in fewest  # a mask that empties a layer is compared with masks that may do so
+    assert all(random_like(emptied, seed).removed == emptied.removed for seed in range(20))

@@ -223,6 +223,27 @@ def test_what_needs_a_head_is_refused_by_likelihood(world: World, tmp_path: Path
         run(raw, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("classification", "quiz is scored by likelihood, with the answers as part of the texts, so"),
+        ("multiple-choice", "quiz is a multiple-choice task, whose labels refer to tokens of the texts, so"),
+    ],
+)
+def test_texts_that_contain_the_answers_stay_as_they_are(
+    world: World, tmp_path: Path, kind: str, reason: str
+) -> None:
+    own = quiz(world, tmp_path, kind)
+    changes: dict[str, dict[str, Any]] = {
+        "augment": {"train": {"augment": {"of": ["typos"]}}},
+        "adversary": {"train": {"adversary": {"kind": "swaps"}}},
+        "defend": {"defend": ["unicode"]},
+    }
+    for key, changed in changes.items():
+        with pytest.raises(RecipeError, match=f"{key}: {reason}"):
+            run(own.recipe(**changed), tmp_path)
+
+
 def test_epochs_of_a_score_curve_are_those_of_the_blocks(world: World, tmp_path: Path) -> None:
     """How many blocks a text packs into is known once it is tokenised; before, a plan estimates it."""
     raw = recipe(world, evaluate={"every": "epoch"})

@@ -13,9 +13,11 @@ from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
 from tombola.store.stage import Stage
+from tombola.training.multitask.sampling import PROPORTIONAL
 
 MODEL = ModelSource("model", "folder", "model-fingerprint")
 DATA = DataSource("sst2", "train", fingerprint="train-fingerprint")
@@ -41,6 +43,9 @@ def stages() -> dict[str, Stage[Any]]:
     ticket = Train(**common, train=recipe.retrain.training_part(), precision="fp32", mask=mask)
     judged = {"model": ticket, "trained": DATA, "data": HELD_OUT, "max_length": 128, "precision": "fp32"}
     (attack,) = recipe.attack.chosen().values()
+    both = {"model": MODEL, "data": (DATA, HELD_OUT), "seed": 1, "sampling": PROPORTIONAL}
+    without = Share(**both, train=recipe.train, precision="fp32")
+    shared = Share(**both, train=recipe.train, precision="fp32", masks=(mask, None), units="head")
     return {
         "dense": dense,
         "search": search,
@@ -49,6 +54,9 @@ def stages() -> dict[str, Stage[Any]]:
         "evaluate": Evaluate(**judged),
         "attack": Attack(**judged, attack=attack, n=200, seed=0),
         "measure": Measure(model=ticket, mask=mask, measure=recipe.measure, data=HELD_OUT),
+        "without tickets": without,
+        "with tickets": shared,
+        "evaluate shared": EvaluateShared(**{**judged, "model": shared}, task="sst2"),
     }
 
 
@@ -60,6 +68,9 @@ GOLDEN = {
     "evaluate": "9aa9c1e7bde4cae934b92fa9",
     "attack": "4518574bbd856907301789fc",
     "measure": "b63fcf6eea6a9469d7172ccc",
+    "without tickets": "e9c45770daf2beb6d62b274a",
+    "with tickets": "e56e7e9ade1db890f2d2edc9",
+    "evaluate shared": "e16bccdb3a5e6ae02e3ce0a7",
 }
 
 

@@ -36,6 +36,18 @@ def test_a_subset_beyond_the_data_is_said_once(world: World, caplog):
     assert caplog.records == []
 
 
+def test_an_attack_on_more_examples_than_there_are_attacks_all_of_them(world: World, caplog):
+    attack = {"recipes": ["deepwordbug"], "n": 49}
+    plan = plan_run(world.recipe(attack=attack, seed=[1, 2]))
+    assert [one.getMessage() for one in caplog.records] == [
+        "attack.n: 49 examples were requested, but tiny/validation has only 48: all of them are attacked"
+    ]
+    assert {stage.n for cell in plan.cells for stage in cell.attacks.values()} == {48}
+    caplog.clear()
+    plan_run(world.recipe(attack={**attack, "n": 48}))
+    assert caplog.records == []
+
+
 def test_a_share_of_the_heads_that_every_layer_keeps_is_said_once(world: World, caplog):
     search = {"method": "importance", "units": "head"}
     plan_run(world.recipe(search=search, draw={"sparsity": 0.99}, seed=[1, 2]))

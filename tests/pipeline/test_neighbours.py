@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline.running import stages
 from tests.world import World
-from tombola.attacks.resources import NEIGHBOURS
+from tombola.attacks.resources import NEIGHBOURS, SWAP_TABLE
 
 NEAR = {"of": [{"kind": "synonyms", "source": "neighbours"}]}
 LEARNED: dict[str, Any] = {"method": "learned", "start": "pretrained", "weights": True}
@@ -23,6 +23,8 @@ LEARNED: dict[str, Any] = {"method": "learned", "start": "pretrained", "weights"
             "search",
             {"search": {**LEARNED, "train": {"adversary": {"kind": "attack", "recipe": "textfooler"}}}},
         ),
+        ("train", {"train": {"adversary": {"kind": "swaps"}}}),
+        ("search", {"search": {**LEARNED, "train": {"adversary": {"kind": "swaps"}}}}),
     ],
 )
 def test_a_new_table_names_the_stage_anew(world: World, kind: str, changes: dict[str, Any]) -> None:
@@ -31,7 +33,20 @@ def test_a_new_table_names_the_stage_anew(world: World, kind: str, changes: dict
     assert all(stage.identity()["settings"]["neighbours"] == NEIGHBOURS for stage in found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("train", {"train": {"adversary": {"kind": "swaps"}}}),
+        ("search", {"search": {**LEARNED, "train": {"adversary": {"kind": "swaps"}}}}),
+    ],
+)
+def test_other_swaps_name_the_stage_anew(world: World, kind: str, changes: dict[str, Any]) -> None:
+    found = [stage for stage in stages(world, **changes) if stage.kind == kind]
+    assert found
+    assert all(stage.identity()["settings"]["swap_table"] == SWAP_TABLE for stage in found)
+
+
 @pytest.mark.parametrize("search", [{"method": "importance"}, LEARNED])
 def test_other_stages_do_not_depend_on_it(world: World, search: dict[str, Any]) -> None:
     for stage in stages(world, search=search):
-        assert "neighbours" not in stage.identity()["settings"]
+        assert not {"neighbours", "swap_table"} & set(stage.identity()["settings"])

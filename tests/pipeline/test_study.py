@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,10 +13,11 @@ from tests.pipeline.running import execute
 from tombola.cli import app
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import run_cache
-from tombola.pipeline.costs import estimate
+from tombola.pipeline.costs import _Times, estimate
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.draw import Draw
+from tombola.pipeline.stages.train import Train
 from tombola.pipeline.study import plan_study, read_study
 from tombola.recipe.grid import expand
 from tombola.results.result import Result
@@ -211,6 +213,16 @@ def test_the_cost_is_known_from_the_store_or_measured(world, tmp_path):
     assert json.loads((measured[0] / "log.json").read_text())["steps"] == 8
 
 
+def test_a_finished_training_with_default_settings_is_counted(world, tmp_path):
+    store = Store(tmp_path / "store")
+    plan = planned_study(world.recipe(evaluate={"on": []}, train={}))
+    with run_cache():
+        execute(plan.stages, store)
+        (cost,) = estimate(plan, store, afresh=True)
+    (log,) = [json.loads(file.read_text()) for file in (store.root / "train").glob("*/log.json")]
+    assert cost.seconds == pytest.approx(log["seconds"])
+
+
 def test_attacks_in_the_loop_are_counted_once_a_training_with_them_is_known(world, tmp_path):
     store, adversary = Store(tmp_path / "store"), {"kind": "attack", "recipe": "deepwordbug", "share": 0.1}
     raw = world.recipe(train={**SHORT, "adversary": adversary})
@@ -231,6 +243,27 @@ def test_attacks_in_the_loop_are_counted_once_a_training_with_them_is_known(worl
     (seen,) = [log for log in logs if log["steps"] == known.steps]  # the other is the trial
     assert known.seconds == pytest.approx(seen["seconds"])
     assert not cost(train=SHORT).without_attacks
+
+
+@pytest.mark.parametrize(
+    ("training", "teacher"),
+    [
+        ({}, 1 / 3),
+        ({"adversary": {"kind": "swaps", "steps": 1}}, 1 / 6),
+        ({"adversary": {"kind": "freelb", "steps": 5}}, 1 / 15),
+        ({"adversary": {"kind": "pgd", "steps": 3}, "r_drop": 1.0}, 1 / 24),
+        ({"adversary": {"kind": "attack"}}, 1 / 3),
+    ],
+)
+def test_a_teacher_reads_a_batch_once_however_often_the_student_does(world, monkeypatch, training, teacher):
+    (plan,) = planned_study(
+        world.recipe(train=SHORT, search=OMP, retrain={**SHORT, "distill": {}, **training})
+    ).cells
+    (stage,) = [one for one in plan.stages() if isinstance(one, Train) and one.train.distill is not None]
+    log = SimpleNamespace(seconds=16.0, steps=8)
+    store = SimpleNamespace(read=lambda trial: SimpleNamespace(log=log))
+    monkeypatch.setattr("tombola.pipeline.costs.work", lambda *_: None)
+    assert _Times(store, set()).of(stage, 10) == pytest.approx(10 * 2.0 * (1 + teacher))
 
 
 def test_a_training_without_steps_takes_no_time_and_what_is_finished_can_be_counted_afresh(world, tmp_path):

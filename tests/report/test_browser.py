@@ -11,7 +11,7 @@ import pytest
 from tests.report.rich import ATTACK, HOSTILE, rich_result, transferred
 from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.scores import Score
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.report import report, write_report
 from tombola.results.formatting import write_value
 
@@ -90,7 +90,7 @@ def test_a_press_on_a_variant_filters_tables_and_charts_and_another_brings_it_ba
     assert chip.get_attribute("aria-pressed") == "false"
     assert rows.count() == 7
     assert "winning" not in chart.locator("svg").text_content()
-    assert not page.get_by_role("heading", name="What selective training froze").is_visible()
+    assert not page.get_by_role("heading", name="Frozen tensors").is_visible()
     chip.click()
     assert rows.count() == 10
     assert "winning" in chart.locator("svg").text_content()
@@ -188,7 +188,7 @@ def pages(file, tmp_path_factory):
     sharing = [
         cell(variant, 0.8, size, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
         for task in ("mnli", "a task of a long name")
-        for variant, size in ((WITHOUT, None), (WITH, 0.2))
+        for variant, size in ((WITHOUT, None), (WITH, 0.2), (RANDOM, 0.2), (ALONE, None))
     ]
     found = {"rich": file}
     for name, cells in {"long": [dense, *sizes], "one": one, "sharing": sharing}.items():

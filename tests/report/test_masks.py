@@ -37,6 +37,6 @@ def test_masks_of_different_models_have_no_overlap_and_leave_the_page_whole(tmp_
 def test_masks_of_nearly_equal_sparsity_are_all_shown_and_those_left_out_counted(tmp_path):
     mask, sparsities = mask_of("bert"), [0.975, 0.98, *(0.1 + number / 100 for number in range(16))]
     cells = with_masks(tmp_path, [({"draw.sparsity": sparsity}, mask) for sparsity in sparsities])
-    maps = section(shown(tmp_path, *cells), "Where the tickets are sparse")
+    maps = section(shown(tmp_path, *cells), "Sparsity by layer")
     assert [one["name"] for one in maps["parts"]][:2] == ["imp · 97.5 %", "imp · 98 %"]
     assert maps["remarks"] == ["2 more masks are not shown: see `tombola inspect`."]

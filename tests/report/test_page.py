@@ -11,7 +11,7 @@ from tests.report.rich import ATTACK, HOSTILE, SPARSITIES, keep_attack, rich_res
 from tests.results.builder import attacked, cell, measured, result
 from tombola.errors import TombolaError
 from tombola.evaluation.scores import Score
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.recipe.claims import Claim
 from tombola.report import report, write_report
 from tombola.report.maps import _endings
@@ -64,8 +64,8 @@ def test_every_section_that_has_data_is_there_in_the_order_that_people_read(cont
         "Accuracy by changed words",
         "Robustness over epochs",
         "Overlap",
-        "Where the tickets are sparse",
-        "What selective training froze",
+        "Sparsity by layer",
+        "Frozen tensors",
         "Attacked sentences",
         "Recipe and versions",
     ]
@@ -121,13 +121,13 @@ def test_doubts_stand_at_the_top_and_nothing_matches_a_model_that_has_not_learne
     page = write_report(result(cell("dense", 0.5, constants=constants), *cells, folder=tmp_path)).read_text()
     content, above = content_of(page), page.partition('id="sections"')[0]
     assert "<li>dense has not learned the task: 50.0\u00a0% on validation" in above
-    assert '<p class="lead">The dense model has not learned the task: nothing to match' in above
+    assert '<p class="lead">The dense model has not learned the task, so there is nothing to match' in above
     (table,) = section(content, "Matching tickets")["parts"]
     assert table["rows"][0]["values"][1:] == [
         "imp",
         None,
         None,
-        "the dense model has not learned the task: nothing to match",
+        "the dense model has not learned the task, so there is nothing to match",
     ]
     chart = section(content, "At a glance")["parts"][0]
     assert not any(point["ring"] for series in chart["series"] for point in series["points"])
@@ -275,11 +275,11 @@ def test_a_transfer_is_a_map_with_gaps_where_cells_are_missing(tmp_path):
 
 
 def test_maps_hold_the_masks_own_shares_and_the_frozen_shares(content):
-    maps = section(content, "Where the tickets are sparse")["parts"]
+    maps = section(content, "Sparsity by layer")["parts"]
     assert len(maps) == 9
     removed = [share for row in maps[0]["values"] for share in row]
     assert sum(removed) / len(removed) == pytest.approx(0.25)  # 2 of 8 heads, four in each layer
-    (frozen,) = section(content, "What selective training froze")["parts"]
+    (frozen,) = section(content, "Frozen tensors")["parts"]
     assert frozen["values"] == [[0.0, 0.0], [0.25, 0.25], [0.5, 0.5]]
 
 
@@ -378,6 +378,37 @@ def test_a_shared_encoder_has_its_table_and_its_sentence(tmp_path):
     assert table["rows"][2]["values"][5] == pytest.approx(0.9)
 
 
+def test_the_controls_of_a_shared_encoder_are_columns(tmp_path):
+    values = {WITHOUT: (None, 0.8), WITH: (0.2, 0.82), RANDOM: (0.2, 0.79), ALONE: (None, 0.7)}
+    cells = [
+        cell(variant, value, size, task=task).model_copy(update={"axes": {"task": task, "seed": 1}})
+        for task in ("mnli", "rte")
+        for variant, (size, value) in values.items()
+    ]
+    page = write_report(result(*cells, folder=tmp_path)).read_text()
+    assert "with random tickets of the same size (+3.0 points" in page
+    shared = section(content_of(page), "Sharing")
+    assert "Random tickets remove as many units" in shared["note"]
+    assert "single fine-tuning" in shared["note"]
+    (table,) = shared["parts"]
+    assert [column["name"] for column in table["columns"]] == [
+        *(
+            "task",
+            "metric",
+            ALONE,
+            WITHOUT,
+            RANDOM,
+            WITH,
+            "with − without tickets",
+            "with − with random tickets",
+        ),
+        "parameters left (encoder)",
+    ]
+    for row in table["rows"]:
+        shown = [value["value"] for value in row["values"][2:8]]
+        assert shown == pytest.approx([0.7, 0.8, 0.79, 0.82, 0.02, 0.03])
+
+
 def test_losses_of_trainings_and_of_the_search_behind_a_mask_are_read_from_the_store(tmp_path):
     def keep(name, losses, **stage):
         folder = tmp_path / "store" / name
@@ -468,8 +499,8 @@ def test_a_study_of_which_nothing_was_finished_shows_what_failed(tmp_path):
         stage="train/abc", label="fine-tune", reason="out of memory", log="x.log", cells=["a", "b"]
     )
     content = shown(tmp_path, failures=[failure])
-    assert [one["title"] for one in content["sections"]] == ["What failed", "Recipe and versions"]
-    (table,) = section(content, "What failed")["parts"]
+    assert [one["title"] for one in content["sections"]] == ["Failures", "Recipe and versions"]
+    (table,) = section(content, "Failures")["parts"]
     assert table["rows"][0]["values"] == ["train/abc", "fine-tune", "out of memory", "x.log", 2]
 
 

@@ -86,7 +86,7 @@ def test_a_claim_without_scores_is_not_tested_and_says_so():
     found = result(*runs("imp", 0.8), claims={"c": Claim(variant="imp", over="random")})
     assert [one.verdict for one in found.claims()] == ["not tested"]
     assert claim_lines(found) == [
-        "claim c: not tested; there are no scores of imp against random on validation"
+        "claim c: not tested; there are no scores for imp against random on validation"
     ]
 
 

@@ -36,7 +36,7 @@ def test_a_correlation_is_a_number_and_its_loss_in_hundredths(monkeypatch, tmp_p
 def test_a_loss_of_one_is_singular(monkeypatch, tmp_path):
     before, after = ({"test": {"pearson": Score(value, 0.01, 90, "Fisher z")}} for value in (0.8, 0.795))
     text = verdict(monkeypatch, tmp_path, cell("original", before), cell("ticket", after, 0.5))
-    assert text.endswith("; at most 1 hundredth of pearson lost, as asked.")
+    assert text.endswith("; at most 1 hundredth of pearson lost, as requested.")
 
 
 def test_the_interval_of_the_accuracy_does_not_stand_beside_another_score(monkeypatch, tmp_path):
@@ -52,14 +52,14 @@ def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_p
     text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
     assert text == (
         "The ticket: accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: −1.9 to +1.9); "
-        "the dense model has not learned the task: nothing to match."
+        "the dense model has not learned the task, so there is nothing to match."
     )
 
 
 @pytest.mark.parametrize(
     ("after", "told"),
     [
-        (0.89, "at most 1 point lost, as asked."),  # 100 · (0.9 − 0.89) is 1.0000000000000009
+        (0.89, "at most 1 point lost, as requested."),  # 100 · (0.9 − 0.89) is 1.0000000000000009
         (0.8896, "1.04 points lost, more than the 1 allowed."),
         (0.87, "3.0 points lost, more than the 1 allowed."),
     ],

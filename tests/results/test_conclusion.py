@@ -2,7 +2,7 @@
 
 from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.scores import Score
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.results.conclusion import conclude
 
 
@@ -35,7 +35,8 @@ def test_a_dense_model_that_has_not_learned_is_the_result():
     known = {"validation": 0.5}
     found = result(cell("dense", 0.5, constants=known), cell("imp", 0.5, 0.8, constants=known))
     assert conclude(found) == (
-        "The dense model has not learned the task: nothing to match (accuracy 50.0 % on validation). One seed."
+        "The dense model has not learned the task, so there is nothing to match (accuracy 50.0 % on "
+        "validation). One seed."
     )
 
 
@@ -52,7 +53,7 @@ def test_doubts_about_the_ticket_are_part_of_the_sentence():
         cell("imp", score(0.62, 20), 0.5, constants=known, emptied=["layer.0.query"]),
     )
     assert "matches" in conclude(found)
-    assert "leaves nothing of a matrix" in conclude(found)
+    assert "removes whole matrices" in conclude(found)
     assert "no better than a constant answer" in conclude(found)
 
 
@@ -83,6 +84,27 @@ def test_sharing_tells_the_average():
         "Sharing one encoder under tickets gives 71.0 % on average over 2 tasks, against 70.0 % without tickets "
         "(+1.0 points, 95 %: "
     )
+
+
+def test_sharing_tells_the_controls():
+    variants = {WITHOUT: (None, 0.7), WITH: (0.2, 0.72), RANDOM: (0.2, 0.69), ALONE: (None, 0.65)}
+
+    def told(*names):
+        cells = [
+            cell(name, variants[name][1], variants[name][0], task=task).model_copy(
+                update={"axes": {"task": task, "seed": 1}}
+            )
+            for task in ("mnli", "rte")
+            for name in (WITHOUT, WITH, *names)
+        ]
+        return conclude(result(*cells))
+
+    both = told(RANDOM, ALONE)
+    assert "against 70.0 % without tickets (+2.0 points, 95 %: " in both
+    assert "), 69.0 % with random tickets of the same size (+3.0 points, 95 %: " in both
+    assert ") and 65.0 % for tasks fine-tuned alone; each ticket keeps 90 %" in both
+    assert ") and 65.0 % for tasks fine-tuned alone; each" in told(ALONE)
+    assert ") and 69.0 % with random tickets of the same size (+3.0" in told(RANDOM)
 
 
 def test_single_models_of_several_runs_are_compared_with_the_first():

@@ -125,13 +125,13 @@ def test_tickets_that_give_one_answer_to_all_are_named_together():
 
 def test_a_mask_that_empties_a_matrix_is_told_in_the_notes_and_the_decision():
     found = result(cell("dense", 0.9), cell("omp", 0.9, 0.9, emptied=["pooler.dense"]))
-    assert found.notes == ["omp · 90 %: the mask leaves nothing of pooler.dense, so no signal passes there"]
-    assert found.matching()[0].note == "the mask of the ticket leaves nothing of pooler.dense"
+    assert found.notes == ["omp · 90 %: the mask removes all of pooler.dense, so no signal passes there"]
+    assert found.matching()[0].note == "the ticket's mask removes all of pooler.dense"
 
 
 def test_a_speedup_measured_on_a_busy_machine_is_told():
     found = result(cell("heads", 0.9, 0.5, measured=measured(1.4, busy="load 7 on 2 cores")))
-    assert found.notes == ["the speed of heads · 50 % is doubtful: load 7 on 2 cores"]
+    assert found.notes == ["the speed-up of heads · 50 % is uncertain: load 7 on 2 cores"]
 
 
 def test_nothing_matches_a_dense_model_that_an_attack_leaves_nothing():
@@ -140,7 +140,7 @@ def test_nothing_matches_a_dense_model_that_an_attack_leaves_nothing():
     )
     (one,) = found.matching("textfooler")
     assert (one.within, one.strict) == (None, None)
-    assert one.note == "the attack leaves the dense model no right answer: nothing to match"
+    assert one.note == "the dense model gets nothing right under attack, so there is nothing to match"
 
 
 def test_a_matching_ticket_that_gives_one_answer_to_all_is_called_so():
@@ -157,7 +157,7 @@ def test_rows_that_lack_seeds_are_named():
     found = result(
         *DENSE, *(cell("imp", 0.8 + seed / 100, 0.5, seed) for seed in range(3)), cell("imp", 0.9, 0.7, 1)
     )
-    assert found.notes == ["over fewer seeds than the 3 of other rows: imp · 70 % (1)"]
+    assert found.notes == ["fewer seeds than the 3 of other rows: imp · 70 % (1)"]
 
 
 def test_a_seed_that_failed_among_others_is_named():

@@ -72,7 +72,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one_and_nothing_else(fou
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: content | {"format": 1}, "has format 1, and this version of Tombola reads format 2"),
+        (lambda content: content | {"format": 1}, "has format 1, but this version of Tombola reads format 2"),
         (lambda content: {"cells": []}, "has no format"),
         (lambda content: [], "has no format"),
         (lambda content: content | {"surprise": 1}, "surprise: extra inputs are not permitted"),
@@ -91,12 +91,12 @@ def test_another_format_or_an_unknown_field_is_one_sentence(found, change, messa
 def test_damaged_json_is_one_sentence(found):
     path = found.save()
     path.write_text(path.read_text()[:-20])
-    with pytest.raises(TombolaError, match=r"results\.json is damaged, it is not JSON .* run the command"):
+    with pytest.raises(TombolaError, match=r"results\.json is damaged and not valid JSON .* run the command"):
         Result.load(found.folder)
 
 
 def test_a_folder_without_results_is_told_so(tmp_path):
-    with pytest.raises(TombolaError, match="holds no result"):
+    with pytest.raises(TombolaError, match="is not the folder of a run"):
         Result.load(tmp_path)
 
 

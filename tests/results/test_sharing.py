@@ -7,7 +7,7 @@ import pytest
 
 from tests.results.builder import cell, result, score
 from tombola.evaluation.scores import Score
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.results.conclusion import conclude
 
 SCORES = {  # by task, then seed: without, with tickets
@@ -33,6 +33,47 @@ def test_tasks_differences_and_their_average_over_seeds():
     assert average.difference.mean == pytest.approx((0.06 + 0.06) / 2)
     assert average.difference.std == pytest.approx(0, abs=1e-12)
     assert a.remaining == average.remaining == 0.9
+
+
+CONTROLS = {  # by task, then seed: with random tickets, alone
+    "a": {1: (0.81, 0.78), 2: (0.85, 0.80)},
+    "b": {1: (0.64, 0.66), 2: (0.68, 0.60)},
+}
+
+
+def control_cells(scores=CONTROLS):
+    for task, seeds in scores.items():
+        for seed, values in seeds.items():
+            for variant, value, sparsity in zip((RANDOM, ALONE), values, (0.2, None), strict=True):
+                made = cell(variant, value, sparsity, seed, task=task)
+                yield made.model_copy(update={"axes": {"task": task, "seed": seed}})
+
+
+def test_controls_are_estimated_like_the_trainings_and_paired_by_seed():
+    a, b, average = result(*cells(), *control_cells()).sharing("validation")
+    assert a.random.mean == pytest.approx(0.83)
+    assert b.alone.mean == pytest.approx(0.63)
+    assert a.random_difference.mean == pytest.approx(0.02)
+    assert a.random_difference.std == pytest.approx(statistics.stdev([0.01, 0.03]))
+    assert average.random_difference.mean == pytest.approx((0.035 + 0.025) / 2)
+    assert average.random_difference.std == pytest.approx(statistics.stdev([0.035, 0.025]))
+    assert average.alone.mean == pytest.approx((0.72 + 0.70) / 2)
+    assert a.remaining == 0.9
+    plain = result(*cells()).sharing("validation")
+    names = ("random", "random_difference", "alone")
+    assert all(getattr(row, name) is None for row in plain for name in names)
+    both = result(*cells(), *control_cells()).sharing("validation")
+    assert [row.model_copy(update=dict.fromkeys(names)) for row in both] == plain
+
+
+def test_a_seed_without_a_control_still_counts_for_the_trainings():
+    some = {"a": CONTROLS["a"], "b": {1: CONTROLS["b"][1]}}
+    _, b, average = result(*cells(), *control_cells(some)).sharing("validation")
+    assert (b.difference.seeds, b.random.seeds, b.random_difference.seeds) == (2, 1, 1)
+    assert (average.difference.seeds, average.random_difference.seeds) == (2, 1)
+    assert average.random_difference.mean == pytest.approx(0.035)
+    *_, average = result(*cells(), *control_cells({"a": CONTROLS["a"]})).sharing("validation")
+    assert average.random is average.random_difference is average.alone is None
 
 
 def test_tasks_that_have_no_seed_in_common_have_no_average():

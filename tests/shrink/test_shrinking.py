@@ -196,7 +196,7 @@ def test_an_emptied_model_cannot_be_masked_again() -> None:
 def test_unstructured_masks_are_refused_with_the_packed_form_offered(granularity: str) -> None:
     model = tiny("bert")
     with pytest.raises(
-        TombolaError, match=f"masks at {granularity} level do not make a dense model faster.*pack"
+        TombolaError, match=f"a mask of {granularity} units does not make matrices smaller.*pack"
     ):
         shrink(model, half(model, granularity))
 

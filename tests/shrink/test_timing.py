@@ -115,7 +115,7 @@ def test_a_machine_that_stays_busy_is_named_and_the_attempts_are_bounded() -> No
     speedup = found.speedup(1)
     # The dense model waits 1 s or 0.5 s beside its 1 s of work, the ticket always 1 s beside a quarter of a second.
     assert (speedup.low, speedup.ratio, speedup.high) == (1.2, 1.6, 1.6)
-    assert speedup.busy == "machine busy: the models got 20% of the processor time they asked for; ± 13%"
+    assert speedup.busy == "machine busy: the models got 20% of the processor time they requested; ± 13%"
 
 
 def test_the_least_disturbed_rounds_count_on_a_busy_machine() -> None:
@@ -146,7 +146,7 @@ def test_a_model_too_slow_for_an_interval_says_so() -> None:
     machine = Machine()
     found = time_in_turns(machine.dense_and_ticket(), [32, 64], rounds=15, seconds=200, watch=machine)
     assert len(found.laps) == 2
-    busy = "too slow for more rounds than 2: the interval is their range"
+    busy = "too slow for more than 2 rounds: the interval is their range"
     assert found.speedup(1) == Speedup(ratio=4, low=4, high=4, busy=busy)
 
 
@@ -197,7 +197,7 @@ def test_several_threads_are_kept_on_a_quiet_machine_and_for_a_model_alone() -> 
 def test_one_thread_on_a_busy_machine_says_how_busy() -> None:
     machine = Machine(held_up=repeat(1.0))
     session = time_models(machine.dense_and_ticket, lambda size: [size], (1,), rounds=7, watch=machine)
-    expected = "machine busy: the models got 20% of the processor time they asked for; ± 0%"
+    expected = "machine busy: the models got 20% of the processor time they requested; ± 0%"
     assert (session.threads, session.rounds[1].speedup(1).busy) == (1, expected)
 
 

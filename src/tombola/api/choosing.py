@@ -9,6 +9,7 @@ from tombola.pipeline.stages.train import Train
 from tombola.recipe.reading import Raw
 from tombola.store.store import Store
 from tombola.tasks import HOLDOUT, Task
+from tombola.tasks.targets import all_targets, find_target
 
 SPEEDUPS = (1.5, 2.0, 3.0, 4.0)
 """The speed-ups to try if none is given."""
@@ -29,12 +30,20 @@ def with_choice_data(raw: Raw) -> tuple[Raw, str]:
     from every training, so that the final ticket is the very one that was chosen.
     """
     task = Task.named(raw["task"])
-    if task.default_split != "validation" and "validation" in task.split_names():
+    reported = task.default_split == "validation" or "validation" in _reported(raw)
+    if "validation" in task.split_names() and not reported:
         return raw, "validation"
     data = dict(raw.get("data") or {})
     if HOLDOUT not in task.split_names() and data.get("holdout") is None:
         data["holdout"] = SHARE
     return {**raw, "data": data}, HOLDOUT
+
+
+def _reported(raw: Raw) -> set[str]:
+    """Return the splits of the recipe's task whose scores are reported, also with changed texts."""
+    on = [*(raw.get("evaluate") or {}).get("on", ()), (raw.get("attack") or {}).get("on")]
+    targets = [find_target(one, raw["task"]) for one in all_targets(tuple(filter(None, on)), raw["task"])]
+    return {split.partition("+")[0] for task, split in targets if task == raw["task"]}
 
 
 def choice_recipe(raw: Raw, on: str) -> Raw:

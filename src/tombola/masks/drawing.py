@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import get_args
 
+import torch
+
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_same
@@ -14,8 +16,9 @@ from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
 from tombola.masks.select import Candidates, keep_highest_checked
+from tombola.masks.units import Units
 
-__all__ = ["draw", "draw_counts", "removals"]
+__all__ = ["draw", "draw_counts", "random_like", "random_scores", "removals"]
 
 
 def draw(
@@ -57,21 +60,62 @@ def draw(
     return Mask(scores.units, kept)
 
 
-def draw_counts(scores: Scores, counts: Mapping[str, int], within: Mask | None = None) -> Mask:
+def draw_counts(
+    scores: Scores, counts: Mapping[str, int], within: Mask | None = None, *, min_heads: int = 0
+) -> Mask:
     """Return the mask that removes the given number of lowest-scoring units of each kind, ranked separately.
 
     Args:
         scores: A score for every unit.
         counts: How many units of each kind to remove, such as `{"head": 28, "ffn": 2}`; kinds not listed lose none.
         within: A mask whose removed units stay removed.
+        min_heads: How many heads each layer keeps: those with the highest scores.
     """
     drawn = []
     for kind in scores.units.granularity.split("+"):
         units = scores.units.only(kind)
         own = Scores(units, {name: scores[name] for name in units.by_name})
         inside = Mask(units, within.bits) if within is not None else None
-        drawn.append(draw(own, remove=counts.get(kind, 0), within=inside))
+        protected = _highest(own, min_heads) if kind == "head" and min_heads else None
+        drawn.append(draw(own, remove=counts.get(kind, 0), within=inside, protect=protected))
     return reduce(Mask.join, drawn)
+
+
+def random_scores(units: Units, seed: int) -> Scores:
+    """Return uniformly random scores.
+
+    Args:
+        units: The units to score.
+        seed: The random seed.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return Scores(units, {group.name: torch.rand(group.shape, generator=generator) for group in units.groups})
+
+
+def random_like(mask: Mask, seed: int, *, min_heads: int | None = None) -> Mask:
+    """Return a mask that removes as many units of each kind as another, drawn uniformly without replacement.
+
+    Args:
+        mask: The mask whose counts to match.
+        seed: The random seed.
+        min_heads: How many heads each layer keeps; by default one, if the mask keeps a head in each layer, else none.
+    """
+    kinds = mask.units.granularity.split("+")
+    counts = {kind: Mask(mask.units.only(kind), mask.bits).removed for kind in kinds}
+    if min_heads is None:
+        min_heads = int(
+            all(mask.bits[group.name].any() for group in mask.units.groups if group.kind == "head")
+        )
+    return draw_counts(random_scores(mask.units, seed), counts, min_heads=min_heads)
+
+
+def _highest(scores: Scores, count: int) -> Mask:
+    """Return the mask that keeps only the `count` highest of each group; among equal scores the earlier stay."""
+    kept = {}
+    for name, values in scores.items():
+        kept[name] = torch.zeros(values.shape, dtype=torch.bool)
+        kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
+    return Mask.from_bools(scores.units, kept)
 
 
 def _pattern(pattern: Pattern | str | None) -> Pattern | None:

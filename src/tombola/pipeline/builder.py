@@ -1,7 +1,7 @@
-"""Builds the stages of one recipe. Equal calls give stages with equal keys, of which the store runs one.
+"""Build the stages of one recipe. Equal calls return stages with equal keys, which run once.
 
-What cells may have in common is `shared`: a plan then holds one such stage, and hashes it once. What is asked about a
-cell's own model, which ends its chain of stages, is not looked for.
+Stages that cells may have in common are made through `shared`, so that a plan contains and hashes each of them once.
+Evaluations, attacks and measurements of a cell's final model are not: no other cell has them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
-from tombola.pipeline.limits import BY_HEAD
+from tombola.pipeline.limits import BY_HEAD, sample_size
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
@@ -42,11 +42,11 @@ class StageBuilder(TrainingBuilder):
 
     Args:
         recipe: The recipe of one cell.
-        precision: What `precision: auto` came to on this machine.
+        precision: The precision; `auto` is resolved for this machine.
     """
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
-        """Scores of a model's units, for draws at any sparsity."""
+        """Plan scores of a model's units, for draws at any sparsity."""
         own = self._own(scorer)
         return shared(
             Score,
@@ -70,7 +70,7 @@ class StageBuilder(TrainingBuilder):
         progress: float = 1.0,
         pruned: Prune | None = None,
     ) -> Draw | Fit:
-        """A mask drawn from the scores of a model, or from given ones."""
+        """Plan a mask that is drawn from the scores of a model, or from existing scores."""
         drawn = self.recipe.draw
         if drawn.target is not None:
             return self._fit(scorer, scores or self.score(scorer, of), within, progress)
@@ -94,7 +94,7 @@ class StageBuilder(TrainingBuilder):
         )
 
     def prune(self, settings: SearchSettings, sparsity: float, of: ModelStage[Any] | None = None) -> Prune:
-        """A model that is pruned layer by layer, with new weights for what is left."""
+        """Plan a model that is pruned layer by layer, with updates of the remaining weights."""
         return shared(
             Prune,
             model=self.model,
@@ -111,13 +111,13 @@ class StageBuilder(TrainingBuilder):
 
     @property
     def rounds(self) -> int:
-        """In how many steps units are removed."""
+        """The number of steps in which units are removed."""
         return self.recipe.draw.rounds
 
     def _fit(
         self, scorer: SearchSettings, scores: ScoreStage, within: MaskStage | None, progress: float
     ) -> Fit:
-        """A mask that meets the draw's target."""
+        """Plan a mask that meets the draw's target."""
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
         return shared(
@@ -139,7 +139,7 @@ class StageBuilder(TrainingBuilder):
         )
 
     def _latency(self) -> Latency:
-        """The latency table of the model's geometry on this machine."""
+        """Plan the latency table of the model's geometry on this machine."""
         import torch
 
         from tombola.foundations.hardware.machine import device_name, processor
@@ -168,14 +168,14 @@ class StageBuilder(TrainingBuilder):
         )
 
     def _timed_model(self) -> ModelSource:
-        """The model, on the device that it is timed on."""
+        """Return the model on the device on which it is timed."""
         device = self.recipe.draw.device
         return self.model if device == "cpu" else replace(self.model, device=check_device(device))
 
     def shrink(
         self, mask: MaskStage, of: ModelStage[Any] | None = None, within: MaskStage | None = None
     ) -> Shrink:
-        """The small model that a mask cuts out of a model."""
+        """Plan the small model that a mask cuts out of a model."""
         drawn, search = self.recipe.draw, self.recipe.search
         whole_layers = search is not None and search.units == "layer"
         return shared(
@@ -194,12 +194,12 @@ class StageBuilder(TrainingBuilder):
         return self.recipe.train.max_length if scorer.reads_data else None
 
     def given(self, masks: Sequence[str], combine: Combine, base: Base) -> Given:
-        """Masks from files, combined; of the pre-trained model, or of any of the same geometry."""
+        """Plan a combination of masks from files, for the pre-trained model or any model of the same geometry."""
         files = tuple(find_mask(mask) for mask in masks)
         return shared(Given, model=self.model, data=self.data, masks=files, combine=combine, base=base)
 
     def perturb(self, mask: MaskStage, share: float) -> Perturb:
-        """The mask with a share of its units swapped."""
+        """Plan the mask with a share of its units swapped."""
         return shared(Perturb, mask=mask, share=share, seed=self.recipe.seed)
 
     def evaluate(
@@ -209,7 +209,7 @@ class StageBuilder(TrainingBuilder):
         mask: MaskStage | None,
         also_trained: tuple[DataSource, ...] = (),
     ) -> Evaluate:
-        """The model's scores on one data set; `also_trained` is what its mask was found on besides."""
+        """Plan the model's scores on one data set; `also_trained` is further data that its mask was found on."""
         return Evaluate(
             model=model,
             mask=mask,
@@ -227,7 +227,7 @@ class StageBuilder(TrainingBuilder):
         mask: MaskStage | None,
         epoch: int | None = None,
     ) -> Attack:
-        """One attack on the model, or on what it was after an epoch."""
+        """Plan an attack on the model, or on the model after an epoch."""
         settings, task = self.recipe.attack, self.data.definition
         assert settings is not None
         if not task.single_label:
@@ -252,7 +252,7 @@ class StageBuilder(TrainingBuilder):
             data=data,
             trained=self.data,
             attack=attack,
-            n=settings.n,
+            n=sample_size(settings.n, data),
             seed=settings.seed,
             max_length=self.recipe.max_length,
             precision=self.precision,
@@ -267,7 +267,7 @@ class StageBuilder(TrainingBuilder):
         )
 
     def export(self, model: ModelStage[Any], mask: MaskStage | None) -> OnnxStage | None:
-        """The exported ONNX model, where that is evaluated."""
+        """Plan the ONNX export of the model, if the recipe evaluates that."""
         if self.recipe.runtime == "transformers":
             return None
         exported = Export(model=model, mask=None if cut_of(model) is not None else mask)
@@ -276,7 +276,7 @@ class StageBuilder(TrainingBuilder):
     def measure(
         self, model: ModelStage[Any], mask: MaskStage | None, exported: OnnxStage | None = None
     ) -> Measure:
-        """Size and speed of the model, shrunk by its mask, or exported."""
+        """Plan the measurement of the model's size and speed, after shrinking it by its mask or exporting it."""
         settings = self.recipe.measure
         assert settings is not None
         if check_device(settings.device) != "cpu" and exported is not None:

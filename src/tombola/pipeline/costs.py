@@ -28,7 +28,7 @@ TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary
 PACE = (*TRIED, "distill")
 """The training settings that determine how long a step takes."""
 TEACHER_SHARE = 1 / 3
-"""The extra time of a step for the forward pass of a teacher of the same size."""
+"""The time of a forward pass of a teacher of the same size, as a share of a plain step."""
 
 Training = Train | Search | Share
 
@@ -107,8 +107,9 @@ class _Times:
         for manifest, log in _finished(store, kinds):
             identity = manifest["stage"]
             if log is not None and log["steps"] and "data" in identity["refs"]:
-                training = identity["settings"].get("train") or identity["settings"]["search"]["train"]
-                pace = _pace(training, identity["settings"].get("precision"), identity["refs"])
+                settings = identity["settings"]
+                training = settings["train"] if "train" in settings else settings["search"].get("train", {})
+                pace = _pace(training, settings.get("precision"), identity["refs"])
                 self.step.setdefault(pace, []).append(log["seconds"] / log["steps"])
             self.stage.setdefault(_like(identity), []).append(manifest["made"]["seconds"])
 
@@ -133,7 +134,15 @@ class _Times:
             work(trial, self.store, lambda step, total, figures: None)
             log = self.store.read(trial).log
             self.step[pace] = [log.seconds / log.steps]
-        return median(self.step[pace]) * (1 + TEACHER_SHARE * (stage.train.distill is not None))
+        return median(self.step[pace]) * (1 + _teacher_share(stage.train))
+
+
+def _teacher_share(settings: TrainSettings) -> float:
+    """Return the extra time of a step for the teacher, which reads a batch once however often the student does."""
+    if settings.distill is None:
+        return 0.0
+    passes = settings.adversary.passes if settings.adversary is not None else 1
+    return TEACHER_SHARE / (passes * (1 if settings.r_drop is None else 2))
 
 
 def _trial(stage: Training) -> Train:

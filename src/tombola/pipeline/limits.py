@@ -15,9 +15,10 @@ from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
 from tombola.models.safety import read_config
+from tombola.objectives.swaps import SwapAdversary
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.recipe.recipe import Recipe
-from tombola.tasks import kind_of
+from tombola.tasks import Task, kind_of
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -63,14 +64,21 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
         _compare_size(recipe.data.train, data.unmixed())
 
 
+def why_fixed(task: Task) -> str | None:
+    """Return why the texts of a task cannot be changed; None if they can."""
+    kind = kind_of(task)
+    if kind.reads_whole_texts:
+        return None
+    if not kind.label_logits:
+        return f"{task.name} is scored by likelihood, with the answers as part of the texts"
+    return f"{task.name} is a {task.kind} task, whose labels refer to tokens of the texts"
+
+
 def check_texts(settings: TrainSettings, data: DataSource) -> None:
     """Raise if texts that labels point into would be changed, or if English synonyms meet another language."""
     task = data.definition
-    if settings.augment is not None and not kind_of(task).reads_whole_texts:
-        raise RecipeError(
-            f"augment: {task.name} is a {task.kind} task, whose labels refer to positions in the texts, so the texts "
-            "cannot be changed: leave out `augment`"
-        )
+    if settings.augment is not None and (reason := why_fixed(task)):
+        raise RecipeError(f"augment: {reason}, so the texts cannot be changed: leave out `augment`")
     changes = settings.augment.of if settings.augment is not None else ()
     if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
         raise RecipeError(
@@ -93,6 +101,24 @@ def check_attacked(settings: TrainSettings, data: DataSource) -> None:
         )
     if isinstance(settings.adversary, AttackAdversary):
         Resources(language=task.language).require(settings.adversary.recipe)
+    if isinstance(settings.adversary, SwapAdversary):
+        _check_swaps(task)
+
+
+def _check_swaps(task: Task) -> None:
+    """Raise if words cannot be swapped: the neighbours are English, and no word may be a label or protected."""
+    if reason := why_fixed(task):
+        raise RecipeError(f"adversary: {reason}, so words cannot be swapped: use freelb or pgd")
+    if not task.english:
+        raise RecipeError(
+            f"adversary: the built-in word neighbours are English, but {task.name} is in {task.language!r}: use freelb "
+            "or pgd, or attack with deepwordbug"
+        )
+    if not task.all_attackable:
+        raise RecipeError(
+            f"adversary: swaps replaces words in all texts, but attacks may only change {', '.join(task.attackable)} "
+            f"of {task.name}: use freelb or pgd, or attack with textfooler"
+        )
 
 
 @cached_in_run
@@ -133,6 +159,18 @@ def _compare_size(wanted: int, data: DataSource) -> None:
             "data.train: %s examples were requested, but %s/%s has only %s: all of them are used",
             f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
         )  # fmt: skip
+
+
+@cached_in_run
+def sample_size(wanted: int, data: DataSource) -> int:
+    """Return the number of examples to attack; warn if the data has fewer than requested."""
+    there = len(data.load())
+    if there < wanted:
+        logger.warning(
+            "attack.n: %s examples were requested, but %s/%s has only %s: all of them are attacked",
+            f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
+        )  # fmt: skip
+    return min(wanted, there)
 
 
 @cached_in_run

@@ -147,6 +147,12 @@ class DataSource(Reference):
         """The task that the data belongs to, with the recipe's settings."""
         return _definition(self.task, self.task_settings)
 
+    @property
+    def attackable(self) -> list[str]:
+        """The columns that attacks may change, if not all of them; they are not part of the fingerprint."""
+        task = self.definition
+        return [] if task.all_attackable else task.attackable
+
 
 @dataclass(frozen=True)
 class FileSource(Reference):

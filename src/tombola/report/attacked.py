@@ -13,11 +13,11 @@ from tombola.results.result import Result
 from tombola.store.store import Store
 
 SHOWN = 8
-"""The most successes to show per attack and model; the attack's examples.csv has all of them."""
+"""The most successful attacks to show per attack and model; the attack's examples.csv has all of them."""
 
 
 def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: Store) -> Section | None:
-    """Return the section of attacked texts, from the attacks of a result and from separate attacks."""
+    """Return the section of attacked texts: those of a result, and those of separate attacks."""
     found: list[tuple[str, AttackReport, Facets]] = []
     missing: list[str] = []
     if result is not None:
@@ -78,7 +78,7 @@ def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
 def _read_cells(
     result: Result, store: Store, found: list[tuple[str, AttackReport, Facets]], missing: list[str]
 ) -> None:
-    """Read the attacks of each row's first seed, as far as they are still in the store."""
+    """Read the attacks of each row's first seed; note those that are no longer in the store."""
     for row in result.summaries():
         for attack, stage in row.cells[0].stages.attacks.items():
             try:

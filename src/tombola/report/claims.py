@@ -1,4 +1,4 @@
-"""The claims of a recipe and what became of them."""
+"""The claims of a recipe and their outcomes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from tombola.results.formatting import write_axes
 from tombola.results.result import Result
 
 NOTE = (
-    "Stated in the recipe. A claim holds if the whole 95 % interval of the difference is above the value that it "
-    "demands, does not hold if all of it is below, and is not shown otherwise. Differences are paired by seed; "
-    "the intervals are not corrected for the number of claims."
+    "Stated in the recipe. A claim holds if the whole 95 % interval of the difference is above the claimed value, does "
+    "not hold if the whole interval is below it, and is not shown otherwise. Differences are paired by seed; the "
+    "intervals are not corrected for the number of claims."
 )
 
 
 def claims(result: Result) -> Section | None:
     """Return a table of the claims: the compared variants, their difference, and the verdict."""
     judged = result.claims()
-    placed = any(one.axes for one in judged)
+    with_axes = any(one.axes for one in judged)
     columns = [
         *(
             Column("claim", "prose"),
@@ -26,14 +26,14 @@ def claims(result: Result) -> Section | None:
             Column("compared with"),
             Column("on"),
         ),
-        *([Column("at")] if placed else []),
+        *([Column("at")] if with_axes else []),
         *(Column("difference", "points"), Column("at least"), Column("seeds", "count")),
     ]
     rows = [
         Row(
             [
                 *(one.claim, one.verdict, one.variant, one.over, one.on),
-                *([write_axes(one.axes)] if placed else []),
+                *([write_axes(one.axes)] if with_axes else []),
                 difference(one.difference, one.metric) if one.difference else None,
                 f"{one.by:+g}".replace("-", "−") if one.by else "0",
                 one.difference.seeds if one.difference else None,

@@ -12,17 +12,17 @@ def failed(result: Result) -> Section | None:
     """Return the section of failed stages and the cells that are missing because of them."""
     columns = [
         Column("stage"),
-        Column("what"),
+        Column("description"),
         Column("reason", "prose"),
         Column("log"),
-        Column("cells missing", "count"),
+        Column("missing cells", "count"),
     ]
     rows = [
         Row([one.stage, one.label, one.reason, publishable(one.log), len(one.cells)])
         for one in result.failures
     ]
     note = "Run the same command again to retry these; finished stages are not repeated."
-    return Section("What failed", note, [Table("failures", columns, rows)]) if rows else None
+    return Section("Failures", note, [Table("failures", columns, rows)]) if rows else None
 
 
 def recipe(result: Result) -> Section:
@@ -33,4 +33,6 @@ def recipe(result: Result) -> Section:
         Listing("recipe", text),
         Table("versions", [Column("package"), Column("version")], versions),
     ]
-    return Section("Recipe and versions", "Exactly what was run.", parts)
+    return Section(
+        "Recipe and versions", "The recipe as it was run, and the versions of the packages.", parts
+    )

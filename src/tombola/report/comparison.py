@@ -1,4 +1,4 @@
-"""Compare several runs: the same model in each of them, and the differences."""
+"""Compare several runs: the scores of the same model in each run, and their differences."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def side_by_side(result: Result) -> Section | None:
         )
     ]
     note = (
-        f"The same variant at the same point of the grid in each run, with 95 % intervals; differences are from "
-        f"{runs[0]}, seed by seed where runs have seeds in common. A run of one model is compared by that model."
+        f"The same variant at the same grid point in each run, with 95 % intervals. Differences are from {runs[0]}, "
+        "paired by seed where runs have seeds in common. The only model of a run is compared whatever its name."
     )
     return Section("Runs side by side", note, tables) if tables else None
 

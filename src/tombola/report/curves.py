@@ -15,7 +15,9 @@ from tombola.results.record import UNDER_ATTACK
 from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline, estimate_scores
 
-RINGS = "Bands: 95 % intervals. Dashed: the dense model. Ring: the sparsest ticket of its variant that matches it here."
+RINGS = (
+    "Bands: 95 % intervals. Dashed: the dense model. Ring: the sparsest ticket of a variant that matches it."
+)
 
 
 def against_sparsity(result: Result) -> Section | None:
@@ -80,7 +82,7 @@ def matching_rows(result: Result, on: str, rows: Sequence[Summary]) -> list[Summ
 
 
 def over_epochs(result: Result) -> Section | None:
-    """Return charts of the accuracy under attack after every epoch: longer training alone makes models more robust."""
+    """Return charts of the accuracy under attack after every epoch, which rises with longer training alone."""
     charts = []
     for attack in dict.fromkeys(name for cell in result.cells for name in cell.curves):
         series = [
@@ -92,7 +94,7 @@ def over_epochs(result: Result) -> Section | None:
             charts.append(Curves(attack, "epoch", "accuracy under attack", series, x_format="count"))
     note = (
         "Accuracy under attack after every epoch, with 95 % intervals. Compare models after the same number of "
-        "epochs, since more epochs alone increase it."
+        "epochs: longer training alone increases robustness."
     )
     return Section("Robustness over epochs", note, charts) if charts else None
 
@@ -126,7 +128,7 @@ def while_training(result: Result) -> Section | None:
 
 
 def _is_line(series: Sequence[Series]) -> bool:
-    """Return whether any line has at least two points: single ones are in the table."""
+    """Return whether any line has at least two points; tables show single points."""
     return any(len(one.points) > 1 for one in series)
 
 

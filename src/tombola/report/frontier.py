@@ -32,7 +32,7 @@ def frontier(result: Result) -> Section | None:
     better = (
         "If lower is better for a score, down or left is better" if lower else "Up and to the right is better"
     )
-    note = f"{better}. The dotted line joins the models that no other beats in both; hover over a point for details."
+    note = f"{better}. The dotted line is the Pareto front. Hover over a point for details."
     return Section("Trade-offs", note, charts) if charts else None
 
 

@@ -71,7 +71,7 @@ def matching(result: Result) -> Section | None:
         *([Column("compared with")] if several else []),
         Column(f"sparsity within one {spread}", "percent"),
         Column("sparsity not worse than the mean", "percent"),
-        *(Column(f"its speed-up, batch {batch}", "ratio") for batch in batches),
+        *(Column(f"speed-up, batch {batch}", "ratio") for batch in batches),
         *([Column("note", "prose")] if noted else []),
     ]
     rows = [
@@ -93,7 +93,7 @@ def matching(result: Result) -> Section | None:
     note = (
         "The sparsest ticket of each variant that matches the dense model: its score is worse by at most one "
         f"{spread} of the dense model's, or not worse at all. In percent of the prunable weights removed; a dash "
-        "means that none does."
+        "means that no ticket matches."
     )
     return Section("Matching tickets", note, [Table("matching", columns, rows)])
 
@@ -145,11 +145,13 @@ def _note(result: Result, rows: list[Summary], shipped: bool, timed: bool) -> st
     sentences = [
         f"{f'Means over {over} seeds' if seeds[-1] > 1 else 'Scores of one seed'}, with 95 % intervals.",
         "Shares are in percent, other scores are numbers.",
-        "A score is marked if it is the best for its baseline and its interval overlaps with no other.",
-        "Sparsity is the share of prunable weights that is removed.",
+        "The best score of a baseline is marked if its interval overlaps with no other.",
+        "Sparsity is the share of prunable weights that are removed.",
     ]
     if shipped:
-        sentences.append("Shipped: structured tickets shrunk, others packed.")
+        sentences.append(
+            "Shipped sizes are those of shrunk models for structured tickets, and of packed ones for others."
+        )
     if timed:
         sentences.append(
             "A speed-up of 2 means twice as fast as the dense model, timed in turns in one process. Milliseconds "

@@ -1,4 +1,4 @@
-"""The top of the page: the conclusion, the facts behind it, doubts, and the main chart."""
+"""The top of the page: the conclusion, the facts behind it, reasons for doubt, and the main chart."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tombola.results.result import Result
 from tombola.results.summary import Summary, by_baseline
 
 MODELS = 8
-"""The most models of one baseline for a chart of intervals; with more, only the table shows them."""
+"""The most models of one baseline in a chart of intervals; more are only in the table."""
 
 
 def lead(result: Result) -> Lead:
-    """Return the conclusion, a line of facts (examples, seeds, precision, hardware, date, version), and doubts."""
+    """Return the conclusion, the facts (examples, seeds, precision, hardware, date, version) and reasons for doubt."""
     return Lead(unbroken(conclude(result)), _facts(result), [unbroken(note) for note in result.notes])
 
 

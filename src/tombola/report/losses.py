@@ -31,7 +31,7 @@ Losses = list[tuple[float, float]]
 def losses(result: Result, store: Store) -> Section | None:
     """Return charts of the losses of every row's last training, and of its search if masks are learned.
 
-    Only logs on this machine are read: downloading a model for its log is not worth it.
+    Only logs on this machine are read; a model is not downloaded for its log.
     """
     charts = []
     for name, find in (("training", _training), ("search", _search)):

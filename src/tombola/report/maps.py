@@ -1,4 +1,4 @@
-"""Heat maps: transfer, overlap and sparsity of masks, and the tensors that selective training froze."""
+"""Heat maps: transfer, overlap and sparsity of masks, and tensors frozen by selective training."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def transfer(result: Result) -> Section | None:
         scale=100 if share else 1,
     )
     note = (
-        f"{'Points of ' if share else ''}{found.metric or 'each target’s metric'} above the dense model on "
-        f"{found.on}: rows are the tasks that masks come from, columns the tasks they are trained on."
+        f"Difference from the dense model, in {'points of ' if share else ''}{found.metric or 'the target’s metric'}, "
+        f"on {found.on}. Rows: the tasks of the masks. Columns: the tasks trained under them."
     )
     return Section("Transfer", note, [matrix])
 
@@ -65,7 +65,7 @@ def mask_sections(
         numbers = [str(index) for index in range(1, len(opened) + 1)]
         rows = [f"{number} {name}" for number, name in zip(numbers, opened, strict=True)]
         overlaps = [[_overlap(one, other) for other in opened.values()] for one in opened.values()]
-        note = "Jaccard overlap in percent: the share of weights kept by either mask that both keep."
+        note = "Jaccard overlap in percent: of the weights that either mask keeps, the share that both keep."
         if any(value is None for row in overlaps for value in row):
             note += " Masks of different models cannot be compared."
         sections.append(
@@ -74,7 +74,7 @@ def mask_sections(
     note = "The share of weights removed in each layer and kind of matrix, in percent."
     maps = [_sparsities(name, mask, filters.get(name, {})) for name, mask in opened.items()]
     remarks = [f"{left_out} more masks are not shown: see `tombola inspect`."] if left_out else []
-    return [*sections, Section("Where the tickets are sparse", note, maps, remarks)]
+    return [*sections, Section("Sparsity by layer", note, maps, remarks)]
 
 
 def _overlap(one: Mask, other: Mask) -> float | None:
@@ -111,8 +111,8 @@ def freezing(result: Result) -> Section | None:
         }
         note = f"{frozen[0].steps:,} steps"
         maps.append(_by_layer(model(row), shares, note, facets(row)))
-    note = "The share of steps, in percent, in which a tensor was frozen, by layer and kind of tensor."
-    return Section("What selective training froze", note, maps) if maps else None
+    note = "The share of steps, in percent, in which selective training froze a tensor, by layer and kind of tensor."
+    return Section("Frozen tensors", note, maps) if maps else None
 
 
 def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) -> Heatmap:
@@ -123,7 +123,7 @@ def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) 
 
 
 def _endings(names: Collection[str]) -> dict[str, str]:
-    """Return the shortest unique ending of each dotted name, since whole names do not fit the page."""
+    """Return the shortest unique ending of each dotted name, since full names do not fit on the page."""
     found = {}
     for name in names:
         parts = name.split(".")

@@ -48,7 +48,7 @@ def write_report(result: Result, path: Path | None = None, store: Store | Path |
 def report(
     folders: Sequence[Path | str], path: Path | str, *, store: Store | Path | str | None = None
 ) -> Path:
-    """Write one page about folders of runs, studies and attacks; attacked sentences are read from the store."""
+    """Write a page about the runs, studies and attacks in some folders; attacked sentences come from the store."""
     return _write(gather(folders), Path(path), store)
 
 
@@ -60,7 +60,7 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
         names = ", ".join(sources.attacks)
         own = (figures(sources.attacks), by_changed_words(None, sources.attacks), texts)
         alone = [section for section in own if section]
-        return render(path, names, "What attacks did to texts.", alone, attack_lead(sources.attacks))
+        return render(path, names, "Attacks on text classifiers.", alone, attack_lead(sources.attacks))
     found = _sections(result, sources.attacks, store) if result.cells else []
     sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
     return render(path, result.name, result.record.about, sections, lead(result), _facets(result))
@@ -140,7 +140,7 @@ def _policy(script: str) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
-    return "; ".join(f"{what} {whence}" for what, whence in allowed.items())
+    return "; ".join(f"{directive} {source}" for directive, source in allowed.items())
 
 
 def _read(name: str) -> str:

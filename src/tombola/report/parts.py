@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 Facets = Mapping[str, str]
-"""What readers can filter by: the variant and the value on every axis of the grid."""
+"""The variant and the value on every axis of the grid, by which readers can filter."""
 
 Format = Literal[
     "text", "prose", "percent", "sparsity", "count", "number", "correlation", "ratio", "points", "change"
@@ -129,7 +129,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Spot:
-    """A model between two aims; `front` if no other beats it in both."""
+    """A model's values in two aims; `front` if no other model dominates it."""
 
     name: str
     x: float
@@ -141,7 +141,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Models between two aims, and the line of those on the Pareto front."""
+    """Models by their values in two aims, and the line through the Pareto front."""
 
     kind: ClassVar[str] = "frontier"
     name: str

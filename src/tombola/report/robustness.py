@@ -35,9 +35,9 @@ def by_changed_words(result: Result | None, attacks: Mapping[str, AttackReport])
         charts.append(_curves(attack, series, {}))
     note = (
         "Accuracy if the attack may change at most this many words per text, with 95 % intervals: 0 is the clean "
-        "accuracy, ∞ the accuracy under attack. Attacks are greedy, and a better one may need fewer words: the lines "
-        "are upper bounds. For a variant with several tickets, the sparsest one that matches the dense model under "
-        "attack is shown, otherwise the densest."
+        "accuracy, ∞ the accuracy under attack. Attacks are greedy and may change more words than necessary, so the "
+        "lines are upper bounds. Of several tickets of a variant, the chart shows the sparsest that matches the dense "
+        "model under attack, or the densest if none does."
     )
     return Section("Accuracy by changed words", note, charts) if charts else None
 
@@ -55,8 +55,8 @@ def _chart(result: Result, attack: str, rows: Sequence[Summary]) -> Curves | Non
         points = _points(
             [(cell.attacks[attack].n, cell.attacks[attack].by_changed_words) for cell in shown.cells]
         )
-        called = name if len(found) == 1 else f"{name} {write_share(shown.sparsity)}"
-        series.append(Series(called, points, facets(shown)))
+        label = name if len(found) == 1 else f"{name} {write_share(shown.sparsity)}"
+        series.append(Series(label, points, facets(shown)))
     axes = words(own[0].baseline_key) if own else {}
     return _curves(title(axes, attack), series, axes) if series else None
 

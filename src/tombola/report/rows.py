@@ -17,7 +17,7 @@ def facets(row: Summary) -> dict[str, str]:
 
 
 def line(row: Summary) -> str:
-    """Return the row's name among those with its baseline: the variant, and the axes that distinguish it."""
+    """Return the row's name among rows with the same baseline: the variant and the axes of the ticket."""
     own = [
         f"{short_axis(axis)} {value}"
         for axis, value in words(row.axes).items()
@@ -27,7 +27,7 @@ def line(row: Summary) -> str:
 
 
 def model(row: Summary) -> str:
-    """Return the row's name among all rows: its line, its baseline key, its sparsity."""
+    """Return the row's name among all rows: that of its line, its baseline key and its sparsity."""
     parts = [part for part in (line(row), named(words(row.baseline_key))) if part]
     return " · ".join(parts if row.dense else [*parts, write_share(row.sparsity)])
 

@@ -1,4 +1,4 @@
-"""The phase transition: winning, random and losing tickets, and where winning ones stop winning. (Super Tickets)"""
+"""The phase transition of winning, random and losing tickets. (Super Tickets)"""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def transition(result: Result) -> Section | None:
     """Return a chart for each set of tickets drawn by importance that has a dense model."""
     charts = [_chart(found) for found in result.phases() if len(found.points) > 1]
     note = (
-        "Phase I: the winning ticket is not below the dense model. III: it is below it by more than the dense model's "
-        "spread, and within the spread of a random ticket of its size. II: in between. A ring marks the super ticket, "
-        "chosen on other data."
+        "Phase I: the winning ticket is at least as good as the dense model. Phase III: it is worse by more than the "
+        "dense model's spread, and not better than a random ticket of its size by more than that ticket's spread. "
+        "Phase II: in between. A ring marks the super ticket, chosen on other data."
     )
     return Section("Phase transition", note, charts) if charts else None
 

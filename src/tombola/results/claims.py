@@ -27,7 +27,7 @@ def write_judgement(one: Judgement) -> str:
     where = "".join(f", {part}" for part in [write_axes(one.axes)] if part)
     compared = f"{one.variant} against {one.over} on {one.on}{where}"
     if one.difference is None:
-        return f"{one.claim}: {one.verdict}; there are no scores of {compared}"
+        return f"{one.claim}: {one.verdict}; there are no scores for {compared}"
     by = f", claimed: at least {_margin(one)}" if one.by else ""
     seeds = "one seed" if one.difference.seeds == 1 else f"{one.difference.seeds} seeds"
     return (
@@ -37,7 +37,7 @@ def write_judgement(one: Judgement) -> str:
 
 def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
     on = claim.on or next(iter(result.targets), "")
-    rows = [row for row in result.summaries() if on in row.scores and _stands_at(row, claim.at)]
+    rows = [row for row in result.summaries() if on in row.scores and _is_at(row, claim.at)]
     found = []
     for row, other in product(
         (row for row in rows if row.variant == claim.variant),
@@ -65,13 +65,13 @@ def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
     return found or [missing]
 
 
-def _stands_at(row: Summary, at: Mapping[str, Any]) -> bool:
-    """Return whether a row has these values on the axes that it has; a dense model has none of its tickets'."""
+def _is_at(row: Summary, at: Mapping[str, Any]) -> bool:
+    """Return whether the row has these values on the axes that it has; a dense model lacks those of the draw."""
     return all(row.axes[axis] == value for axis, value in at.items() if axis in row.axes)
 
 
 def _verdict(difference: Estimate, by: float, metric: str) -> Verdict:
-    """Compare the interval of a gain with the smallest that counts."""
+    """Compare the interval of the gain with the smallest gain that counts."""
     low, high = difference.low, difference.high
     if lower_is_better(metric):
         low, high = -high, -low

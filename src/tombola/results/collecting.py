@@ -18,6 +18,7 @@ from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.references import ModelSource
+from tombola.pipeline.sharing import CONTROLS
 from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn, cut_of
 from tombola.pipeline.stages.course import ScoreCourse
@@ -55,10 +56,10 @@ def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, ti
         tickets: Whether to write tickets and dense models.
     """
     missing = outcome.unfinished
-    whole = [cell for cell in plan.cells if not missing or not _needs(cell, missing)]
-    cells = [_collect_cell(cell, store) for cell in whole]
+    complete = [cell for cell in plan.cells if not missing or not _needs(cell, missing)]
+    cells = [_collect_cell(cell, store) for cell in complete]
     if tickets and is_main():
-        cells = _write_tickets(plan, whole, cells, store, folder)
+        cells = _write_tickets(plan, complete, cells, store, folder)
     return RunRecord(
         name=plan.name,
         about=plan.about,
@@ -157,11 +158,16 @@ def _failures(plan: Plan, outcome: Outcome) -> list[FailureRecord]:
 def _write_tickets(
     plan: Plan, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: RunFolder
 ) -> list[CellResult]:
-    """Write a ticket for each cell with a mask and each shared training with masks, and the models of dense cells."""
+    """Write a ticket for each cell with a mask and each shared training with masks, and the models of dense cells.
+
+    Controls of a shared training are left out: they stay in the store.
+    """
     known, written, placed = folder.places(), set[str](), []
     for cell_plan, cell in zip(planned, cells, strict=True):
         name, former = path_part(cell.label), known.get(cell_key(cell.variant, cell.recipe))
-        if isinstance(cell_plan.model, Share):
+        if cell.variant in CONTROLS and isinstance(plan.cells[0].model, Share):
+            placed.append(cell)
+        elif isinstance(cell_plan.model, Share):
             place = f"tickets/seed-{cell.seed}" if cell_plan.model.masks else None
             if place is not None and place not in written:
                 _write_shared(plan, cell_plan.model, planned, cells, store, folder.path / place)
@@ -231,7 +237,7 @@ def _write_shared(
     own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
     first = own[0][0].cell.recipe
     trained = store.open(model)
-    masks = {cell.label: cell.mask or _whole(trained, one.cell.axes["task"]) for one, cell in own}
+    masks = {cell.label: cell.mask or _full_mask(trained, one.cell.axes["task"]) for one, cell in own}
     info = {
         "base": {"name": public_name(first.model), "fingerprint": next(iter(masks.values())).base},
         "tasks": {
@@ -249,8 +255,8 @@ def _write_shared(
     write_multi_task_ticket(folder, trained, info)
 
 
-def _whole(trained: Path, task: str) -> Drawn:
-    """Return the mask of a task that shares everything, as saved by the shared training."""
+def _full_mask(trained: Path, task: str) -> Drawn:
+    """Return the mask, saved by the shared training, of a task that keeps all parameters."""
     from tombola.training.multitask.model import open_task, task_folder
 
     mask = Mask.load(task_folder(trained, task) / MASK)

@@ -81,32 +81,32 @@ class ResultComparison:
     @cached_property
     def table(self) -> list[ComparedRow]:
         """A row for each variant, grid point and data set that at least two runs have."""
-        places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
+        keyed = [_rows_by_key(result, self._axes, alone=self._alone) for result in self.results]
         found = []
-        for place in dict.fromkeys(place for one in places for place in one):
-            rows = [one.get(place) for one in places]
+        for key in dict.fromkeys(key for one in keyed for key in one):
+            rows = [one.get(key) for one in keyed]
             if sum(row is not None for row in rows) > 1:
                 found += [row for on in self.targets if (row := self._compare(rows, on)) is not None]
         return found
 
     @cached_property
     def notes(self) -> list[str]:
-        """Rows that only one run has, data sets that are left out, and reasons to doubt the comparison."""
+        """Rows that only one run has, omitted data sets, and reasons to doubt the comparison."""
         notes = []
-        places = [_by_place(result, self._axes, alone=self._alone) for result in self.results]
-        for name, own in zip(self.names, places, strict=True):
-            lonely = [row.label for place, row in own.items() if sum(place in one for one in places) == 1]
-            if lonely:
-                notes.append(f"only in {name}: {', '.join(lonely)}")
+        keyed = [_rows_by_key(result, self._axes, alone=self._alone) for result in self.results]
+        for name, own in zip(self.names, keyed, strict=True):
+            unmatched = [row.label for key, row in own.items() if sum(key in one for one in keyed) == 1]
+            if unmatched:
+                notes.append(f"only in {name}: {', '.join(unmatched)}")
         for on in self.targets:
             metrics = dict.fromkeys(result.headline(on) for result in self.results if on in result.targets)
             if len(metrics) > 1:
                 notes.append(f"{on} is left out: its metrics differ ({', '.join(metrics)})")
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
-            here, there = (list(map(short_value, one.tasks)) for one in (result, first))
-            if set(here) != set(there):  # by name: paths depend on the folder in which a run was started
-                notes.append(f"{name} is of another task: {', '.join(here)}, not {', '.join(there)}")
+            here, listed = (list(map(short_value, one.tasks)) for one in (result, first))
+            if set(here) != set(listed):  # by name: paths depend on the folder in which a run was started
+                notes.append(f"{name} has another task: {', '.join(here)}, not {', '.join(listed)}")
         return notes
 
     def rows(self, table: Sequence[ComparedRow] | None = None) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class ResultComparison:
                 self.names, row.sparsities, row.scores, changes, strict=True
             ):
                 if score is not None:
-                    told = change.estimate if change else None
+                    estimate = change.estimate if change else None
                     tidy.append(
                         {
                             "variant": row.variant,
@@ -132,9 +132,9 @@ class ResultComparison:
                             "run": name,
                             "sparsity": sparsity,
                             **score.model_dump(),
-                            "difference": told.mean if told else None,
-                            "difference_low": told.low if told else None,
-                            "difference_high": told.high if told else None,
+                            "difference": estimate.mean if estimate else None,
+                            "difference_low": estimate.low if estimate else None,
+                            "difference_high": estimate.high if estimate else None,
                             "paired": change.paired if change else None,
                         }
                     )
@@ -156,7 +156,7 @@ class ResultComparison:
 
     @cached_property
     def _alone(self) -> bool:
-        """Whether every run has one row, so that it is clear which rows belong together."""
+        """Whether every run has a single row; these rows are then compared whatever their variants."""
         return all(len(result.summaries()) == 1 for result in self.results)
 
     @cached_property
@@ -167,20 +167,20 @@ class ResultComparison:
 
     def _compare(self, rows: Sequence[Summary | None], on: str) -> ComparedRow | None:
         first = next(row for row in rows if row is not None)
-        having = [row if row is not None and on in row.scores else None for row in rows]
-        metrics = {row.metrics[on] for row in having if row is not None}
-        if sum(row is not None for row in having) < 2 or len(metrics) > 1:
+        scored = [row if row is not None and on in row.scores else None for row in rows]
+        metrics = {row.metrics[on] for row in scored if row is not None}
+        if sum(row is not None for row in scored) < 2 or len(metrics) > 1:
             return None
         return ComparedRow(
             variant=first.variant,
             axes=dict(zip(self._axes, _values(first, self._axes), strict=True)),
             on=on,
             metric=metrics.pop(),
-            sparsities=tuple(row.sparsity if row else None for row in having),
-            scores=tuple(row.scores[on] if row else None for row in having),
+            sparsities=tuple(row.sparsity if row else None for row in scored),
+            scores=tuple(row.scores[on] if row else None for row in scored),
             changes=tuple(
-                estimate_difference(having[0], other, on) if having[0] and other else None
-                for other in having[1:]
+                estimate_difference(scored[0], other, on) if scored[0] and other else None
+                for other in scored[1:]
             ),
         )
 
@@ -193,20 +193,20 @@ def compare(*results: Result) -> ResultComparison:
     """
     if len(results) < 2:
         raise TombolaError(
-            "comparing needs two or more runs: name their folders, e.g. tombola compare runs/a runs/b"
+            "comparing needs two or more runs: pass their folders, e.g. tombola compare runs/a runs/b"
         )
     found = ResultComparison(tuple(results))
     if not found.targets:
-        there = "; ".join(
+        listed = "; ".join(
             f"{name}: {', '.join(result.targets)}" for name, result in zip(found.names, results, strict=True)
         )
         raise TombolaError(
-            f"the runs were scored on no common data set ({there}): run them with the same evaluate.on"
+            f"the runs have no data set in common ({listed}): run them with the same evaluate.on"
         )
     if not found.table:
         raise TombolaError(
-            f"the runs have no variant in common that is scored alike: {'; '.join(found.notes)}. Name their variants "
-            "alike, or compare runs of one variant each"
+            f"no variant can be compared: {'; '.join(found.notes)}. Give the variants the same names in "
+            "all runs, or compare runs with one variant each"
         )
     return found
 
@@ -225,12 +225,12 @@ def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     rows = [row for row in found.table if not wanted or row.on in wanted]
     if not rows:
         raise TombolaError(
-            f"no variant can be compared on {', '.join(wanted)}: {'; '.join(found.notes) or 'one run alone has it'}"
+            f"no variant can be compared on {', '.join(wanted)}: {'; '.join(found.notes) or 'only one run has a score'}"
         )
     return rows
 
 
-def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:
+def _rows_by_key(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, Summary]:
     """Return the rows of a result by the key that matches them with rows of other results."""
     rows = result.summaries()
     if alone:
@@ -239,7 +239,7 @@ def _by_place(result: Result, axes: Sequence[str], *, alone: bool) -> dict[str, 
 
 
 def _values(row: Summary, axes: Sequence[str]) -> list[Any]:
-    """Return the row's value on each axis, from its recipe if its own grid does not vary the axis.
+    """Return the row's value on each axis; if its grid lacks the axis, the value in its recipe.
 
     A dense model has no draw, so its values on the draw's axes are None.
     """

@@ -47,11 +47,11 @@ class Compression:
 
     Attributes:
         result: All cells: original and ticket, in transformers and in ONNX.
-        model: The folder of the ticket, which plain transformers opens.
+        model: The folder of the ticket, which transformers opens without Tombola.
         within: Accepted loss, in points of the headline score; in percent for a perplexity.
-        clean: The difference in accuracy on the task's own data; None if the headline score is another one.
+        clean: The difference in accuracy on the task's own data; None if accuracy is not the headline metric.
         verdict: The outcome in a sentence.
-        notes: What was inferred from the data.
+        notes: Facts inferred from the data.
     """
 
     result: Result
@@ -76,7 +76,7 @@ def judge(
         store: The store with the predictions of its evaluations.
         within: Accepted loss, in points of the headline score.
         model: The folder of the ticket.
-        notes: What was inferred from the data.
+        notes: Facts inferred from the data.
     """
     on = result.datasets[0]
     clean = _change(result, store, on) if result.headline(on) == "accuracy" else None
@@ -93,7 +93,7 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
     Speed-ups that no ticket of the model can reach are skipped.
 
     Raises:
-        TombolaError: If every ticket loses more, or none could be made.
+        TombolaError: If every ticket loses more, or no ticket was drawn.
     """
     failed = [one for one in result.failures if not one.stage.startswith(f"{Fit.kind}/")]
     if failed or not any(cell.variant == TICKET for cell in result.cells):
@@ -110,10 +110,12 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
     losses = {speedup: _lost(before, after, metric) for speedup, after in tickets.items()}
     fitting = [speedup for speedup, lost in losses.items() if at_least(within, lost)]
     if not fitting:
-        told = ", ".join(f"{speedup:g} x: {_above(lost, within)}" for speedup, lost in sorted(losses.items()))
+        listed = ", ".join(
+            f"{speedup:g} x: {_above(lost, within)}" for speedup, lost in sorted(losses.items())
+        )
         raise TombolaError(
-            f"no ticket loses at most {_amount(f'{within:g}', metric)} on {on} (lost at {told}): allow more with "
-            "--within, train longer with --time, or name a --speedup"
+            f"every ticket loses more than {_amount(f'{within:g}', metric)} on {on} (lost at {listed}): allow more "
+            "with --within, train longer with --time, or choose a --speedup"
         )
     return max(fitting)
 
@@ -158,12 +160,12 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
         if len(pair) == 2:
             own = result.headline(name)
             parts.append(
-                f"{_called(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
+                f"{_named(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
             )
     lost = _lost(before, after, metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if at_least(within, lost):
-        kept = f"at most {_amount(f'{within:g}', metric)} lost, as asked"
+        kept = f"at most {_amount(f'{within:g}', metric)} lost, as requested"
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:
@@ -193,7 +195,7 @@ def _points(share: float) -> str:
     return f"{100 * share:+z.1f}".replace("-", "−")
 
 
-def _called(name: str, result: Result) -> str:
+def _named(name: str, result: Result) -> str:
     if result.condition(name) == "under attack":
         return f"under {name}"
     return f"on {name}"

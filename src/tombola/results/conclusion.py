@@ -39,11 +39,20 @@ def _sharing(result: Result) -> str:
         return "No seed has the scores of all tasks, so there is no average."
     metric = average.metric or ""
     seeds = average.difference.seeds
+    others = [
+        f"{write_value(average.without.mean, metric)} without tickets ({write_interval(average.difference, metric)})"
+    ]
+    if average.random is not None and average.random_difference is not None:
+        gain = write_interval(average.random_difference, metric)
+        others.append(
+            f"{write_value(average.random.mean, metric)} with random tickets of the same size ({gain})"
+        )
+    if average.alone is not None:
+        others.append(f"{write_value(average.alone.mean, metric)} for tasks fine-tuned alone")
     return (
         f"Sharing one encoder under tickets gives {write_value(average.shared.mean, metric)} on average over {tasks} "
-        f"tasks, against {write_value(average.without.mean, metric)} without tickets "
-        f"({write_interval(average.difference, metric)}); each ticket keeps {write_share(average.remaining)} of the "
-        f"encoder's parameters on average. {_seeds(seeds)}."
+        f"tasks, against {_listed(others)}; each ticket keeps {write_share(average.remaining)} of the encoder's "
+        f"parameters on average. {_seeds(seeds)}."
     )
 
 
@@ -54,8 +63,8 @@ def _transfer(result: Result) -> str:
     good, all_ = sum(found.at_least_own.values()), sum(found.compared.values())
     seeds = max(row.seeds for row in result.summaries())
     return (
-        f"Masks of {len(found.sources)} sources under the training of {len(found.targets)} targets: {good} of {all_} "
-        f"transferred masks are at least as good as the target's own on {found.on}. {_seeds(seeds)}."
+        f"Masks from {len(found.sources)} source tasks, trained on {len(found.targets)} target tasks: {good} of {all_} "
+        f"transferred masks are at least as good as the target's own mask on {found.on}. {_seeds(seeds)}."
     )
 
 
@@ -65,37 +74,37 @@ def _tickets(result: Result) -> str:
         return _group(result, groups[0])
     if all(len(group) == 1 for group in groups):
         return _one_by_one(result, [row for (row,) in groups])
-    told = [f"{write_axes(group[0].baseline_key)}: {_group(result, group)}" for group in groups[:GROUPS]]
+    sentences = [f"{write_axes(group[0].baseline_key)}: {_group(result, group)}" for group in groups[:GROUPS]]
     more = len(groups) - GROUPS
-    return " ".join([*told, *([f"And {more} more below."] if more > 0 else [])])
+    return " ".join([*sentences, *([f"And {more} more below."] if more > 0 else [])])
 
 
 def _one_by_one(result: Result, rows: list[Summary]) -> str:
     """Compare models without a common dense model, each with the first."""
     first, *others = rows
     on = next(iter(result.targets))
-    told = [
-        f"{_place(row)} against {_place(first)} on {on}: {_figures(result, row, first, on)}."
+    sentences = [
+        f"{_full_name(row)} against {_full_name(first)} on {on}: {_figures(result, row, first, on)}."
         for row in others[:GROUPS]
         if on in row.scores and on in first.scores
     ]
     more = len(others) - GROUPS
     seeds = _seeds(min(row.seeds for row in rows))
-    return " ".join([*told, *([f"And {more} more below."] if more > 0 else []), f"{seeds}."])
+    return " ".join([*sentences, *([f"And {more} more below."] if more > 0 else []), f"{seeds}."])
 
 
-def _place(row: Summary) -> str:
+def _full_name(row: Summary) -> str:
     """Return the row's name among rows of other baselines."""
     values = [short_value(value) for value in row.baseline_key.values()]
     return " · ".join(dict.fromkeys([row.variant, *values]))
 
 
 def _group(result: Result, rows: list[Summary]) -> str:
-    """Conclude on one dense model and its tickets, as far as they exist."""
+    """Conclude on a dense model and its tickets; either may be missing."""
     on = next((name for name in result.targets if any(name in row.scores for row in rows)), None)
     scored = [row for row in rows if on in row.scores]
     if on is None or not scored:
-        return "Nothing was scored."
+        return "No model was scored."
     dense = next((row for row in scored if row.dense), None)
     tickets = [row for row in scored if not row.dense]
     if dense is None or not tickets:
@@ -112,7 +121,7 @@ def _group(result: Result, rows: list[Summary]) -> str:
 
 
 def _compared(result: Result, ticket: Summary, dense: Summary, on: str, what: str) -> str:
-    doubt = " No signal passes where its mask leaves nothing of a matrix." if ticket.emptied else ""
+    doubt = " Its mask removes whole matrices, through which no signal passes." if ticket.emptied else ""
     if level_of_constant(ticket, on) is not None:
         doubt += " It is no better than a constant answer."
     seeds = _seeds(min(ticket.seeds, dense.seeds))
@@ -138,7 +147,7 @@ def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
 
 
 def _alone(result: Result, row: Summary, on: str, models: int) -> str:
-    """Describe a model that has nothing to be compared with."""
+    """Describe a model without a counterpart to compare it with."""
     score, metric = row.scores[on], row.metrics[on]
     parts = [
         f"{metric} {write_value(score.mean, metric)} on {on} ({_between(score.low, score.high, metric)})"
@@ -170,6 +179,10 @@ def _pair(ticket: Summary, dense: Summary, on: str) -> str:
 def _between(low: float, high: float, metric: str) -> str:
     ends = (write_value(end, metric).removesuffix(" %") for end in (low, high))
     return f"95 %: {' to '.join(ends)}"
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _seeds(count: int) -> str:

@@ -1,4 +1,4 @@
-"""What a result decides: estimates over seeds, matching tickets, phases, transfer, sharing and claims."""
+"""The decisions of a result: estimates over seeds, matching tickets, phases, transfer, sharing and claims."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Matching(Record):
         within: Sparsity of the sparsest ticket at most one `tolerance` below the dense mean, if any.
         strict: Sparsity of the sparsest ticket not below the dense mean, if any.
         speedup: Speed-up of the ticket `within` over dense, by batch size, if measured.
-        note: What makes the decision doubtful or impossible.
+        note: Why the decision is doubtful or impossible.
     """
 
     variant: str
@@ -119,7 +119,7 @@ class Phases(Record):
 
 
 class Transfer(Record):
-    """How much better or worse than the dense model each target is under the mask of each source.
+    """The score of each target task under the mask of each source task, minus that of the dense model.
 
     Attributes:
         sources: The tasks of the masks: the rows.
@@ -128,7 +128,7 @@ class Transfer(Record):
         metric: The headline metric; empty if targets have different ones.
         difference: Mean score under the source's mask − mean dense score; None if a cell is missing.
         at_least_own: For each source, the number of targets on which its mask is at least as good as the target's own.
-        compared: For each source, the number of targets with an own mask to compare with.
+        compared: For each source, the number of targets that also have a mask of their own.
     """
 
     sources: list[str]
@@ -144,8 +144,18 @@ class SharingRow(Record):
     """A score of a task that was trained together with others, without and with tickets; or the average over tasks.
 
     A task may have several rows, one for each data set (`on`) and metric; the average is over the means of the tasks.
-    `difference` pairs trainings with the same seed; `remaining` is the share of the encoder's parameters, embeddings
-    included, that the task's mask keeps.
+
+    Attributes:
+        task: The task, or `average`.
+        metric: The metric; None for an average of different ones.
+        on: The data set; None for the average.
+        without: The score without tickets.
+        shared: The score with tickets.
+        difference: With tickets − without, between trainings with the same seed.
+        remaining: The share of the encoder's parameters, embeddings included, that the task's mask keeps.
+        random: The score with random tickets of the same size, if the recipe's `controls` include `random`.
+        random_difference: With tickets − with random tickets, between trainings with the same seed.
+        alone: The score of the task's single fine-tuning, if the recipe's `controls` include `alone`.
     """
 
     task: str
@@ -155,6 +165,9 @@ class SharingRow(Record):
     shared: Estimate
     difference: Estimate
     remaining: float
+    random: Estimate | None = None
+    random_difference: Estimate | None = None
+    alone: Estimate | None = None
 
 
 Verdict = Literal["holds", "not shown", "does not hold", "not tested"]

@@ -58,7 +58,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """How much higher the score of a row is than that of another.
+    """The difference between the scores of two rows.
 
     Attributes:
         estimate: The difference, with its 95 % interval.
@@ -121,7 +121,7 @@ def estimate_difference(first: Summary, second: Summary, on: str) -> Change | No
 
 
 def _welch(first: Estimate, second: Estimate) -> Estimate:
-    """Return the difference of two means over different seeds, with Welch's interval; normal if one has one seed."""
+    """Return the difference of two means over different seeds, with Welch's interval; normal if one is a single run."""
     mean, errors = second.mean - first.mean, (first.stderr_of_mean, second.stderr_of_mean)
     error = combined_error(errors)
     quantile = normal_quantile(0.975)
@@ -148,7 +148,7 @@ def _score(cell: CellResult, on: str) -> Score:
 
 def _compare(first: Summary, second: Summary, pairs: Pairs, on: str, read: ReadCorrect | None) -> Difference:
     change = np.array([_headline(a, on) - _headline(b, on) for a, b in pairs])
-    p, note = _examples(pairs, on, read) if read else (None, None)
+    p, note = _mcnemar_over_examples(pairs, on, read) if read else (None, None)
     return Difference(
         first=first.point,
         second=second.point,
@@ -184,8 +184,8 @@ def _reader(store: Store) -> ReadCorrect:
     return read
 
 
-def _examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
-    """Return McNemar's p over the examples, or why it is missing; neither if there are no classes."""
+def _mcnemar_over_examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[float | None, str | None]:
+    """Return the p value of McNemar's test over the examples, or why it is missing; neither without classes."""
     try:
         right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
     except TombolaError as error:

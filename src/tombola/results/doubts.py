@@ -13,14 +13,14 @@ from tombola.tasks.metrics import merit
 if TYPE_CHECKING:
     from tombola.results.result import Result
 
-NOT_LEARNED = "the dense model has not learned the task: nothing to match"
-AT_CHANCE = "the dense model is no better there than a constant answer: nothing to match"
-NOTHING_LEFT = "the attack leaves the dense model no right answer: nothing to match"
-SAME_SCORES = "all seeds of the dense model score the same: the standard error of the score decides"
+NOT_LEARNED = "the dense model has not learned the task, so there is nothing to match"
+AT_CHANCE = "the dense model is no better than a constant answer, so there is nothing to match"
+NOTHING_LEFT = "the dense model gets nothing right under attack, so there is nothing to match"
+SAME_SCORES = "all seeds of the dense model score the same, so the standard error of the score decides"
 
 
 def notes(result: Result) -> list[str]:
-    """Return everything to know before trusting the numbers, one sentence each."""
+    """Return the reasons to doubt the numbers, one sentence each."""
     rows = result.summaries()
     return [
         *_constant_answers(rows, result),
@@ -59,7 +59,7 @@ def decided_by_error(dense: Summary, on: str) -> str | None:
 
 
 def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
-    """Name the dense models that learned nothing, one per sentence, and such tickets, in one sentence."""
+    """Name the models that learned nothing: each dense model in a sentence, all tickets in one."""
     for on in result.datasets:
         tickets = []
         for row in rows:
@@ -80,7 +80,7 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
 
 
 def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
-    """Name seeds that learned nothing in otherwise good rows: they may explain a low mean or a wide spread."""
+    """Name the failed seeds of otherwise good rows: they may explain a low mean or a wide spread."""
     for row in rows:
         for on in (name for name in row.scores if result.condition(name) == "clean"):
             if row.seeds == 1 or level_of_constant(row, on) is not None:
@@ -94,12 +94,12 @@ def _failed_seeds(rows: Sequence[Summary], result: Result) -> Iterator[str]:
 
 
 def _missing_seeds(rows: Sequence[Summary]) -> Iterator[str]:
-    """Name rows of which seeds are missing: their means do not compare well with those of the others."""
+    """Name rows with missing seeds: their means are less comparable."""
     for group in by_baseline(rows):
         most = max(row.seeds for row in group)
         fewer = [f"{row.label} ({row.seeds})" for row in group if row.seeds < most]
         if fewer:
-            yield f"over fewer seeds than the {most} of other rows: {first_of(fewer, '; ')}"
+            yield f"fewer seeds than the {most} of other rows: {first_of(fewer, '; ')}"
 
 
 def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
@@ -118,7 +118,7 @@ def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:
 def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
     for row in rows:
         if row.emptied:
-            yield f"{row.label}: the mask leaves nothing of {first_of(row.emptied)}, so no signal passes there"
+            yield f"{row.label}: the mask removes all of {first_of(row.emptied)}, so no signal passes there"
 
 
 def _busy(rows: Iterable[Summary]) -> Iterator[str]:
@@ -127,4 +127,4 @@ def _busy(rows: Iterable[Summary]) -> Iterator[str]:
         for reason in dict.fromkeys(one.busy for one in row.speedup.values() if one.busy):
             found.setdefault(reason, []).append(row.label)
     for reason, labels in found.items():
-        yield f"the speed of {', '.join(labels)} is doubtful: {reason}"
+        yield f"the speed-up of {', '.join(labels)} is uncertain: {reason}"

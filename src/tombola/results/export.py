@@ -43,7 +43,7 @@ def columns(rows: Rows) -> list[str]:
 
 
 def check_table(path: Path) -> None:
-    """Raise if the file's extension is not that of a table."""
+    """Raise an error if the file's extension is not that of a table."""
     if path.suffix not in (".csv", ".json", ".parquet"):
         raise TombolaError(f"{path}: tables are written as .csv, .json or .parquet")
 

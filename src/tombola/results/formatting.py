@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tombola.shrink.sizes import Speedup
 
 LARGE = 10_000
-"""Numbers from this one up, such as the perplexity of a destroyed model, are written with three digits."""
+"""Numbers of at least this size, such as the perplexity of a destroyed model, are written with three digits."""
 
 SPARSITY = "draw.sparsity"
 """The axis that every table shows in a separate column."""
@@ -55,8 +55,8 @@ def write_interval(difference: Estimate, metric: str) -> str:
 def _signed(difference: Estimate, metric: str) -> tuple[str, str, str]:
     """Format the mean and the ends of the interval with signs, in points if the metric is a share."""
     values = (difference.mean, difference.low, difference.high)
-    told = (f"{100 * value:+z.1f}" if is_share(metric) else _number(value, "+") for value in values)
-    mean, low, high = (value.replace("-", "−") for value in told)
+    formatted = (f"{100 * value:+z.1f}" if is_share(metric) else _number(value, "+") for value in values)
+    mean, low, high = (value.replace("-", "−") for value in formatted)
     return mean, low, high
 
 

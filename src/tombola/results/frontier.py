@@ -1,4 +1,4 @@
-"""The Pareto front of a result: the rows that no other beats in every aim."""
+"""The Pareto front of a result: the rows that no other row dominates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AIMS = ("sparsity", SPEEDUP, "clean", "out of distribution", "under attack")
 
 
 class _Value(NamedTuple):
-    """A value that a row reaches, and the same turned so that higher is better."""
+    """The value of a row in an aim, and its merit: the same value with a sign such that higher is better."""
 
     value: float
     merit: float
@@ -33,9 +33,11 @@ _Reached = Mapping[str, Mapping[str, _Value]]
 
 
 def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Return the rows that no other row with the same baseline and task beats in every aim.
+    """Return the rows on the Pareto front, among rows with the same baseline and task.
 
-    Scores of different metrics are never averaged: an aim that has several is one for each metric, and named
+    On the front, no other row is at least as good in every aim and better in one.
+
+    Scores of different metrics are never averaged: an aim with several metrics becomes one aim per metric, such as
     `out of distribution (f1)`.
 
     Args:
@@ -70,7 +72,7 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
 
 
 def rivals(rows: Iterable[Summary]) -> list[list[Summary]]:
-    """Group the rows that may beat each other: those with the same baseline and the same task.
+    """Group the rows that compete with each other: those with the same baseline and the same task.
 
     Args:
         rows: The rows.

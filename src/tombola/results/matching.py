@@ -17,7 +17,7 @@ Standing = Literal["strict", "within", "below"]
 
 
 def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
-    """Compare a ticket with the dense model: not worse (`strict`), worse `within` its tolerance, or `below`."""
+    """Compare a ticket with the dense model: not worse (`strict`), worse `within` the tolerance, or `below` it."""
     score, level = ticket.merit(on), dense.merit(on)
     if at_least(score, level):
         return "strict"
@@ -42,7 +42,7 @@ def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> M
     strict = None if blocked else sparsest(t for t in tickets if standing(t, dense, on) == "strict")
     notes = [blocked] if blocked else [decided_by_error(dense, on)]
     if within is not None and within.emptied:
-        notes.append(f"the mask of the ticket leaves nothing of {first_of(within.emptied)}")
+        notes.append(f"the ticket's mask removes all of {first_of(within.emptied)}")
     if within is not None and level_of_constant(within, on) is not None:
         notes.append("the ticket is no better than a constant answer")
     return Matching(

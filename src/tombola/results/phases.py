@@ -1,7 +1,7 @@
 """The phase transition of structured tickets, and the super ticket of a task. (Super Tickets, sections 3 and 5)
 
 Phase I: the winning ticket is as good as the dense model. II: it is worse. III: it has collapsed: it is worse by more
-than the dense model's spread, and no longer better than a random ticket of its size by more than the latter's spread.
+than the dense model's spread, and not better than a random ticket of its size by more than the random ticket's spread.
 """
 
 from __future__ import annotations
@@ -123,13 +123,13 @@ def super_ticket(
         result: A result with a dense model and winning tickets.
         choose_on: The data set to choose on.
         report_on: The data set to report.
-        axes: The `axes` of one of the result's phases; by default those of the first.
+        axes: The `axes` of an entry of `Result.phases`; by default those of the first.
         same_split: Allow both data sets to be the same.
     """
     rows = list(_rows(result))
     curves = _curves(rows)
     if not curves:
-        raise TombolaError("a super ticket is chosen among winning tickets and the dense model: run both")
+        raise TombolaError("a super ticket is chosen from winning tickets and the dense model: run both")
     own = [row for row in rows if row.belongs(curves[0] if axes is None else axes)]
     for on in (choose_on, report_on):
         if any(on not in row.summary.scores for row in own):
@@ -162,7 +162,7 @@ def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
 
 
 def _same_data(rows: list[_Row], first: str, second: str) -> bool:
-    """Return whether two names mean the same data, which a single stage has scored."""
+    """Return whether two names refer to the same data: a single stage scored both."""
     evaluations = rows[0].summary.cells[0].stages.evaluations
     return first == second or (first in evaluations and evaluations[first] == evaluations.get(second))
 

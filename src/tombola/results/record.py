@@ -121,7 +121,7 @@ class RunRecord(Record):
         matching: By data set or attack, how sparse each variant can be and still match the dense model.
         phases: The phase transitions of structured tickets.
         transfer: Scores of tasks trained under the masks of others.
-        sharing: By data set, tasks that share an encoder, without and with tickets.
+        sharing: By data set, tasks that share an encoder, without and with tickets, and controls.
         verdict: The outcome of a compression in a sentence.
         date: The day on which the run ended, as YYYY-MM-DD.
     """

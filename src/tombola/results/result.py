@@ -63,7 +63,7 @@ class Result:
             raise TombolaError(f"{path}: there is no such folder; `tombola run` writes runs/NAME")
         file = path / RESULTS if path.is_dir() else path
         if not file.is_file():
-            raise TombolaError(f"{path} holds no result: there is no {file.name} in it")
+            raise TombolaError(f"{path} is not the folder of a run: it contains no {file.name}")
         return cls(_read(file), file.parent)
 
     def save(self) -> Path:
@@ -200,7 +200,7 @@ class Result:
         return differences(self, on, store if isinstance(store, Store) else Store(store))
 
     def frontier(self, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return the rows that no other row with the same baseline and task beats in every aim.
+        """Return the rows on the Pareto front, among rows with the same baseline and task.
 
         Args:
             aims: Some of sparsity, speed-up, clean, out of distribution, under attack.
@@ -221,7 +221,7 @@ class Result:
         return transfer_matrix(self, on) if on else None
 
     def sharing(self, on: str | None = None) -> list[SharingRow]:
-        """Return the scores of tasks that share an encoder, without and with tickets; empty for other results.
+        """Return tasks that share an encoder, scored without and with tickets, and controls; empty for other results.
 
         Args:
             on: The data set; by default the first that has a table.
@@ -262,11 +262,11 @@ def _what_is_wrong(text: bytes, error: ValidationError) -> str:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as damage:
-        return f"is damaged, it is not JSON ({damage})"
+        return f"is damaged and not valid JSON ({damage})"
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
         own = "no format" if found is None else f"format {found}"
-        return f"has {own}, and this version of Tombola reads format {FORMAT}"
+        return f"has {own}, but this version of Tombola reads format {FORMAT}"
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"is not a result of format {FORMAT} ({where}: {first['msg'].lower()})"

@@ -36,9 +36,9 @@ def observations(result: Result) -> list[dict[str, Any]]:
 def tidy_rows(result: Result) -> list[dict[str, Any]]:
     """Return a row for each variant, grid point, data set and metric: statistics over seeds, decisions, and a test.
 
-    `frontier`: no other row with its baseline and task beats it in every aim. `matching`: how a ticket compares with
+    `frontier`: whether the row is on the Pareto front of its baseline and task. `matching`: how a ticket compares with
     its first dense model; None if there is nothing to match. `difference` and `p` (the paired t test, with Holm's
-    correction) compare it with the variant `against`, the first that it can be compared with.
+    correction) compare the row with the variant `against`, the first comparable one.
     """
     rows = result.summaries()
     best = {json.dumps(row["point"]) for row in frontier(result)}
@@ -91,7 +91,7 @@ def _speedup(row: Summary) -> dict[str, float | None]:
 
 
 def _against_first(result: Result, on: str) -> dict[str, Difference]:
-    """Return each row's comparison with the first it can be compared with: the dense model, if that comes first."""
+    """Return the test of each row against the first comparable row: the dense model, if that comes first."""
     tests: dict[str, Difference] = {}
     for one in differences(result, on):
         tests.setdefault(json.dumps(one.second), one)

@@ -30,7 +30,7 @@ RUNNING = ".running"
 """The folder with the locks of running processes, each named after its recipe."""
 LOCK = "folder.lock"
 SHOWN = 3
-"""The most differing settings of two recipes that a message names."""
+"""The number of differing settings that a message lists."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class RunFolder:
 
     Attributes:
         path: The folder.
-        previous: The result it already holds, of the same recipe or of a part of its grid.
+        previous: The result it already contains, of the same recipe or of a part of its grid.
         replaced: The result of another recipe, which will be replaced.
     """
 
@@ -50,10 +50,10 @@ class RunFolder:
     replaced: RunRecord | None = None
 
     def places(self) -> dict[str, str]:
-        """Return the paths of earlier tickets and models by `cell_key`: they keep their names as the grid grows.
+        """Return the paths of earlier tickets and models by `cell_key`: they stay the same when the grid grows.
 
         Raises:
-            TombolaError: If one leads out of the folder, whose result may come from elsewhere.
+            TombolaError: If a path points outside the folder: the result may have been tampered with.
         """
         if self.previous is None:
             return {}
@@ -81,7 +81,7 @@ class RunFolder:
         for place in {place for cell in self.replaced.cells for place in _places(cell)} - new:
             folder = (self.path / place).resolve()
             written = any((folder / marker).is_file() for marker in (TICKET, SHARE))
-            if written and self.path.resolve() in folder.parents:  # the result may come from elsewhere
+            if written and self.path.resolve() in folder.parents:  # never delete outside the folder
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -108,9 +108,9 @@ def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
 
 @contextmanager
 def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFolder]:
-    """Yield the folder for the results of a plan, and keep runs of other recipes out of it meanwhile.
+    """Yield the folder for the results of a plan, locked against runs of other recipes.
 
-    By default it is `runs/NAME`, or `runs/NAME-2` and so on if that holds the result of another recipe.
+    By default it is `runs/NAME`, or `runs/NAME-2` and so on if `runs/NAME` contains the result of another recipe.
 
     Args:
         plan: The plan to run.
@@ -118,31 +118,33 @@ def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFo
         replace: Whether to replace the result of another recipe.
 
     Raises:
-        TombolaError: If the folder cannot be written, is in use, or holds the result of another recipe.
+        TombolaError: If the folder is not writable, is in use, or contains the result of another recipe.
     """
     usual = Path("runs") / path_part(plan.name)
     for number in count(1):
         path = output or (usual if number == 1 else usual.with_name(f"{usual.name}-{number}"))
-        with ExitStack() as held:
+        with ExitStack() as locks_held:
             if is_main():
-                held.enter_context(_in_use(path, recipe_hash(plan.recipe)))
-            found = _look(plan, path)
+                locks_held.enter_context(_in_use(path, recipe_hash(plan.recipe)))
+            found = _inspect(plan, path)
             if found.replaced is not None and not replace:
                 difference = _difference(found.replaced.recipe, portable(plan.recipe))
                 if output is None:
                     continue
                 raise TombolaError(
-                    f"{path} holds the result of another recipe ({difference}): give another folder with --output, or "
-                    "replace that result with --replace"
+                    f"{path} contains the result of another recipe ({difference}): choose another folder with "
+                    "--output, or replace the result with --replace"
                 )
             if number > 1:
-                logger.warning("%s holds the result of another recipe; this one goes to %s", usual, path)
+                logger.warning(
+                    "%s contains the result of another recipe, so this one is written to %s", usual, path
+                )
             yield found
             return
 
 
-def _look(plan: Plan, path: Path) -> RunFolder:
-    """Determine whether a folder holds a result of this plan or of another recipe."""
+def _inspect(plan: Plan, path: Path) -> RunFolder:
+    """Return the folder with its result: of this plan, of another recipe, or none."""
     if not (path / RESULTS).is_file():
         return RunFolder(path)
     try:
@@ -167,13 +169,13 @@ def _in_use(path: Path, recipe: str) -> Iterator[None]:
         with FileLock(locks / LOCK):
             if any(other != recipe for other in _running(locks)):
                 raise TombolaError(
-                    f"{path} is in use by a run of another recipe: wait until that has ended, or give another folder "
+                    f"{path} is in use by a run of another recipe: wait until it has ended, or choose another folder "
                     "with --output"
                 )
             own.acquire()
     except OSError as error:
         raise TombolaError(
-            f"the output folder {path} cannot be written ({error.strerror}): give another one with --output"
+            f"cannot write to the output folder {path} ({error.strerror}): choose another one with --output"
         ) from None
     try:
         yield
@@ -202,7 +204,7 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Describe the settings in which two recipes differ."""
     before, now = _flat(old), _flat(new)
     found = [
-        f"{key}: {_written(before.get(key))} there, {_written(now.get(key))} here"
+        f"{key}: {_shortened(before.get(key))} there, {_shortened(now.get(key))} here"
         for key in dict.fromkeys([*before, *now])
         if before.get(key) != now.get(key)
     ]
@@ -220,6 +222,6 @@ def _flat(raw: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     return flat
 
 
-def _written(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = "not set" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,14 +1,15 @@
-"""The result of sharing an encoder: every task without and with tickets, and their average, over seeds."""
+"""The result of sharing an encoder: every task without and with tickets, controls, and the average, over seeds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
 from tombola.evaluation.scores import Score
-from tombola.pipeline.sharing import WITH, WITHOUT
-from tombola.results.decisions import SharingRow
+from tombola.pipeline.sharing import ALONE, CONTROLS, RANDOM, WITH, WITHOUT
+from tombola.results.decisions import Estimate, SharingRow
 from tombola.results.record import CellResult
 from tombola.results.summary import combined_error, estimate_scores, estimate_values
 
@@ -16,19 +17,28 @@ if TYPE_CHECKING:
     from tombola.results.result import Result
 
 AVERAGE = "average"
+VARIANTS = (WITHOUT, WITH, *CONTROLS)
 
-
-Pair = tuple[Score, Score]
-"""A score without and with tickets."""
+Value = tuple[float, float]
+"""A score, or a mean of scores, with its standard error."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """One score of a task, without and with tickets, for each seed that has both."""
+    """One score of a task, by variant and seed, for each seed with a training without and one with tickets."""
 
     on: str
     metric: str
-    scores: dict[int, Pair]
+    scores: dict[str, dict[int, Score]]
+
+    def estimate(self, variant: str) -> Estimate | None:
+        """Estimate the score of a variant; None if no seed has it."""
+        found = list(self.scores[variant].values())
+        return estimate_scores(found, self.metric) if found else None
+
+    def values(self, variant: str) -> dict[int, Value]:
+        """Return the score of a variant and its standard error by seed."""
+        return {seed: (score.value, score.stderr) for seed, score in self.scores[variant].items()}
 
 
 @dataclass(frozen=True)
@@ -40,51 +50,83 @@ class _Task:
     remaining: float
 
     def rows(self) -> list[SharingRow]:
-        return [self._row(line) for line in self.lines]
+        return [
+            SharingRow(
+                task=self.name,
+                metric=line.metric,
+                on=line.on,
+                remaining=self.remaining,
+                **_estimates(
+                    {variant: line.estimate(variant) for variant in line.scores},
+                    {variant: line.values(variant) for variant in line.scores},
+                ),
+            )
+            for line in self.lines
+        ]
 
-    def _row(self, line: _Line) -> SharingRow:
-        pairs = list(line.scores.values())
-        return SharingRow(
-            task=self.name,
-            metric=line.metric,
-            on=line.on,
-            without=estimate_scores([without for without, _ in pairs], line.metric),
-            shared=estimate_scores([shared for _, shared in pairs], line.metric),
-            difference=estimate_values(
-                [shared.value - without.value for without, shared in pairs],
-                [combined_error((without.stderr, shared.stderr)) for without, shared in pairs],
-            ),
-            remaining=self.remaining,
-        )
+    def values(self, variant: str) -> dict[int, Value]:
+        """Return the mean of the task's scores by seed, for each seed that has all of them."""
+        found = [line.values(variant) for line in self.lines]
+        return _mean_by_seed(found)
 
-    def of_seed(self, seed: int, index: int) -> tuple[float, float]:
-        """Return the mean of the scores of a seed, without (0) or with tickets (1), and its standard error."""
-        own = [line.scores[seed][index] for line in self.lines]
-        return fmean(one.value for one in own), combined_error(one.stderr for one in own) / len(own)
+
+def _estimates(
+    scores: Mapping[str, Estimate | None], values: Mapping[str, Mapping[int, Value]]
+) -> dict[str, Any]:
+    """Return the estimates of a row: every variant, and how much better tickets are, paired by seed."""
+    return {
+        "without": scores[WITHOUT],
+        "shared": scores[WITH],
+        "difference": _difference(values[WITH], values[WITHOUT]),
+        "random": scores[RANDOM],
+        "random_difference": _difference(values[WITH], values[RANDOM]),
+        "alone": scores[ALONE],
+    }
+
+
+def _difference(values: Mapping[int, Value], others: Mapping[int, Value]) -> Estimate | None:
+    """Estimate values − others over the seeds that have both; None without such a seed."""
+    pairs = [(value, others[seed]) for seed, value in values.items() if seed in others]
+    if not pairs:
+        return None
+    return estimate_values(
+        [value - other for (value, _), (other, _) in pairs],
+        [combined_error((error, other)) for (_, error), (_, other) in pairs],
+    )
+
+
+def _mean_by_seed(found: list[dict[int, Value]]) -> dict[int, Value]:
+    """Average values for each seed that all of them have."""
+    seeds = [seed for seed in found[0] if all(seed in one for one in found)]
+    own = {seed: [one[seed] for one in found] for seed in seeds}
+    return {
+        seed: (fmean(value for value, _ in all_), combined_error(error for _, error in all_) / len(all_))
+        for seed, all_ in own.items()
+    }
 
 
 def share_rows(result: Result, on: str) -> list[SharingRow]:
     """Return the tasks in the order of the recipe, then their average, on one data set; empty for other results.
 
-    A task shows the metrics that the recipe sets for it, or its headline metric. A task with its own data sets shows
-    all of them in the table of the others' first data set. If no seed has all tasks, there is no average.
+    A task has a row for each metric that the recipe sets for it, or for its headline metric. A task with data sets of
+    its own has all of them in the table of the first data set. Without a seed that has all tasks, there is no average.
     """
     tasks = _tasks(result, on)
     return [*(row for task in tasks for row in task.rows()), *_average(tasks)]
 
 
 def _tasks(result: Result, on: str) -> list[_Task]:
-    cells = [cell for cell in result.cells if cell.variant in (WITHOUT, WITH)]
+    cells = [cell for cell in result.cells if cell.variant in VARIANTS]
     found = []
     for name in dict.fromkeys(cell.axes.get("task") for cell in cells):
         own = [cell for cell in cells if cell.axes.get("task") == name]
         settings = _settings_of(result, own[0])
         wanted = [one for one in _data_sets(result, settings, on) if all(one in cell.scores for cell in own)]
         lines = [
-            _Line(one, metric, both)
+            _Line(one, metric, scores)
             for one in wanted
             for metric in settings.get("metrics") or [next(iter(own[0].scores[one]))]
-            if (both := _pairs(own, one, metric))
+            if (scores := _scores(own, one, metric))[WITH]
         ]
         kept = [
             1 - cell.mask.parameter_sparsity if cell.mask else 1.0 for cell in own if cell.variant == WITH
@@ -109,40 +151,35 @@ def _data_sets(result: Result, settings: dict[str, Any], on: str) -> list[str]:
     return list(own) if on == first[0] else []
 
 
-def _pairs(cells: list[CellResult], on: str, metric: str) -> dict[int, Pair]:
-    """Return the scores without and with tickets, for each seed that has both."""
-    scores = {
+def _scores(cells: list[CellResult], on: str, metric: str) -> dict[str, dict[int, Score]]:
+    """Return the scores by variant, for each seed with a training without and one with tickets."""
+    found = {
         variant: {cell.seed: cell.scores[on][metric] for cell in cells if cell.variant == variant}
-        for variant in (WITHOUT, WITH)
+        for variant in VARIANTS
     }
+    both = found[WITHOUT].keys() & found[WITH].keys()
     return {
-        seed: (score, scores[WITH][seed]) for seed, score in scores[WITHOUT].items() if seed in scores[WITH]
+        variant: {seed: score for seed, score in own.items() if seed in both}
+        for variant, own in found.items()
     }
 
 
 def _average(tasks: list[_Task]) -> list[SharingRow]:
     """Average the tasks' mean scores for each seed that all tasks have, then over seeds; empty without such a seed."""
-    lines = [line for task in tasks for line in task.lines]
-    seeds = [seed for line in lines[:1] for seed in line.scores if all(seed in one.scores for one in lines)]
-    if not seeds:
+    if not tasks:
         return []
-
-    def of(index: int) -> tuple[list[float], list[float]]:
-        found = [[task.of_seed(seed, index) for task in tasks] for seed in seeds]
-        values = [fmean(value for value, _ in own) for own in found]
-        return values, [combined_error(error for _, error in own) / len(own) for own in found]
-
-    (without, without_errors), (shared, shared_errors) = of(0), of(1)
-    metrics = {line.metric for line in lines}
+    values = {variant: _mean_by_seed([task.values(variant) for task in tasks]) for variant in VARIANTS}
+    if not values[WITH]:
+        return []
+    metrics = {line.metric for task in tasks for line in task.lines}
     average = SharingRow(
         task=AVERAGE,
         metric=metrics.pop() if len(metrics) == 1 else None,
-        without=estimate_values(without, without_errors),
-        shared=estimate_values(shared, shared_errors),
-        difference=estimate_values(
-            [after - before for before, after in zip(without, shared, strict=True)],
-            [combined_error(both) for both in zip(without_errors, shared_errors, strict=True)],
-        ),
         remaining=mean(task.remaining for task in tasks),
+        **_estimates({variant: _estimate(own) for variant, own in values.items()}, values),
     )
     return [average]
+
+
+def _estimate(values: Mapping[int, Value]) -> Estimate | None:
+    return estimate_values(*zip(*values.values(), strict=True)) if values else None

@@ -14,14 +14,14 @@ else:
     stats = lazy_module("scipy.stats")  # takes a second to load
 
 ROUNDING = 1e-12
-"""The relative difference up to which values count as equal: means of other scores may differ in the last digit."""
+"""The relative difference below which values count as equal: averaging may change the last digit."""
 RESAMPLES = 2000
 EXACT = 12
 """The most seeds for which all sign flips are tried; with more, `RESAMPLES` random ones."""
 
 
 def all_equal(values: Sequence[float] | np.ndarray) -> bool:
-    """Return whether values are equal up to rounding, so that they tell nothing about their variance."""
+    """Return whether all values are equal up to rounding: their variance is then unknown rather than zero."""
     return bool(np.ptp(values) < ROUNDING * max(1.0, np.abs(values).max()))
 
 
@@ -41,7 +41,7 @@ def paired_t(change: np.ndarray) -> float | None:
 
 
 def sign_flips(change: np.ndarray) -> float | None:
-    """Return the two-sided p value: how often the mean is as far from zero if the signs are random."""
+    """Return the two-sided p value of the sign-flip test: how often random signs give a mean as far from zero."""
     n = len(change)
     if n < 2:
         return None
@@ -55,7 +55,7 @@ def sign_flips(change: np.ndarray) -> float | None:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the two-sided exact p value that two models err equally often.
+    """Return the exact two-sided p value of McNemar's test: whether two models make equally many errors.
 
     Every example counts once, for the model that got it right with more seeds: the seeds of one example are not
     independent.
@@ -81,7 +81,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
-    """Return which rows no other row beats by being at least as high in every column and higher in one."""
+    """Return which rows no other row dominates: at least as high in every column, and higher in one."""
     gain = points[:, None, :] - points[None, :, :]
     equal = ROUNDING * np.maximum(1.0, np.abs(points))
     not_lower, higher = (gain >= -equal).all(axis=2), (gain > equal).any(axis=2)

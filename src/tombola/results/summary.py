@@ -40,7 +40,7 @@ def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimat
 
 
 def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[float, float]) -> Estimate:
-    """Return mean, deviation and t interval; if values do not differ, the interval `alone` of a single run."""
+    """Return mean, deviation and t interval; if all values are equal, the interval `alone` of a single run."""
     seeds, stderr = len(values), mean(errors)
     if all_equal(values):
         std = None if seeds == 1 else 0.0
@@ -74,7 +74,7 @@ class Summary:
 
     @cached_property
     def point(self) -> dict[str, Any]:
-        """What identifies the row: the variant and the axes."""
+        """The variant and the axes, which identify the row."""
         return {"variant": self.variant, **self.axes}
 
     @property
@@ -114,7 +114,7 @@ class Summary:
         return [metric for metric in first if all(metric in other for other in others)]
 
     def merit(self, on: str) -> float:
-        """Return the mean headline score on a data set, turned so that higher is better."""
+        """Return the mean headline score on a data set, with a sign such that higher is better."""
         return merit(self.scores[on].mean, self.metrics[on])
 
     @cached_property
@@ -199,7 +199,7 @@ def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
 
 
 def parameters_left(rows: Sequence[Summary]) -> list[int | None]:
-    """Return the parameters left in each row; for a dense model, all of them, known from its tickets if need be."""
+    """Return the parameters left in each row; for a dense model all of them, taken from its tickets if not recorded."""
     whole: dict[str, int] = {}
     for row in rows:
         if row.parameters is not None:

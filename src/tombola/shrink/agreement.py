@@ -1,4 +1,4 @@
-"""Compare the decisions and scores of a quantised model with the original's on texts of the task."""
+"""Compare the decisions and scores of a quantised model with those of the original on texts of the task."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Cut heads and neurons out of a model's matrices, in place, for every family by its description."""
+"""Cut heads and neurons out of a model's matrices, in place, as the description of its family locates them."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -18,7 +18,7 @@ from tombola.shrink.shape import ModelShape
 
 @dataclass(frozen=True)
 class Cut:
-    """What one layer keeps: indices of its heads and neurons, and whether the biases of the output projections stay."""
+    """The heads and neurons that a layer keeps, by index, and whether it keeps the biases of its output projections."""
 
     heads: Tensor
     neurons: Tensor
@@ -27,12 +27,12 @@ class Cut:
 
 
 def cuts_to(model: PreTrainedModel, shape: ModelShape) -> list[Cut]:
-    """Return the cuts that bring a whole model without weights to a shape; which neurons go does not matter yet."""
+    """Return the cuts that give a whole model without weights a shape; which neurons they keep does not matter."""
     layout = Layout.of(model)
     layers = layout.layers()
     if len(shape.layers) != len(layers):
         raise ModelError(
-            f"the shrunk model has {len(shape.layers)} layers, but its config says {len(layers)}: copy or create the "
+            f"the shrunk model has {len(shape.layers)} layers, but its config has {len(layers)}: copy or create the "
             "folder again."
         )
     for index, layer in enumerate(shape.layers):
@@ -61,14 +61,16 @@ def cut(model: PreTrainedModel, cuts: Sequence[Cut]) -> None:
         roles = layout.layers()[index]
         heads, neurons = layout.heads(index), roles["up"].outputs
         if len(kept.neurons) < neurons:
-            _cut_units(model.base_model, _present(roles, FFN), kept.neurons, neurons, kept.ffn_bias)
+            _cut_units(model.base_model, _matrices_of(roles, FFN), kept.neurons, neurons, kept.ffn_bias)
         if len(kept.heads) < heads:
-            _cut_units(model.base_model, _present(roles, ATTENTION), kept.heads, heads, kept.attention_bias)
+            _cut_units(
+                model.base_model, _matrices_of(roles, ATTENTION), kept.heads, heads, kept.attention_bias
+            )
             query_heads = roles["query"].outputs // layout.head_dim // heads * len(kept.heads)
-            _settle(layer, family.attention, kept.heads, query_heads, layout.head_dim)
+            _update_attention(layer, family.attention, kept.heads, query_heads, layout.head_dim)
 
 
-def _present(roles: Mapping[Role, Matrix], wanted: Sequence[Role]) -> list[Matrix]:
+def _matrices_of(roles: Mapping[Role, Matrix], wanted: Sequence[Role]) -> list[Matrix]:
     return [roles[role] for role in wanted if role in roles]
 
 
@@ -80,10 +82,10 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
         within = _indices(kept, matrix.outputs, count)
         rows.setdefault(_path(matrix), []).append(within + matrix.start)
     for path, indices in rows.items():
-        inlet = base.get_submodule(path)
-        _select(inlet, "weight", inward[0].out_dim, torch.cat(indices))
-        _select(inlet, "bias", 0, torch.cat(indices))
-        _declare_sizes(inlet)
+        projection = base.get_submodule(path)
+        _select(projection, "weight", inward[0].out_dim, torch.cat(indices))
+        _select(projection, "bias", 0, torch.cat(indices))
+        _declare_sizes(projection)
     module = base.get_submodule(_path(outward))
     _select(module, "weight", 1 - outward.out_dim, _indices(kept, outward.inputs, count))
     _declare_sizes(module)
@@ -93,7 +95,9 @@ def _cut_units(base: nn.Module, matrices: list[Matrix], kept: Tensor, count: int
         base.set_submodule(_path(outward), BiasAlone(module, outward.outputs))
 
 
-def _settle(layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, head_dim: int) -> None:
+def _update_attention(
+    layer: nn.Module, names: Attention, kept: Tensor, query_heads: int, head_dim: int
+) -> None:
     """Update the attention's head count, or replace an attention without heads."""
     path = names.query.module.rpartition(".")[0]
     attention = layer.get_submodule(path)
@@ -121,7 +125,7 @@ def _path(matrix: Matrix) -> str:
 
 
 def _indices(kept: Tensor, features: int, count: int) -> Tensor:
-    """Return the features of the kept units, if `count` units divide them equally."""
+    """Return the features of the kept units; each of the `count` units has equally many."""
     width = features // count
     return (kept[:, None] * width + torch.arange(width)).flatten()
 

@@ -6,9 +6,12 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from tombola.models.loading import TOKEN_TYPES
 
+TOLERANCE = 1e-4
+"""How far outputs may differ that should be the same, relative to the largest."""
+
 
 def longest_input(config: PretrainedConfig) -> int:
-    """Return the most tokens that any model safely takes; RoBERTa and MPNet count positions from 2."""
+    """Return a number of tokens that every model accepts; RoBERTa and MPNet count positions from 2."""
     return int(config.max_position_embeddings) - 2
 
 
@@ -24,7 +27,7 @@ def random_inputs(
     """Return random tokens with their attention mask, and token types if the model has more than one.
 
     With `padded`, every second text is half as long and padded on the right. `token_types=False` leaves the types out,
-    as a tokenizer does that gives none; the model then takes all of them for zero.
+    like a tokenizer without them; the model then uses zeros.
     """
     config, generator = model.config, torch.Generator().manual_seed(seed)
     padding = config.pad_token_id if config.pad_token_id is not None else 0
@@ -51,3 +54,9 @@ def outputs_of(model: PreTrainedModel, inputs: dict[str, Tensor]) -> dict[str, T
 def largest_difference(one: dict[str, Tensor], two: dict[str, Tensor]) -> float:
     """Return the largest absolute difference over all outputs."""
     return max(float((one[name].float() - two[name].float()).abs().max()) for name in one)
+
+
+def agree(expected: dict[str, Tensor], found: dict[str, Tensor]) -> bool:
+    """Return whether two models that should be the same gave the same outputs, but for rounding."""
+    scale = max(1.0, *(float(value.abs().max()) for value in expected.values()))
+    return largest_difference(expected, found) <= TOLERANCE * scale

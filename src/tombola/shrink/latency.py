@@ -1,9 +1,9 @@
-"""The latency of a model's layers by the heads and neurons that they keep: measured once, then looked up.
+"""A table of the latency of layers by their numbers of heads and neurons.
 
-A few geometries of a model run in turns with the dense one, on the same batches. A layer's time is that of its heads
-plus that of its neurons, each interpolated between the measured counts; the time outside the layers (embeddings, the
-task head) is constant. All times are fractions of the dense model's time, which a busy machine distorts less than
-seconds.
+A few geometries of a model are timed in turns with the dense model, on the same batches. The time of a layer is that
+of its heads plus that of its neurons, both interpolated between measured counts; the time outside the layers
+(embeddings, task head) is constant. All times are fractions of the dense model's time, because a busy machine distorts
+fractions less than seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOGETHER = 4
 
 
 class SizeLatency(BaseModel):
-    """The times at one batch size: seconds of the dense model, and all else as fractions of it.
+    """The times at one batch size: seconds of the dense model, and fractions of them.
 
     Args:
         dense: Seconds of a forward pass of the dense model.
@@ -54,7 +54,7 @@ class SizeLatency(BaseModel):
     def layer(self, heads: int, neurons: int) -> float:
         """Return the fraction of the dense model's time that a layer takes."""
         whole = self.heads[max(self.heads)]
-        return _between(self.heads, heads) + _between(self.neurons, neurons) - whole
+        return _interpolated(self.heads, heads) + _interpolated(self.neurons, neurons) - whole
 
     @property
     def cost(self) -> Cost:
@@ -82,10 +82,10 @@ def measure_latency(
     fewer_neurons: bool = True,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> LatencyTable:
-    """Time a few geometries of a model in turns with the dense one.
+    """Time a few geometries of a model in turns with the dense model.
 
     Args:
-        model: The dense model. Only its sizes matter.
+        model: The dense model. Its weights do not matter.
         texts: The texts to time on.
         batch_sizes: The batch sizes to time.
         threads: The number of threads.
@@ -109,7 +109,7 @@ def measure_latency(
         part = shapes[start : start + TOGETHER]
         progress(start, len(shapes))
         for size, (seconds, found) in time_shares(
-            model, [_of_shape(model, shape) for shape in part], texts, batch_sizes, threads
+            model, [_with_shape(model, shape) for shape in part], texts, batch_sizes, threads
         ).items():
             dense[size].append(seconds)
             shares[size] |= dict(zip(part, found, strict=True))
@@ -123,8 +123,8 @@ def measure_latency(
         sizes[size] = SizeLatency(
             dense=float(np.median(dense[size])),
             constant=constant,
-            heads=_rising({**by_heads, whole.heads: layer}),
-            neurons=_rising({**by_neurons, whole.neurons: layer}),
+            heads=_monotone({**by_heads, whole.heads: layer}),
+            neurons=_monotone({**by_neurons, whole.neurons: layer}),
         )
     return LatencyTable(sizes=sizes, texts=texts.about, threads=threads)
 
@@ -186,7 +186,7 @@ def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTra
     return small
 
 
-def _of_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
+def _with_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
     """Return a copy of the model whose layers all have this geometry, or that has this number of layers."""
     layout = Layout.of(model)
     if isinstance(shape, Kept):
@@ -201,13 +201,13 @@ def _spread(count: int, multiple: int, parts: int) -> list[int]:
     return sorted(number for number in found if number < count)
 
 
-def _rising(points: dict[int, float]) -> dict[int, float]:
-    """Make times non-decreasing in the number of units, levelling what noise inverted."""
+def _monotone(points: dict[int, float]) -> dict[int, float]:
+    """Make times non-decreasing in the number of units, which noise may prevent."""
     numbers = sorted(points)
     levels = np.minimum.accumulate([points[number] for number in reversed(numbers)])[::-1]
     return dict(zip(numbers, map(float, np.maximum(levels, 0.0)), strict=True))
 
 
-def _between(points: dict[int, float], number: int) -> float:
+def _interpolated(points: dict[int, float], number: int) -> float:
     numbers = sorted(points)
     return float(np.interp(number, numbers, [points[one] for one in numbers]))

@@ -1,4 +1,4 @@
-"""How large and how fast a model is: parameters, FLOPs, bytes, and speed measured in turns with another model."""
+"""Measure the size and speed of models: parameters, FLOPs, bytes, and time in turns with another model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,14 +21,14 @@ from tombola.shrink.timing import ROUNDS, SECONDS, Rounds, Stopwatch, time_in_tu
 
 
 def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> int:
-    """The floating-point operations of one forward pass: two for each multiply-add of every matrix product.
+    """Return the floating-point operations of a forward pass: two for each multiply-add of a matrix product.
 
-    Scores and contexts of the attention are included, element-wise work (norms, activations) is not.
+    Attention scores and contexts are included; element-wise operations (norms, activations) are not.
 
     Args:
         model: The model.
-        batch: Texts in the pass.
-        length: Tokens of each text.
+        batch: The number of texts.
+        length: The number of tokens per text.
     """
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     known = {fused: _attention_flops}  # torch knows the fused attentions of other devices
@@ -39,7 +39,7 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
 
 
 class Measurement(NamedTuple):
-    """Models measured in one session: the sizes of each, and of each but the first its speed-up over the first."""
+    """Models measured in one session: the sizes of all, and the speed-ups of the others over the first."""
 
     sizes: list[Sizes]
     speedups: list[dict[int, Speedup]]
@@ -53,17 +53,17 @@ def measure(
     seconds: float = SECONDS,
     reference_corrects: bool = False,
 ) -> Measurement:
-    """Size models up, and time them in turns on the same batches: each round gives a ratio of neighbouring passes.
+    """Measure the sizes of models, and time them in turns on the same batches.
 
-    A model alone has nothing to be compared with, so a few rounds are enough for it.
+    Each round gives a ratio of adjacent passes. A single model gets fewer rounds, since it is not compared.
 
     Args:
         models: The models; speed-ups are over the first.
-        batch_sizes: Texts in a forward pass.
-        texts: What to time on; random tokens, 128 a text, if not given.
-        rounds: Undisturbed rounds wanted for each batch size.
-        seconds: Time for each batch size, and again if the machine is busy; no round begins after it.
-        reference_corrects: Whether the first of several models has the defense of the texts too.
+        batch_sizes: The numbers of texts in a forward pass.
+        texts: The texts to time on; by default random tokens, 128 per text.
+        rounds: The number of undisturbed rounds for each batch size.
+        seconds: The time limit for each batch size; it applies again if the machine is busy.
+        reference_corrects: Whether the time of correcting the texts also counts for the first of several models.
     """
     texts = texts or RandomTokens.fitting(models[0].config)
     if len(models) == 1:
@@ -98,15 +98,15 @@ def measure_exported(
     """Time an ONNX file in turns with a dense model, in PyTorch and as float32 ONNX.
 
     Args:
-        dense: The model to compare with.
-        small: The model that was exported.
-        dense_file: The float32 ONNX file of the first.
-        small_file: The ONNX file of the second.
-        batch_sizes: Texts in a forward pass.
-        texts: What to time on.
+        dense: The dense model.
+        small: The exported model.
+        dense_file: The float32 ONNX file of the dense model.
+        small_file: The ONNX file of the exported model.
+        batch_sizes: The numbers of texts in a forward pass.
+        texts: The texts to time on.
 
     Returns:
-        The sizes of the dense model and of the exported one; the speed-ups of the latter over PyTorch and over ONNX.
+        The sizes of both models, and the speed-ups of the exported model over the dense one in PyTorch and in ONNX.
     """
     from tombola.shrink.runtime import open_session, session_pass, try_session
 
@@ -140,7 +140,7 @@ def _sizes(model: PreTrainedModel, index: int, timed: dict[int, Rounds], threads
 
 
 class Session(NamedTuple):
-    """Models timed in turns: the rounds at each batch size, and the threads of all of them."""
+    """Models timed in turns: the rounds at each batch size, and the number of threads."""
 
     rounds: dict[int, Rounds]
     threads: int
@@ -159,19 +159,19 @@ def time_models(
 ) -> Session:
     """Time models in turns at each batch size; with one thread if the machine is too busy for several.
 
-    Where one of a model's threads has to wait for a processor, the others spin until it is back. On a busy machine
-    that takes longer than the work itself, however small the model, and ratios come out near one. Where texts are
-    corrected first, a model's time includes it.
+    If one thread of a model has to wait for a processor, the others spin until it returns. On a busy machine this
+    takes longer than the work itself, whatever the size of the model, so that ratios are close to one. If a defense
+    corrects the texts first, its time is included.
 
     Args:
-        open_models: Gives what to run on a batch, with the threads that torch has then.
-        batches: Gives the batches of a size.
-        batch_sizes: Texts in a forward pass.
-        rounds: Undisturbed rounds wanted for each batch size.
-        seconds: Time for each batch size, and again with one thread.
-        watch: What measures a pass.
-        reference_corrects: Whether texts are corrected before the first model too, and not only before the others,
-            which are then charged for a defense that the first does not have.
+        open_models: Returns a function per model that runs it on a batch, with the current number of torch threads.
+        batches: Returns the batches of a size.
+        batch_sizes: The numbers of texts in a forward pass.
+        rounds: The number of undisturbed rounds for each batch size.
+        seconds: The time limit for each batch size; it applies again to the measurement with one thread.
+        watch: The stopwatch.
+        reference_corrects: Whether the correction of the texts is timed for the first model too; if not, it only
+            counts for the others, as a defense that the first model does not have.
     """
     watch, threads = watch or Stopwatch(), torch.get_num_threads()
     inputs = {size: batches(size) for size in batch_sizes}
@@ -199,14 +199,14 @@ def time_models(
 
 
 def correction_seconds(batches: Sequence[Batch]) -> float:
-    """The median time that a defense takes for the texts of a batch; none, where there is no defense."""
+    """Return the median seconds in which a defense corrects the texts of a batch; 0 without a defense."""
     watch = Stopwatch().for_one_thread()
     found = [watch.lap(batch.correct).seconds for batch in batches if isinstance(batch, TextBatch)]
     return median(found) if found else 0.0
 
 
 def _after_correction(model: Callable[[Batch], object]) -> Callable[[Batch], object]:
-    """The model with the correction of the batch's texts before it, where they have one."""
+    """Return a function that corrects the texts of a batch, if there is a defense, and then runs the model."""
 
     def run(batch: Batch) -> None:
         if isinstance(batch, TextBatch):
@@ -217,7 +217,7 @@ def _after_correction(model: Callable[[Batch], object]) -> Callable[[Batch], obj
 
 
 def forward_pass(model: PreTrainedModel) -> Callable[[Batch], object]:
-    """A function that runs the model on a batch and returns when the device is done."""
+    """Return a function that runs the model on a batch and waits for the device."""
 
     def run(batch: Batch) -> None:
         model(**batch)
@@ -228,10 +228,10 @@ def forward_pass(model: PreTrainedModel) -> Callable[[Batch], object]:
 
 
 def _attention_flops(query: torch.Size, key: torch.Size, *_: Any, **__: Any) -> int:
-    """Scores and contexts: two products of every query with every key, over all heads."""
+    """Return the operations of attention scores and contexts: two products of every query and key, over all heads."""
     return 4 * query.numel() * key[-2]
 
 
 def _stored(model: PreTrainedModel) -> list[torch.Tensor]:
-    """The tensors that saving the model writes: tied ones once."""
+    """Return the tensors that are saved with the model; tied ones once."""
     return [value for name, value in model.state_dict().items() if name not in model.all_tied_weights_keys]

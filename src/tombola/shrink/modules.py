@@ -1,4 +1,4 @@
-"""Replacements for modules of which nothing is left, and a hook that MPNet needs besides smaller matrices."""
+"""Replacements for modules that lose all their units, and a hook that MPNet needs besides smaller matrices."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from torch import Tensor, nn
 class BiasAlone(nn.Module):
     """A projection without inputs: returns its bias for every token, or zeros if the bias is gone too.
 
-    The empty weight stays in the state dict, so that without Tombola the folder fails to load instead of being
-    completed with random weights.
+    The empty weight stays in the state dict, so that transformers without Tombola fails to load the folder instead of
+    filling it with random weights.
     """
 
     bias: Tensor | None
@@ -24,7 +24,7 @@ class BiasAlone(nn.Module):
         self.outputs = outputs
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return the same for every token."""
+        """Return the bias, or zeros, for every token."""
         shape = (*features.shape[:-1], self.outputs)
         if self.bias is None or self.bias.numel() == 0:
             return features.new_zeros(shape)
@@ -34,7 +34,7 @@ class BiasAlone(nn.Module):
 class WithoutHeads(nn.Module):
     """An attention without heads: returns only the output projection's bias, if the projection is inside.
 
-    If the attention itself adds the residual and normalises the sum, so does this module.
+    Like the attention that it replaces, it may add the residual and normalise the sum.
     """
 
     def __init__(self, attention: nn.Module, outlet: str | None, norm: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """Store unstructured tickets compactly: the kept values of each matrix, and a bitmap of their positions.
 
-At 70 % sparsity a matrix of 32-bit weights takes 0.3 · 32 + 1 bits a weight: 3.0 times less than dense.
+At 70 % sparsity a matrix of 32-bit weights takes 0.3 · 32 + 1 bits per weight, 3.0 times less than a dense one.
 """
 
 import json
@@ -40,7 +40,7 @@ class Header(BaseModel):
 def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
     """Write the masked model as one safetensors file: the kept values and one bit per weight.
 
-    A tensor that loses too little to pay for its bitmap is written as it is.
+    A tensor is stored whole if its bitmap would take more space than the removed weights.
 
     Args:
         model: The model.
@@ -54,7 +54,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
         if name in model.all_tied_weights_keys:
             continue
         tensor = tensor.detach()
-        if name in kept and _pays(tensor, kept[name]):
+        if name in kept and _saves_space(tensor, kept[name]):
             shapes[name] = tuple(tensor.shape)
             stored[f"{name}.values"] = tensor[kept[name]]
             stored[f"{name}.bits"] = torch.from_numpy(bits.pack(kept[name]))
@@ -63,7 +63,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
         else:
             stored[name] = tensor.contiguous()
     config = json.loads(model.config.to_json_string())
-    config["dtype"] = str(model.dtype).removeprefix("torch.")  # the config may name its file's
+    config["dtype"] = str(model.dtype).removeprefix("torch.")  # the config may have that of its file
     header = Header(architecture=type(model).__name__, config=config, shapes=shapes)
     header = header.model_copy(update={"digest": _digest(header, stored)})
     draft = temporary_beside(Path(path))
@@ -89,10 +89,10 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
         ) from None
     if _digest(header, stored) != header.digest:
         raise DamagedArtefact(f"{path} does not match its checksum: it is damaged. Copy or create it again.")
-    state = {name: tensor for name, tensor in stored.items() if not _belongs(name, header)}
+    state = {name: tensor for name, tensor in stored.items() if not _is_packed(name, header)}
     for name, shape in header.shapes.items():
         state[name] = _unpacked(path, name, stored, shape)
-    return _built(header, state)
+    return _build_model(header, state)
 
 
 def _digest(header: Header, stored: dict[str, Tensor]) -> str:
@@ -103,12 +103,12 @@ def _digest(header: Header, stored: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _pays(tensor: Tensor, kept: Tensor) -> bool:
+def _saves_space(tensor: Tensor, kept: Tensor) -> bool:
     removed = tensor.numel() - int(kept.sum())
     return removed * tensor.element_size() > tensor.numel() / 8
 
 
-def _belongs(name: str, header: Header) -> bool:
+def _is_packed(name: str, header: Header) -> bool:
     return name.removesuffix(".values") in header.shapes or name.removesuffix(".bits") in header.shapes
 
 
@@ -132,6 +132,6 @@ def _unpacked(
     return tensor
 
 
-def _built(header: Header, state: dict[str, Tensor]) -> PreTrainedModel:
+def _build_model(header: Header, state: dict[str, Tensor]) -> PreTrainedModel:
     kind = model_class(header.architecture)
     return kind.from_pretrained(None, config=config_from(header.config), state_dict=state)

@@ -1,7 +1,7 @@
 """Convert old checkpoints with `pruned_heads`, which transformers 5 no longer reads, into shrunk models.
 
 transformers 4 cut the rows of query, key and value and the columns of the output projection, and listed the removed
-heads in the config. A shrunk folder has the same tensors and records the same in its own format.
+heads in the config. A shrunk folder has the same tensors, and lists the remaining heads instead.
 """
 
 import json
@@ -59,7 +59,7 @@ def _shape(config: dict[str, Any], pruned: dict[str, list[int]], folder: Path) -
     for layer, heads in gone.items():
         if not heads <= present.get(layer, set()):
             raise ModelError(
-                f"{folder}: pruned_heads names heads {sorted(heads)} of layer {layer}, which this model does not have."
+                f"{folder}: pruned_heads lists heads {sorted(heads)} of layer {layer}, but the model has no such heads."
             )
     return ModelShape(
         layers=tuple(

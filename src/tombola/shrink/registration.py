@@ -23,7 +23,7 @@ def _register() -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Finds no modules itself; registers our loader right after the watched module is executed."""
+    """Finds no modules itself, but registers our loader after the watched module is executed."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,6 +1,6 @@
 """onnxruntime sessions with as many threads as torch, tried in a child process first.
 
-A processor may advertise instructions that kill the process using them, and onnxruntime trusts the list.
+A processor may advertise instructions that kill the process, and onnxruntime uses all that are advertised.
 """
 
 import sys
@@ -36,7 +36,7 @@ def try_session(
         shapes: Batch and length of each trial.
         what: The model's name in the error message.
         remedy: Advice for the error message.
-        outcome: The consequence, as the end of a clause of the message.
+        outcome: The consequence of a failure, which follows the reason in the message.
 
     Raises:
         TombolaError: If the child process fails.

@@ -12,11 +12,11 @@ STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
 
 
 class LayerShape(BaseModel):
-    """What is left of one layer.
+    """The remaining units of a layer.
 
     `heads` are the kept heads (KV groups, if heads share key and value), numbered as in the original model; `neurons`
-    is the FFN's width. None means that the whole block is gone, including the bias of its last matrix, and only the
-    residual passes; `()` and 0 mean that only that bias is left.
+    is the FFN's width. None means that the whole block is removed, including the bias of its last matrix, so that only
+    the residual passes; with `()` and 0, only that bias remains.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,8 +45,8 @@ class ModelShape(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
+            key = ".".join(map(str, first["loc"]))
             raise ModelError(
-                f"the model's config says it was shrunk by Tombola, but its quantization_config.{place} cannot be "
-                f"read ({first['msg']}): copy or create the folder again, or install a newer version of tombola."
+                f"the model was shrunk by Tombola, but quantization_config.{key} in its config is invalid "
+                f"({first['msg']}): copy or create the folder again, or install a newer version of tombola."
             ) from None

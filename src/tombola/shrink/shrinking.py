@@ -22,8 +22,8 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
     `AutoModel….from_pretrained` loads the folder that `save_pretrained` writes. A shrunk model may be masked and
     shrunk again.
 
-    The number of neurons in an FFN is rounded up to a `multiple` with removed neurons whose weights are zero: they
-    change no output and get no gradient, while any other width makes matrix products about a third slower on CPUs.
+    The number of neurons in an FFN is rounded up to a `multiple` by keeping removed neurons with zero weights. They
+    change no output and get no gradient; other widths make matrix products about a third slower on CPUs.
 
     Args:
         model: The model to shrink.
@@ -54,7 +54,7 @@ def require_structure(mask: Mask) -> None:
     others = set(mask.units.granularity.split("+")) - STRUCTURED
     if others:
         raise TombolaError(
-            f"masks at {' and '.join(sorted(others))} level do not make a dense model faster, so there is nothing to "
+            f"a mask of {' and '.join(sorted(others))} units does not make matrices smaller, so there is nothing to "
             f"shrink: pack this ticket with `tombola shrink --pack`, or draw one of {', '.join(sorted(STRUCTURED))} "
             "units."
         )
@@ -84,7 +84,7 @@ def shape_of(model: PreTrainedModel) -> ModelShape:
 
 
 def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
-    """Return what a structured mask keeps of each layer."""
+    """Return the heads and neurons of each layer that a structured mask keeps."""
     kept = {(group.layer, group.kind): mask.bools(group.name) for group in mask.units.groups}
     cuts = []
     for index, roles in layout.layers().items():
@@ -97,7 +97,7 @@ def cuts_of(mask: Mask, layout: Layout, multiple: int) -> list[Cut]:
 
 
 def _indices(kept: Tensor | None, count: int, stays: bool, multiple: int = 1) -> Tensor:
-    """Return the units that stay, padded with removed ones to a multiple; none if none stay."""
+    """Return the kept units, padded with removed ones to a multiple; none if the block is removed."""
     if not stays:
         return torch.arange(0)
     if kept is None:

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict
 class Sizes(BaseModel):
     """A model's size and speed.
 
-    Latencies belong to one session of one process: compare models by their `Speedup`, never by latencies from two
-    sessions, in which the machine may have been differently busy.
+    Latencies are comparable only within one session of one process: compare models by their `Speedup`, because the
+    load of the machine may differ between sessions.
 
     Args:
         parameters: The number of parameters.
@@ -41,7 +41,7 @@ class Speedup(BaseModel):
         ratio: Median over rounds of the other's time divided by the model's.
         low: Lower end of the median's 95 % confidence interval.
         high: Upper end of the interval.
-        busy: Why the ratio is less certain than usual: the machine was busy, or time allowed only few rounds.
+        busy: Why the ratio is uncertain: the machine was busy, or the time limit allowed only a few rounds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,7 +53,7 @@ class Speedup(BaseModel):
 
 
 class Row(BaseModel):
-    """One row of a comparison. Times carry the speed-up measured in turns."""
+    """A row of a comparison. Rows of times have the speed-up measured in turns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -21,7 +21,7 @@ Batch = dict[str, Tensor]
 
 
 class TextBatch(Batch):
-    """A batch whose texts a defense corrected; the correction can be repeated, since its time counts."""
+    """A batch of texts corrected by a defense, which can repeat the correction for timing."""
 
     def __init__(self, inputs: Batch, texts: list[str], defense: FittedDefense) -> None:
         super().__init__(inputs)
@@ -35,7 +35,7 @@ class TextBatch(Batch):
 
 
 LENGTH = 128
-"""Tokens per text if no data gives a length."""
+"""The default number of tokens per text."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RandomTokens:
 
     @classmethod
     def fitting(cls, config: PretrainedConfig, length: int = LENGTH, reason: str = "") -> RandomTokens:
-        """Return texts of this length, or of the longest that the model takes.
+        """Return texts of this length, or of the model's maximum length if that is smaller.
 
         Args:
             config: The model's config.
@@ -68,11 +68,11 @@ class RandomTokens:
         return f"{about} ({self.reason})" if self.reason else about
 
     def batches(self, model: PreTrainedModel, size: int, count: int) -> list[Batch]:
-        """Return a single batch, since every other would take the same time."""
+        """Return a single batch: all batches would take the same time."""
         return [random_inputs(model, size, self.length)]
 
     def pad_id(self, config: PretrainedConfig) -> int:
-        """The token that fills up short texts."""
+        """Return the padding token."""
         return config.pad_token_id if config.pad_token_id is not None else 0
 
 
@@ -84,7 +84,7 @@ class TaskTexts:
         split: The texts with their labels.
         encoded: The tokenised texts.
         collate: Builds batches of them.
-        defense: The defense that corrects them first; its time is part of every timing.
+        defense: The defense that corrects the texts first; timings include it.
     """
 
     split: Split
@@ -139,7 +139,7 @@ class TaskTexts:
         return TextBatch(inputs, texts, self.defense)
 
     def pad_id(self, config: PretrainedConfig) -> int:
-        """The token that fills up short texts."""
+        """Return the padding token."""
         return self.collate.pad_id
 
 

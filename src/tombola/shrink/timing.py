@@ -18,7 +18,7 @@ from tombola.shrink.sizes import Speedup
 
 ROUNDS = 15
 SECONDS = 20.0  # for all rounds together; forward passes are not interrupted
-ATTEMPTS = 3  # limit on the rounds, as a multiple of those wanted
+ATTEMPTS = 3  # the most rounds, as a multiple of `rounds`
 QUIET = 0.95  # fraction of the requested processor time that an undisturbed pass gets
 WARM_UP = 2
 TASKS = Path("/proc/self/task")
@@ -68,7 +68,7 @@ class Stopwatch:
 
 
 def queued_seconds() -> float | None:
-    """Return how long this process's threads have waited for a processor so far; None if the system does not say."""
+    """Return the seconds for which this process's threads have waited for a processor; None if unknown."""
     ran = waited = 0
     try:
         threads = os.listdir(TASKS)
@@ -105,18 +105,18 @@ class Rounds:
         return median(laps[model].seconds for laps in self.laps)
 
     def speedup(self, model: int, over: int = 0) -> Speedup:
-        """Return the speed-up of a model over the first, or over another."""
+        """Return the speed-up of a model over the first model, or over the model `over`."""
         ratio, low, high = median_interval([laps[over].seconds / laps[model].seconds for laps in self.laps])
         remarks = []
         if self.share is not None:
-            remarks.append(f"the models got {self.share:.0%} of the processor time they asked for")
+            remarks.append(f"the models got {self.share:.0%} of the processor time they requested")
         if self.fallback:
             remarks.append("measured with one thread")
         busy = None
         if remarks:
             busy = f"machine busy: {', '.join(remarks)}; ± {(high - low) / 2 / ratio:.0%}"
         elif self.few:
-            busy = f"too slow for more rounds than {len(self.laps)}: the interval is their range"
+            busy = f"too slow for more than {len(self.laps)} rounds: the interval is their range"
         return Speedup(ratio=ratio, low=low, high=high, busy=busy)
 
 
@@ -131,13 +131,13 @@ def time_in_turns(
     """Run the models in turns, each round on one batch, after a warm-up.
 
     A round is disturbed if a model got less than 95 % of the processor time it requested. Disturbed rounds are
-    repeated until there are enough undisturbed ones, three times the wanted number have run, or time is up. If fewer
-    than six rounds were undisturbed, the least disturbed ones count and a remark says so.
+    repeated until there are enough undisturbed ones, three times `rounds` have run, or time is up. If fewer
+    than six rounds are undisturbed, the least disturbed ones are used, and `Speedup.busy` tells why.
 
     Args:
         models: The functions to run on a batch.
         batches: The inputs; rounds cycle through them.
-        rounds: The number of undisturbed rounds wanted.
+        rounds: The number of undisturbed rounds.
         seconds: The time after which no round starts, except the first.
         watch: The stopwatch.
     """

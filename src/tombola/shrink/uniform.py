@@ -38,13 +38,13 @@ class UniformShape:
 def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreTrainedModel:
     """Return a new, ordinary model without the removed units, whose folder plain transformers loads.
 
-    A layer of which the mask keeps nothing is dropped. The masked model computes something else: there the layer's
-    biases remain and, after a post-norm layer without weights, its norms. So a uniform model must be trained again.
+    A layer without any kept units is dropped. The outputs then differ from those of the masked model, in which the
+    layer's biases and, in a post-norm model, its norms remain. So train the uniform model again.
 
     Args:
         model: The larger model, which is unchanged.
-        mask: A mask with equal numbers of heads and neurons in every layer of which it keeps anything.
-        multiple: Pad the neurons to a multiple of this number with removed ones, whose weights are zero.
+        mask: A mask with the same numbers of heads and neurons in every remaining layer.
+        multiple: Round the number of neurons up to a multiple of this by keeping removed ones with zero weights.
 
     Raises:
         TombolaError: If no plain config can describe the result.
@@ -67,7 +67,7 @@ def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPL
 
 
 def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
-    """Return the layers, heads and neurons that a mask keeps, if all its layers are alike.
+    """Return the layers, heads and neurons that a mask keeps, if all remaining layers are alike.
 
     Args:
         model: The larger model.
@@ -92,8 +92,8 @@ def config_keys(family: Family) -> ConfigKeys:
     """Return the config keys of the family's sizes; raise an error if the family does not describe them."""
     if family.config is None:
         raise ModelError(
-            f"the family {family.name!r} does not say which keys of its config hold the numbers of layers and "
-            "neurons: add `config` to its description, or use draw.layout: free"
+            f"the description of the family {family.name!r} does not name the config keys for the numbers of layers "
+            "and neurons: add `config` to it, or use draw.layout: free"
         )
     return family.config
 
@@ -115,7 +115,7 @@ def uniform_config(config: PretrainedConfig, family: Family, shape: UniformShape
         for name in keys.layer_number_settings:
             if getattr(config, name, False):
                 raise TombolaError(
-                    f"with {name}, the computation of a layer depends on its index, so none can be removed: use "
+                    f"with {name}, a layer's computation depends on its index, so layers cannot be removed: use "
                     "draw.layout: free"
                 )
     return _changed(config, sizes)
@@ -155,7 +155,7 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
 
 
 def _with_heads(config: PretrainedConfig, family: Family, count: int) -> bool:
-    """Return whether the config's own checks accept this number of heads."""
+    """Return whether the config class accepts this number of heads."""
     try:
         _changed(config, _head_sizes(config, family, count))
     except StrictDataclassError:
@@ -165,7 +165,7 @@ def _with_heads(config: PretrainedConfig, family: Family, count: int) -> bool:
 
 def _head_sizes(config: PretrainedConfig, family: Family, count: int) -> dict[str, int]:
     """Return the config entries for `count` KV heads, with the same query heads per KV head and the same width."""
-    assert family.head_dim is not None, "heads are free where the config knows their width"
+    assert family.head_dim is not None, "the number of heads is free only if the config has their width"
     per_group = family.heads_in(config) // family.kv_heads_in(config)
     sizes = {family.heads: count * per_group, family.head_dim: family.head_dim_in(config)}
     return sizes | ({family.kv_heads: count} if family.kv_heads else {})

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.pipeline.running import execute, plans
 from tests.world import World
@@ -39,3 +40,32 @@ def test_settings_and_samples_have_keys_of_their_own(world: World) -> None:
     assert key() == key(recipes=[{"name": "deepwordbug"}])
     others = [key(n=9), key(query_budget=5), key(recipes=[{"name": "deepwordbug", "max_edits": 2}])]
     assert len({key(), *others}) == 4
+
+
+def test_the_columns_that_may_be_changed_name_the_stage(world: World, tmp_path: Path) -> None:
+    rows = ["first\tsecond\tlabel", "a film\tthe plot\tpositive", "the plot\ta film\tnegative"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    adversary = {"kind": "attack", "recipe": "deepwordbug"}
+    joint = {"method": "learned", "weights": True, "train": {"steps": 3, "adversary": adversary}}
+
+    def keys(**more: object) -> list[str]:
+        definition = {
+            "name": "pairs",
+            "version": 1,
+            "text": ["first", "second"],
+            "labels": ["negative", "positive"],
+            "metrics": ["accuracy"],
+            "source": {"files": {"train": "pairs.tsv"}},
+        }
+        task = tmp_path / "pairs.yaml"
+        task.write_text(yaml.safe_dump({**definition, **more}))
+        common = {"task": str(task), "evaluate": {"on": ["train"]}}
+        (attacked,) = plans(world, train=BRIEF, attack={"recipes": ["deepwordbug"], "on": "train"}, **common)
+        (trained,) = plans(world, train={**BRIEF, "adversary": adversary}, **common)
+        (searched,) = plans(world, train=BRIEF, search=joint, retrain=None, **common)
+        (stage,) = attacked.attacks.values()
+        return [attacked.model.key, stage.key, trained.model.key, searched.model.key]
+
+    usual, every, second = keys(), keys(attackable=["first", "second"]), keys(attackable=["second"])
+    assert usual == every
+    assert [one == other for one, other in zip(usual, second, strict=True)] == [True, False, False, False]

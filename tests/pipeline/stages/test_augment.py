@@ -32,7 +32,7 @@ def test_a_search_takes_them_too(world: World, tmp_path: Path) -> None:
 
 
 def test_words_with_labels_of_their_own_are_refused(world: World, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="whose labels refer to positions in the texts"):
+    with pytest.raises(RecipeError, match="whose labels refer to tokens of the texts"):
         plans(
             World(world.model, tagged_task(tmp_path)),
             train={"augment": {"of": ["typos"]}},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.results import notes_below, spread_caption
-from tombola.pipeline.sharing import WITH, WITHOUT
+from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.results.claims import write_judgement
 from tombola.results.decisions import Matching, Phases, Transfer
 from tombola.results.formatting import (
@@ -137,27 +137,42 @@ def _points(difference: float | None, metric: str) -> str:
 
 
 def share_table(result: Result, on: str) -> Grid:
-    """Return a table of the tasks: scores without and with tickets, the difference, and the parameters left."""
+    """Return a table of the tasks: scores without and with tickets and of controls, differences, parameters left."""
     rows = result.sharing(on)
-    metrics = [row.metric or "" for row in rows]
-    keys = [
-        Column("task", [row.task for row in rows], "left"),
-        Column("metric", [row.metric or "" for row in rows], "left"),
-    ]
+    random, alone = (any(getattr(row, name) for row in rows) for name in ("random", "alone"))
+    metrics = {row.metric or "" for row in rows}
+    keys = [Column("task", [row.task for row in rows], "left")]
     if len({row.on for row in rows if row.on is not None}) > 1:
-        keys.insert(1, Column("on", [row.on or "" for row in rows], "left"))
+        keys.append(Column("on", [row.on or "" for row in rows], "left"))
+    if len(metrics) > 1:
+        keys.append(Column("metric", [row.metric or "" for row in rows], "left"))
+
+    def column(heading: str, name: str, sign: str = "") -> Column:
+        return Column(heading, [write_estimate(getattr(row, name), row.metric or "", sign) for row in rows])
+
     values = [
-        Column(
-            WITHOUT, [write_estimate(row.without, metric) for row, metric in zip(rows, metrics, strict=True)]
-        ),
-        Column(WITH, [write_estimate(row.shared, metric) for row, metric in zip(rows, metrics, strict=True)]),
-        Column(
-            "difference",
-            [write_estimate(row.difference, metric, "+") for row, metric in zip(rows, metrics, strict=True)],
-        ),
+        *([column(ALONE, "alone")] if alone else []),
+        column(_two_lines(WITHOUT), "without"),
+        *([column(_two_lines(RANDOM), "random")] if random else []),
+        column(_two_lines(WITH), "shared"),
+        column("with −\nwithout\ntickets" if random else "difference", "difference", "+"),
+        *([column("with −\nwith random\ntickets", "random_difference", "+")] if random else []),
         Column("parameters\nleft\n(encoder)", [write_share(row.remaining) for row in rows]),
     ]
     spread = spread_caption("scores", {row.without.seeds for row in rows})
-    caption = [f"{spread}; parameters left of the encoder, embeddings included", *notes_below(result)]
+    explained = [
+        *(["random tickets: as many units of each kind as the task's ticket"] if random else []),
+        *(["alone: the task's single fine-tuning"] if alone else []),
+    ]
+    caption = [
+        f"{spread}; parameters left of the encoder, embeddings included",
+        *(["; ".join(explained)] if explained else []),
+        *notes_below(result),
+    ]
     sections = [index for index, row in enumerate(rows) if row.task == AVERAGE]
-    return Grid(f"{result.name}, {on}", keys, values, caption, sections)
+    metric = f" ({write_metric(metrics.pop())})" if len(metrics) == 1 else ""
+    return Grid(f"{result.name}, {on}{metric}", keys, values, caption, sections)
+
+
+def _two_lines(variant: str) -> str:
+    return variant.replace(" tickets", "\ntickets")

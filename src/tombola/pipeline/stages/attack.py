@@ -70,6 +70,11 @@ class Attack(Stage[Attacked]):
         name = self.attack.label
         return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
 
+    def identity(self) -> dict[str, Any]:
+        """Include the columns that may be changed, which are not part of the data's fingerprint."""
+        identity, only = super().identity(), self.data.attackable
+        return {**identity, "settings": {**identity["settings"], "attackable": only}} if only else identity
+
     def run(self, space: Workspace) -> None:
         """Attack the model, and save the report with every example."""
         from tombola.attacks import Resources

@@ -1,4 +1,4 @@
-"""Measure how large and how fast the result is, in turns with the dense model that it was drawn from."""
+"""Measure the size and speed of the result, in turns with the dense model that it was drawn from."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEASURED = "measured.json"
 
 
 class Measured(StageResult):
-    """The sizes of the result (`ticket`) and of the dense model, and how many times faster the result is.
+    """The sizes of the result (`ticket`) and of the dense model, and the speed-up of the result.
 
-    All of it comes from one session of one process. `speedup` is by batch size. It is empty for a dense model, and for
-    a mask of single weights, under which a model is exactly as fast as the dense one. For an exported model it is over
-    the dense model in PyTorch, and `onnx_speedup` over the dense model in ONNX, with 32 bits.
+    All values are from one session of one process. `speedup` is by batch size; it is empty for a dense model, and for
+    a mask of single weights, which does not make a model faster. For an exported model it is the speed-up over the
+    dense model in PyTorch, and `onnx_speedup` that over the dense model in 32-bit ONNX.
     """
 
     dense: Sizes
@@ -49,19 +49,19 @@ class Measure(Stage[Measured]):
     measure: MeasureSettings
     mask: MaskStage | None = None
     data: DataSource | None = None
-    """The texts to time on; random tokens where the settings fix a length."""
+    """The texts to time on; None for random tokens, if the settings fix a length."""
     max_length: int | None = None
-    """Where the texts are cut."""
+    """The length to truncate texts to."""
     cut: Shrink | None = None
-    """How the model was cut out, where it is a small one already: the dense model comes from there."""
+    """The stage that cut out the model, if it is already small; it leads to the dense model."""
     exported: OnnxStage | None = None
-    """The model as ONNX, where that is what is timed."""
+    """The model as ONNX, if that is timed."""
     reference: Export | None = None
-    """The dense model as ONNX, which an exported one is compared with."""
+    """The dense model as ONNX, to compare an exported model with."""
 
     @property
     def label(self) -> str:
-        """What is done."""
+        """The description of the stage."""
         return "measure size and speed"
 
     def run(self, space: Workspace) -> None:
@@ -99,7 +99,7 @@ class Measure(Stage[Measured]):
 
         exported, reference = self.exported, self.reference
         assert exported is not None
-        assert reference is not None, "an exported model is compared with an exported one"
+        assert reference is not None, "an exported model is compared with an exported dense model"
         files = reference.file(space), exported.file(space)
         found = measure_exported(dense, small, *files, self.measure.batch_sizes, self._texts(space, dense))
         ticket = found.sizes[1].model_copy(update={"bytes": space.read(exported).bytes})
@@ -113,18 +113,18 @@ class Measure(Stage[Measured]):
         from tombola.shrink.texts import RandomTokens, TaskTexts
 
         if self.data is None or self.max_length is None:
-            assert self.measure.length is not None, "without data the settings fix the length"
+            assert self.measure.length is not None, "without data, the settings have a length"
             return RandomTokens.fitting(model.config, self.measure.length)
         tokenizer = load_tokenizer(space.open(self.model))
         return TaskTexts.of(self.data.load(), tokenizer, self.max_length, model.config)
 
     def read(self, folder: Path) -> Measured:
-        """The sizes."""
+        """Read the sizes and speed-ups."""
         return Measured.load(folder / MEASURED)
 
 
 def exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
-    """The dense model that a model comes from, as ONNX: itself, unless it was cut out of a larger one."""
+    """Return the export of the dense model behind a model: the model itself, unless it was cut out of a larger one."""
     if cut is None:
         return Export(model=model)
     first = cut.first()
@@ -134,7 +134,7 @@ def exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
 
 
 def _packed(model: PreTrainedModel, mask: Mask, folder: Path) -> int:
-    """Bytes of the packed model on disk."""
+    """Return the size of the packed model on disk, in bytes."""
     from tombola.shrink.packing import pack
 
     path = folder / "packed.safetensors"
