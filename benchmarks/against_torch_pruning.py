@@ -1,7 +1,7 @@
 """Torch-Pruning at the speed of a ticket: the same fine-tuned model, data and training steps, scored the same way.
 
     pip install torch-pruning
-    python benchmarks/against_torch_pruning.py MODEL --task sst2 --data DATA [--speedup 2] [--seed 1] [--output FILE]
+    python benchmarks/against_torch_pruning.py MODEL --task reviews --on test [--speedup 2] [--seed 1] [--output FILE]
 
 MODEL is a fine-tuned BERT classifier. Torch-Pruning removes the same share of heads, neurons and hidden dimensions
 everywhere, by first-order Taylor importance, as its own example for BERT does; the share is the smallest that reaches
@@ -36,7 +36,7 @@ from tombola.shrink.texts import TaskTexts
 from tombola.shrink.timing import Stopwatch, time_in_turns
 from tombola.tasks import Collate, Encoded, Split, Task, collate_of, encode
 
-BATCH, MAX_LENGTH = 32, 64
+BATCH = 32
 IMPORTANCE_BATCHES = 32
 WEIGHT, TEMPERATURE = 0.9, 2.0
 SHARES = [round(0.02 * step, 2) for step in range(5, 40)]
@@ -145,15 +145,17 @@ def train(
         print(f"epoch {epoch + 1} of {epochs}: loss {loss.item():.3f}", flush=True)
 
 
-def score(model: PreTrainedModel, tokenizer: object, split: Split, n: int) -> dict[str, float]:
+def score(
+    model: PreTrainedModel, tokenizer: object, split: Split, n: int, max_length: int
+) -> dict[str, float]:
     """Accuracy on clean texts, on texts with typos, and under two attacks."""
     model.eval()
     found = {}
     for name, data in {"clean": split, "typos": changed_split(split, "typos")}.items():
-        found[name] = evaluate_split(model, tokenizer, data, max_length=MAX_LENGTH).scores["accuracy"].value
+        found[name] = evaluate_split(model, tokenizer, data, max_length=max_length).scores["accuracy"].value
     for recipe in ("deepwordbug", "textfooler"):
         report = tombola.attack(
-            model, recipe, tokenizer=tokenizer, examples=split, n=n, max_length=MAX_LENGTH
+            model, recipe, tokenizer=tokenizer, examples=split, n=n, max_length=max_length
         )
         found[recipe] = report.summary()["accuracy_under_attack"]
     return found
@@ -164,8 +166,10 @@ def main() -> None:
     options.add_argument("model", type=Path)
     options.add_argument("--task", default="sst2")
     options.add_argument("--data", type=Path, help="folder of local data sets")
-    options.add_argument("--train", type=int, default=4000, help="training examples")
-    options.add_argument("--epochs", type=int, default=5)
+    options.add_argument("--on", default="validation", help="split to score on")
+    options.add_argument("--train", type=int, help="training examples (default: all)")
+    options.add_argument("--epochs", type=int, default=2)
+    options.add_argument("--max-length", type=int, default=64)
     options.add_argument("--learning-rate", type=float, default=2e-4)
     options.add_argument("--speedup", type=float, default=2.0)
     options.add_argument("--attacked", type=int, default=200, help="attacked examples")
@@ -178,19 +182,20 @@ def main() -> None:
     plain = AutoTokenizer.from_pretrained(chosen.model)
     dense = AutoModelForSequenceClassification.from_pretrained(chosen.model, attn_implementation="sdpa")
     data = task.load("train", folder=chosen.data, limit=chosen.train, seed=0)
-    held_out = task.load("validation", folder=chosen.data)
-    encoded, collate = encode(data, plain, MAX_LENGTH), collate_of(task, plain)
+    held_out = task.load(chosen.on, folder=chosen.data)
+    encoded, collate = encode(data, plain, chosen.max_length), collate_of(task, plain)
     for _, batch in zip(range(IMPORTANCE_BATCHES), batches(encoded, collate, 0, chosen.seed), strict=False):
         dense(**batch).loss.backward()
-    texts = TaskTexts.of(held_out, plain, MAX_LENGTH, dense.config)
+    texts = TaskTexts.of(held_out, plain, chosen.max_length, dense.config)
     share, small = fit(dense, texts, chosen.speedup)
     faster = speedup(dense, small, texts, rounds=45)
     parameters = sum(p.numel() for p in small.parameters())
     print(f"share {share:.0%}, {parameters:,} parameters, speed-up {faster}", flush=True)
     train(small, dense, encoded, collate, epochs=chosen.epochs, rate=chosen.learning_rate, seed=chosen.seed)
-    rows = {"torch-pruning": score(small, plain, held_out, chosen.attacked)}
+    rows = {"torch-pruning": score(small, plain, held_out, chosen.attacked, chosen.max_length)}
     if defense_of(tokenizer) is not None:
-        rows["torch-pruning, corrected"] = score(small, tokenizer, held_out, chosen.attacked)
+        corrected = score(small, tokenizer, held_out, chosen.attacked, chosen.max_length)
+        rows["torch-pruning, corrected"] = corrected
     result = {"share": share, "parameters": parameters, "speedup": faster, "seed": chosen.seed, "rows": rows}
     print(json.dumps(result, indent=2))
     if chosen.output:
