@@ -1,52 +1,45 @@
-"""Torch-Pruning at the speed of a ticket: the same fine-tuned model, data and training steps, scored the same way.
+"""Torch-Pruning at the speed of a ticket: the same fine-tuned model, data, training and corrector, scored the same way.
 
     pip install torch-pruning
     python benchmarks/against_torch_pruning.py MODEL --task reviews --on test [--speedup 2] [--seed 1] [--output FILE]
 
-MODEL is a fine-tuned BERT classifier. Torch-Pruning removes the same share of heads, neurons and hidden dimensions
-everywhere, by first-order Taylor importance, as its own example for BERT does; the share is the smallest that reaches
-the speed-up at batch 1 and 32 on one thread. The small model is then trained with the teacher's outputs. It is scored
-as it is, and behind the corrector of MODEL if there is one.
+MODEL is a folder with a fine-tuned BERT classifier. Torch-Pruning removes the same share of heads, neurons and hidden
+dimensions everywhere, by first-order Taylor importance, as its own example for BERT does; the share is the smallest
+that reaches the speed-up at batch 1 and 32 on one thread, the corrector's time included. The small model then gets the
+training of `tombola compress`: distillation of outputs and hidden states, and typos in half of the texts, behind a
+corrector that was fitted to the training texts. So only the choice of what to remove differs.
 """
 
 import argparse
 import json
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 import torch_pruning
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedModel,
-    get_linear_schedule_with_warmup,
-)
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 import tombola
+from tombola.attacks.neighbours import bundled_words
+from tombola.augmentations.augmenter import Augmenter, AugmentSettings
 from tombola.augmentations.copies import changed_split
-from tombola.defenses.tokenizing import defense_of
+from tombola.augmentations.live import LiveTexts
+from tombola.augmentations.typos import Typos
+from tombola.defenses import Spelling, Unicode, fit_defenses
+from tombola.defenses.tokenizing import defended
 from tombola.evaluation.evaluate import evaluate_split
-from tombola.models.loading import load_tokenizer
-from tombola.objectives.distillation import divergence
-from tombola.shrink.measuring import forward_pass
+from tombola.objectives.distillation import Distill
+from tombola.shrink.latency import time_shares
 from tombola.shrink.texts import TaskTexts
-from tombola.shrink.timing import Stopwatch, time_in_turns
-from tombola.tasks import Collate, Encoded, Split, Task, collate_of, encode
+from tombola.tasks import Split, Task, collate_of, encode
+from tombola.training.run import train
+from tombola.training.settings import TrainSettings
 
-BATCH = 32
+SIZES = (1, 32)
 IMPORTANCE_BATCHES = 32
-WEIGHT, TEMPERATURE = 0.9, 2.0
 SHARES = [round(0.02 * step, 2) for step in range(5, 40)]
-
-
-def batches(encoded: Encoded, collate: Collate, epoch: int, seed: int) -> Iterator[dict[str, torch.Tensor]]:
-    """The examples once, in a random order."""
-    generator = torch.Generator().manual_seed(1000 * seed + epoch)
-    for members in torch.randperm(len(encoded), generator=generator).split(BATCH):
-        yield collate([encoded[index] for index in members.tolist()])
 
 
 def prune(model: PreTrainedModel, share: float) -> PreTrainedModel:
@@ -81,68 +74,27 @@ def prune(model: PreTrainedModel, share: float) -> PreTrainedModel:
         attention.num_attention_heads = pruner.num_heads[attention.query]
         attention.all_head_size = attention.query.out_features
         attention.attention_head_size = attention.all_head_size // attention.num_attention_heads
+    small.config.hidden_size = small.bert.embeddings.word_embeddings.embedding_dim
     small.zero_grad(set_to_none=True)
     return small
 
 
-def speedup(
-    dense: PreTrainedModel, small: PreTrainedModel, texts: TaskTexts, rounds: int
-) -> dict[int, float]:
-    """How many times faster the small model is, at batch 1 and 32, by processor time of one thread."""
-    found = {}
-    with torch.inference_mode():
-        for size in (1, BATCH):
-            runs = [forward_pass(dense.eval()), forward_pass(small.eval())]
-            timed = time_in_turns(
-                runs, texts.batches(dense, size, rounds), rounds=rounds, watch=Stopwatch().for_one_thread()
-            )
-            found[size] = timed.speedup(1).ratio
-    return found
+def speedups(dense: PreTrainedModel, small: PreTrainedModel, texts: TaskTexts, rounds: int) -> list[float]:
+    """How many times faster the small model is at each batch size, by processor time of one thread."""
+    timed = time_shares(dense, [small], texts, SIZES, threads=1, rounds=rounds)
+    return [1 / shares[0] for _, shares in timed.values()]
 
 
 def fit(dense: PreTrainedModel, texts: TaskTexts, wanted: float) -> tuple[float, PreTrainedModel]:
-    """The smallest share that reaches the speed-up at both batch sizes."""
+    """The smallest share that reaches the speed-up at every batch size."""
     low, high = 0, len(SHARES) - 1
     while low < high:
         middle = (low + high) // 2
-        if min(speedup(dense, prune(dense, SHARES[middle]), texts, rounds=15).values()) >= wanted:
+        if min(speedups(dense, prune(dense, SHARES[middle]), texts, rounds=15)) >= wanted:
             high = middle
         else:
             low = middle + 1
     return SHARES[low], prune(dense, SHARES[low])
-
-
-def train(
-    small: PreTrainedModel,
-    teacher: PreTrainedModel,
-    encoded: Encoded,
-    collate: Collate,
-    *,
-    epochs: int,
-    rate: float,
-    seed: int,
-) -> None:
-    """Train with the labels and the teacher's outputs."""
-    torch.manual_seed(seed)
-    steps = epochs * -(-len(encoded) // BATCH)
-    optimizer = torch.optim.AdamW(small.parameters(), lr=rate, weight_decay=0.0)
-    schedule = get_linear_schedule_with_warmup(optimizer, int(0.1 * steps), steps)
-    small.train()
-    teacher.eval()
-    for epoch in range(epochs):
-        for batch in batches(encoded, collate, epoch, seed):
-            labels = batch.pop("labels")
-            with torch.no_grad():
-                taught = teacher(**batch).logits
-            logits = small(**batch).logits
-            own = torch.nn.functional.cross_entropy(logits, labels)
-            loss = (1 - WEIGHT) * own + WEIGHT * divergence(taught, logits, labels, TEMPERATURE)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(small.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-        print(f"epoch {epoch + 1} of {epochs}: loss {loss.item():.3f}", flush=True)
 
 
 def score(
@@ -151,7 +103,7 @@ def score(
     """Accuracy on clean texts, on texts with typos, and under two attacks."""
     model.eval()
     found = {}
-    for name, data in {"clean": split, "typos": changed_split(split, "typos")}.items():
+    for name, data in {"clean": split, "typos": changed_split(split, "typos", bundled_words())}.items():
         found[name] = evaluate_split(model, tokenizer, data, max_length=max_length).scores["accuracy"].value
     for recipe in ("deepwordbug", "textfooler"):
         report = tombola.attack(
@@ -171,6 +123,7 @@ def main() -> None:
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--max-length", type=int, default=64)
     options.add_argument("--learning-rate", type=float, default=2e-4)
+    options.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     options.add_argument("--speedup", type=float, default=2.0)
     options.add_argument("--attacked", type=int, default=200, help="attacked examples")
     options.add_argument("--seed", type=int, default=1)
@@ -178,25 +131,49 @@ def main() -> None:
     chosen = options.parse_args()
     torch.set_num_threads(1)
     task = Task.named(chosen.task)
-    tokenizer = load_tokenizer(chosen.model)
-    plain = AutoTokenizer.from_pretrained(chosen.model)
     dense = AutoModelForSequenceClassification.from_pretrained(chosen.model, attn_implementation="sdpa")
     data = task.load("train", folder=chosen.data, limit=chosen.train, seed=0)
     held_out = task.load(chosen.on, folder=chosen.data)
-    encoded, collate = encode(data, plain, chosen.max_length), collate_of(task, plain)
-    for _, batch in zip(range(IMPORTANCE_BATCHES), batches(encoded, collate, 0, chosen.seed), strict=False):
-        dense(**batch).loss.backward()
-    texts = TaskTexts.of(held_out, plain, chosen.max_length, dense.config)
+    defense = fit_defenses([Unicode(), Spelling()], [text for texts in data.texts for text in texts])
+    tokenizer = defended(AutoTokenizer.from_pretrained(chosen.model), defense)
+    encoded, collate = encode(data, tokenizer, chosen.max_length), collate_of(task, tokenizer)
+    settings = TrainSettings(
+        epochs=chosen.epochs,
+        learning_rate=chosen.learning_rate,
+        warmup=0.1,
+        max_length=chosen.max_length,
+        distill=Distill(hidden=1.0),
+        augment=AugmentSettings(of=(Typos(),), share=0.5),
+    )
+    order = torch.randperm(len(encoded), generator=torch.Generator().manual_seed(chosen.seed))
+    for members in order.split(settings.batch_size)[:IMPORTANCE_BATCHES]:
+        dense(**collate([encoded[index] for index in members.tolist()])).loss.backward()
+    texts = TaskTexts.of(held_out, tokenizer, chosen.max_length, dense.config)
     share, small = fit(dense, texts, chosen.speedup)
-    faster = speedup(dense, small, texts, rounds=45)
+    dense.zero_grad(set_to_none=True)
+    faster = dict(zip(SIZES, speedups(dense, small, texts, rounds=45), strict=True))
     parameters = sum(p.numel() for p in small.parameters())
     print(f"share {share:.0%}, {parameters:,} parameters, speed-up {faster}", flush=True)
-    train(small, dense, encoded, collate, epochs=chosen.epochs, rate=chosen.learning_rate, seed=chosen.seed)
-    rows = {"torch-pruning": score(small, plain, held_out, chosen.attacked, chosen.max_length)}
-    if defense_of(tokenizer) is not None:
-        corrected = score(small, tokenizer, held_out, chosen.attacked, chosen.max_length)
-        rows["torch-pruning, corrected"] = corrected
-    result = {"share": share, "parameters": parameters, "speedup": faster, "seed": chosen.seed, "rows": rows}
+    augmenter = Augmenter(settings.augment, bundled_words(), chosen.seed)
+    with TemporaryDirectory() as folder:
+        log = train(
+            small,
+            LiveTexts.of(encoded, data, tokenizer, chosen.max_length, augmenter),
+            settings,
+            collate=collate,
+            seed=chosen.seed,
+            precision=chosen.precision,
+            folder=Path(folder),
+            teacher=dense,
+        )
+    result = {
+        "share": share,
+        "parameters": parameters,
+        "speedup": faster,
+        "seed": chosen.seed,
+        "steps": log.steps,
+        **score(small, tokenizer, held_out, chosen.attacked, chosen.max_length),
+    }
     print(json.dumps(result, indent=2))
     if chosen.output:
         chosen.output.write_text(json.dumps(result, indent=2), encoding="utf-8")
