@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from tombola.errors import DataError
-from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, TaskKind, settings_of, task_kinds
 from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns, SkippedRow
@@ -141,8 +141,7 @@ def _continued(
     from tombola.tasks.continuations import Continuation, encode_continuations
 
     task = split.task
-    settings = task.kind_settings
-    assert isinstance(settings, ClassificationSettings)
+    settings = settings_of(task, ClassificationSettings)
     answers = settings.answers or task.labels or ()
     rows = [
         Continuation(

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Names
-from tombola.tasks.kinds import KindSettings, Row, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, Row, TaskKind, settings_of, task_kinds
 from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns
@@ -55,7 +55,7 @@ class MultipleChoice(TaskKind):
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that reads the filled-in prompt and the answers."""
-        settings, read = _settings(task), {name: columns.text(name) for name in task.text}
+        settings, read = settings_of(task, ChoiceSettings), {name: columns.text(name) for name in task.text}
         choices = _reader(settings, columns)
 
         def texts(values: list[Any]) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class MultipleChoice(TaskKind):
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
         """Return a function that reads the correct answer's index; `label` has its index, letter, name or text."""
-        value, choices = columns.value("label"), _reader(_settings(task), columns)
+        value, choices = columns.value("label"), _reader(settings_of(task, ChoiceSettings), columns)
 
         def read(values: list[Any], _: tuple[str, ...]) -> int:
             answers, names = _listed(choices(values))
@@ -76,7 +76,7 @@ class MultipleChoice(TaskKind):
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
         """Return the texts of a mapping with the text columns and the answers."""
-        settings = _settings(task)
+        settings = settings_of(task, ChoiceSettings)
         wanted = [*task.text, *settings.choices]
         if not isinstance(row, Mapping) or not set(wanted) <= set(row):
             raise DataError(
@@ -112,12 +112,6 @@ class MultipleChoice(TaskKind):
     def head(self, task: "Task") -> dict[str, Any]:
         """Return nothing: the model's own head has a logit for each vocabulary entry."""
         return {}
-
-
-def _settings(task: "Task") -> ChoiceSettings:
-    settings = task.kind_settings
-    assert isinstance(settings, ChoiceSettings)
-    return settings
 
 
 def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
@@ -166,7 +160,7 @@ def _encoded(
 ) -> "Encoded":
     from tombola.tasks.continuations import Continuation, encode_continuations
 
-    delimiter = _settings(split.task).delimiter
+    delimiter = settings_of(split.task, ChoiceSettings).delimiter
     rows = [
         Continuation(example, choice, prompt, delimiter + answer)
         for example, ((prompt, *answers), label) in enumerate(zip(split.texts, split.labels, strict=True))
