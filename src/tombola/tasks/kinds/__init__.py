@@ -161,7 +161,9 @@ class TaskKind(ABC):
         return Collate(tokenizer)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """Return the config entries of the head: names of the outputs, or their number."""
+        """Return the config entries of the head, unless it is pre-trained: names of the outputs, or their number."""
+        if self.pretrained_head:
+            return {}
         names = dict(enumerate(task.labels or ()))
         return {"id2label": names, "label2id": {name: number for number, name in names.items()}}
 

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from tombola.tasks.definition import Layout
 from tombola.tasks.documents import Division, document_table, joined_rows
-from tombola.tasks.kinds import KindSettings, TaskKind, settings_of, task_kinds
+from tombola.tasks.kinds import KindSettings, settings_of, task_kinds
+from tombola.tasks.kinds.decoders import DecoderKind
 from tombola.tasks.lines import ending_of
 from tombola.tasks.passages import without_blanks
 from tombola.tasks.readers import Table, open_table
@@ -17,7 +18,7 @@ from tombola.tasks.rows import Columns
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.encoding import Encoded
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -38,14 +39,12 @@ class CausalSettings(KindSettings):
 
 
 @task_kinds("causal-lm")
-class CausalLM(TaskKind):
+class CausalLM(DecoderKind):
     """Plain text: a text file or a folder of them, or a table with one document per row."""
 
     about = "the next word of any text, for decoders"
     text_columns = (1,)
     settings = CausalSettings
-    model = "AutoModelForCausalLM"
-    pretrained_head = "a causal language model"
     evaluator = "documents"
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
@@ -90,13 +89,3 @@ class CausalLM(TaskKind):
         from tombola.tasks.estimating import estimate_blocks
 
         return estimate_blocks(split, settings_of(split.task, CausalSettings).block_size or max_length)
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right, where no token attends to the padding."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right", token_labels=True)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}

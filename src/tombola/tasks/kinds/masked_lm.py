@@ -80,7 +80,3 @@ class MaskedLM(TaskKind):
         from tombola.tasks.blocks import MaskTokens
 
         return MaskTokens(tokenizer, seed, settings_of(task, MaskedSettings).mlm_probability)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}

@@ -7,15 +7,14 @@ from pydantic import Field
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Names
-from tombola.tasks.kinds import KindSettings, Row, TaskKind, settings_of, task_kinds
+from tombola.tasks.kinds import KindSettings, Row, settings_of, task_kinds
+from tombola.tasks.kinds.decoders import AnswerKind
 from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.continuations import Continuation
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -37,14 +36,12 @@ class ChoiceSettings(KindSettings):
 
 
 @task_kinds("multiple-choice")
-class MultipleChoice(TaskKind):
+class MultipleChoice(AnswerKind):
     """A prompt and several answers, one of which is correct."""
 
     about = "the likeliest of several answers, for decoders"
     text_columns = (1, 2, 3, 4)
     settings = ChoiceSettings
-    model = "AutoModelForCausalLM"
-    pretrained_head = "a causal language model"
     evaluator = "choices"
 
     def check(self, task: "Task") -> None:
@@ -93,25 +90,16 @@ class MultipleChoice(TaskKind):
         """Return the first answer."""
         return 0
 
-    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Encode prompts with their correct answers, for training."""
-        return _encoded(split, tokenizer, max_length, right_alone=True)
+    def answers(self, split: "Split") -> "list[Continuation]":
+        """Return each prompt with each of its choices."""
+        from tombola.tasks.continuations import Continuation
 
-    def encode_scored(
-        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
-    ) -> "Encoded":
-        """Encode prompts with each of their answers."""
-        return _encoded(split, tokenizer, max_length, right_alone=False)
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right", token_labels=True)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}
+        delimiter = settings_of(split.task, ChoiceSettings).delimiter
+        return [
+            Continuation(example, choice, prompt, delimiter + answer)
+            for example, (prompt, *answers) in enumerate(split.texts)
+            for choice, answer in enumerate(answers)
+        ]
 
 
 def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
@@ -153,18 +141,3 @@ def _place(raw: Any, answers: list[str], names: list[str]) -> int:
     raise BadRow(
         f"unknown label {raw!r}; expected the index of the correct answer from 0, its letter, its name or its text"
     )
-
-
-def _encoded(
-    split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int, right_alone: bool
-) -> "Encoded":
-    from tombola.tasks.continuations import Continuation, encode_continuations
-
-    delimiter = settings_of(split.task, ChoiceSettings).delimiter
-    rows = [
-        Continuation(example, choice, prompt, delimiter + answer)
-        for example, ((prompt, *answers), label) in enumerate(zip(split.texts, split.labels, strict=True))
-        for choice, answer in enumerate(answers)
-        if not right_alone or choice == label
-    ]
-    return encode_continuations(rows, tokenizer, max_length)
