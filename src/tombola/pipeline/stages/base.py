@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from tombola.foundations.quiet import quiet
 from tombola.store.stage import Stage, T, Workspace
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from tombola.masks import Mask, Scores
     from tombola.tasks import Task
@@ -94,6 +95,12 @@ class ModelStage(Stage[T]):
 
         folder = space.open(self)
         return load_model(folder if epoch is None else folder / EPOCHS / str(epoch), task, seed=0)
+
+    def save(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Save the model with its tokenizer."""
+        with quiet():
+            model.save_pretrained(space.folder)
+            tokenizer.save_pretrained(space.folder)
 
 
 def cut_of(stage: Stage[Any] | None) -> Stage[Any] | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import ModelStage
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
@@ -58,9 +57,7 @@ class Prune(ModelStage["Mask"]):
 
         model, mask = prune_model(self, space, self.model.load(self.data.definition, self.seed))
         mask.save(space.folder / MASK)
-        with quiet():
-            model.save_pretrained(space.folder)
-            tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
+        self.save(space, model, tokenizer_of(self.model, self.defend, space))
 
     def read(self, folder: Path) -> Mask:
         """Load the mask."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
-from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
 from tombola.pipeline.stages.bias import Bias
@@ -128,9 +127,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
         )
         gating.learned().save(space.folder / SCORES)
         if self.search.weights:
-            with quiet():
-                model.save_pretrained(space.folder)
-                tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
+            self.save(space, model, tokenizer_of(self.model, self.defend, space))
         space.write_json(LOG, log)
 
     def _importance(self, space: Workspace, model: PreTrainedModel, units: Units) -> Scores:

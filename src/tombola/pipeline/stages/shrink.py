@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, cut_of
 from tombola.recipe.drawing import Layout
@@ -74,9 +73,7 @@ class Shrink(ModelStage[CutOut]):
         mask = self._own_mask(space, larger)
         cutter = shrink_uniformly if self.layout == "uniform" else shrink
         small = cutter(larger, mask, self.multiple)
-        with quiet():
-            small.save_pretrained(space.folder)
-            self.model.tokenizer().save_pretrained(space.folder)
+        self.save(space, small, self.model.tokenizer())
         found = CutOut(
             layout=self.layout,
             parameters=small.num_parameters(),

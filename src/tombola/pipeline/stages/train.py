@@ -181,9 +181,7 @@ class Train(ModelStage[Trained]):
             _number_epochs(space)
         if (space.scratch / FREEZING).is_file():  # rank 0 alone writes it, and only if there were steps
             (space.scratch / FREEZING).rename(space.folder / FREEZING)
-        with quiet():
-            model.save_pretrained(space.folder)
-            tokenizer.save_pretrained(space.folder)
+        self.save(space, model, tokenizer)
         if mask is not None:
             mask.save(space.folder / MASK)
         space.write_json(LOG, log)
