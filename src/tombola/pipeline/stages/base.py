@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from tombola.masks import Mask, Scores
+    from tombola.pipeline.references import ModelSource
     from tombola.tasks import Task
 
 DRAW = "draw.json"
@@ -83,6 +84,16 @@ def emptied(mask: Mask) -> list[str]:
         return []
     matrices = [group for group in mask.units.groups if group.kind != "bias"]
     return [group.name for group in matrices if not mask.bits[group.name].any()]
+
+
+class UsesFamily:
+    """A mixin for stages whose result depends on the parts of their model, which its family names."""
+
+    model: ModelSource
+
+    def plugged(self) -> list[Any]:
+        """Return the model's family, which a plugin may define."""
+        return [self.model.family()]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import ModelStage
+from tombola.pipeline.stages.base import ModelStage, UsesFamily
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.score import scored_model
 from tombola.search import SearchSettings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prune(ModelStage["Mask"]):
+class Prune(UsesFamily, ModelStage["Mask"]):
     """A pruned model with its mask."""
 
     kind: ClassVar = "prune"
@@ -46,10 +46,6 @@ class Prune(ModelStage["Mask"]):
     def label(self) -> str:
         """The amount to remove, and the method."""
         return f"prune {self.pattern or f'{self.sparsity:.0%}'} with {self.search.method}"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Prune the model, and save it with its tokenizer and its mask."""

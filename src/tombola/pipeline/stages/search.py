@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
+from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage, UsesFamily
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.score import read_batches
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Search(ScoreStage, ModelStage["Scores"]):
+class Search(UsesFamily, ScoreStage, ModelStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
@@ -64,10 +64,6 @@ class Search(ScoreStage, ModelStage["Scores"]):
     def train(self) -> TrainSettings:
         """The training settings of the scores."""
         return self.search.train
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def identity(self) -> dict[str, Any]:
         """Include the columns that an attack in the loop may change."""

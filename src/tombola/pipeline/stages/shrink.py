@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, cut_of
+from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, UsesFamily, cut_of
 from tombola.recipe.drawing import Layout
 from tombola.store.stage import Workspace
 
@@ -34,7 +34,7 @@ class CutOut(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Shrink(ModelStage[CutOut]):
+class Shrink(UsesFamily, ModelStage[CutOut]):
     """A small model: in an ordinary folder if the layout is uniform, otherwise in one that only Tombola loads."""
 
     kind: ClassVar = "shrink"
@@ -57,10 +57,6 @@ class Shrink(ModelStage[CutOut]):
     def label(self) -> str:
         """The description of the stage."""
         return "cut out the small model"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Cut out the small model, and save it."""
