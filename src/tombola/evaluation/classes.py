@@ -12,6 +12,7 @@ from tombola.evaluation.metrics import score
 from tombola.evaluation.predict import predict
 from tombola.evaluation.scores import Score
 from tombola.tasks import Split, TextWindows
+from tombola.tasks.kinds import settings_of
 from tombola.tasks.kinds.multi_label import MultiLabelSettings
 from tombola.tasks.metrics import merit, metrics
 from tombola.tasks.task import DEFINITIONS
@@ -147,9 +148,7 @@ class LabelSets(Evaluator):
 
     @staticmethod
     def _threshold(split: Split) -> float:
-        settings = split.task.kind_settings
-        assert isinstance(settings, MultiLabelSettings)
-        return settings.threshold
+        return settings_of(split.task, MultiLabelSettings).threshold
 
 
 def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:

@@ -15,7 +15,7 @@ from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
-from tombola.pipeline.limits import BY_HEAD, sample_size
+from tombola.pipeline.limits import available, require_single_label
 from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
@@ -33,7 +33,6 @@ from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.trainings import TrainingBuilder, augments_by_neighbours
 from tombola.recipe.drawing import TIMED
 from tombola.search import SearchSettings
-from tombola.tasks import kind_of
 from tombola.words.lexicon import is_english
 
 
@@ -228,17 +227,9 @@ class StageBuilder(TrainingBuilder):
         epoch: int | None = None,
     ) -> Attack:
         """Plan an attack on the model, or on the model after an epoch."""
-        settings, task = self.recipe.attack, self.data.definition
+        settings = self.recipe.attack
         assert settings is not None
-        if not task.single_label:
-            raise RecipeError(
-                f"attack: {task.name} is a {task.kind} task, but attacks need a task with one label per text: leave "
-                "out `attack`"
-            )
-        if not kind_of(task).label_logits:
-            raise RecipeError(
-                f"attack: {task.name} is scored by likelihood, but attacks need a classification head: {BY_HEAD}"
-            )
+        require_single_label("attack", self.data.definition, "leave out `attack`")
         data = self.split(settings.on, None)
         language = data.definition.language
         needed = Resources(
@@ -252,7 +243,7 @@ class StageBuilder(TrainingBuilder):
             data=data,
             trained=self.data,
             attack=attack,
-            n=sample_size(settings.n, data),
+            n=available("attack.n", settings.n, data, "attacked"),
             seed=settings.seed,
             max_length=self.recipe.max_length,
             precision=self.precision,

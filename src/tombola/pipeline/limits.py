@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.attacks.resources import Resources
@@ -61,7 +61,7 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
             told.add(augment.of)
             _compare_letters(place, augment.of, data)
     if recipe.data.train is not None and data.predicted_in is None:
-        _compare_size(recipe.data.train, data.unmixed())
+        available("data.train", recipe.data.train, data.unmixed(), "used")
 
 
 def why_fixed(task: Task) -> str | None:
@@ -90,19 +90,23 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
 def check_attacked(settings: TrainSettings, data: DataSource) -> None:
     """Raise if an attack in the loop cannot run: it needs a head that predicts one label, and words of the language."""
     task = data.definition
-    if isinstance(settings.adversary, AttackAdversary) and not task.single_label:
-        raise RecipeError(
-            f"adversary: {task.name} is a {task.kind} task, but attacks need a task with one label per text: use "
-            "freelb or pgd"
-        )
-    if isinstance(settings.adversary, AttackAdversary) and not kind_of(task).label_logits:
-        raise RecipeError(
-            f"adversary: {task.name} is scored by likelihood, but attacks need a classification head: {BY_HEAD}"
-        )
     if isinstance(settings.adversary, AttackAdversary):
+        require_single_label("adversary", task, "use freelb or pgd")
         Resources(language=task.language).require(settings.adversary.recipe)
     if isinstance(settings.adversary, SwapAdversary):
         _check_swaps(task)
+
+
+def require_single_label(key: str, task: Task, advice: str) -> None:
+    """Raise if the task cannot be attacked: that takes one label per text, predicted by a classification head."""
+    if not task.single_label:
+        raise RecipeError(
+            f"{key}: {task.name} is a {task.kind} task, but attacks need a task with one label per text: {advice}"
+        )
+    if not kind_of(task).label_logits:
+        raise RecipeError(
+            f"{key}: {task.name} is scored by likelihood, but attacks need a classification head: {BY_HEAD}"
+        )
 
 
 def _check_swaps(task: Task) -> None:
@@ -152,23 +156,13 @@ def _compare_letters(place: str, of: tuple[Augmentation, ...], data: DataSource)
 
 
 @cached_in_run
-def _compare_size(wanted: int, data: DataSource) -> None:
+def available(key: str, wanted: int, data: DataSource, purpose: Literal["used", "attacked"]) -> int:
+    """Return the number of examples, at most as many as wanted; warn if the data has fewer."""
     there = len(data.load())
     if there < wanted:
         logger.warning(
-            "data.train: %s examples were requested, but %s/%s has only %s: all of them are used",
-            f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
-        )  # fmt: skip
-
-
-@cached_in_run
-def sample_size(wanted: int, data: DataSource) -> int:
-    """Return the number of examples to attack; warn if the data has fewer than requested."""
-    there = len(data.load())
-    if there < wanted:
-        logger.warning(
-            "attack.n: %s examples were requested, but %s/%s has only %s: all of them are attacked",
-            f"{wanted:,}", data.definition.name, data.split, f"{there:,}",
+            "%s: %s examples were requested, but %s/%s has only %s: all of them are %s",
+            key, f"{wanted:,}", data.definition.name, data.split, f"{there:,}", purpose,
         )  # fmt: skip
     return min(wanted, there)
 

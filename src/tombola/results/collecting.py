@@ -42,7 +42,7 @@ from tombola.results.record import (
 from tombola.results.run_folder import RunFolder, cell_key, recipe_hash
 from tombola.store.store import Store
 from tombola.tickets.multitask import write_multi_task_ticket
-from tombola.tickets.ticket import write_model, write_ticket
+from tombola.tickets.ticket import write_ticket
 
 
 def collect(plan: Plan, outcome: Outcome, store: Store, folder: RunFolder, *, tickets: bool) -> RunRecord:
@@ -179,10 +179,9 @@ def _write_tickets(
             placed.append(cell.model_copy(update={"ticket": place}))
         else:
             place = former or f"models/{name}"
-            about = _about_model(cell_plan, cell)
-            write_model(
-                folder.path / place, store.open(cell_plan.model), about, onnx_files([cell_plan], store)
-            )
+            about = {**_about_model(cell_plan, cell), "mask": None}
+            files = onnx_files([cell_plan], store)
+            write_ticket(folder.path / place, store.open(cell_plan.model), None, about, files)
             placed.append(cell.model_copy(update={"model": place}))
     return placed
 

@@ -6,7 +6,7 @@ quantised matrix products they take a quarter of the time, so the 8-bit file has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,9 @@ NAME = "onnxruntime"
 """The name of this attention among those of transformers."""
 
 OPERATOR = "com.microsoft::MultiHeadAttention"
+
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor]
+"""Attends with queries, keys and values, the mask of the tokens, and the factor of the scores."""
 
 HARMLESS = {"dropout", "is_causal", "output_attentions", "output_hidden_states", "return_dict", "use_cache"}
 """Arguments of an attention function that do not change the outputs of an encoder in eval mode."""
@@ -36,15 +39,15 @@ def can_fuse(model: PreTrainedModel, inputs: dict[str, Tensor]) -> bool:
         model: A model in eval mode.
         inputs: Inputs for a forward pass, which tries it.
     """
-    calls: list[nn.Module] = []
+    calls: list[Tensor] = []
 
-    def attention(module: nn.Module, *args: Any, **kwargs: Any) -> tuple[Tensor, None]:
-        calls.append(module)
-        return _standard(module, *args, **kwargs)
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+        calls.append(query)
+        return _standard(query, key, value, mask, scale)
 
     expected = outputs_of(model, inputs)
     try:
-        with _implementation(model, attention):
+        with _implementation(model, attend):
             found = outputs_of(model, inputs)
     except (CannotFuse, ValueError):  # transformers refuses models that do not use its interface
         return False
@@ -66,8 +69,8 @@ def fused_attention(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _implementation(model: PreTrainedModel, attention: Any) -> Iterator[None]:
-    AttentionInterface.register(NAME, attention)
+def _implementation(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
+    AttentionInterface.register(NAME, _checked(attend))
     AttentionMaskInterface.register(NAME, _mask)
     before = model.config._attn_implementation
     configs = [module.config for module in model.modules() if hasattr(module, "config")]
@@ -91,35 +94,40 @@ def _mask(*, attention_mask: Tensor | None = None, **_: Any) -> Tensor | None:
     return attention_mask
 
 
-def _standard(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    **others: Any,
-) -> tuple[Tensor, None]:
+def _checked(attend: Attend) -> Callable[..., tuple[Tensor, None]]:
+    """Return an attention function that raises if it is causal, has grouped heads, or another mask than the tokens'."""
+
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        scaling: float | None = None,
+        **others: Any,
+    ) -> tuple[Tensor, None]:
+        unknown = [name for name, given in others.items() if given is not None and name not in HARMLESS]
+        causal = getattr(module, "is_causal", False) or others.get("is_causal")
+        masked = attention_mask is None or attention_mask.dim() == 2
+        if unknown or causal or not masked or key.shape != query.shape or value.shape != query.shape:
+            raise CannotFuse
+        scale = float(query.shape[-1] ** -0.5 if scaling is None else scaling)
+        return attend(query, key, value, attention_mask, scale), None
+
+    return attention
+
+
+def _standard(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """Attend by operators of ONNX; the exporter merges the masks of the layers, which are the same."""
-    _check(module, query, key, value, attention_mask, others)
-    scores = query @ key.transpose(2, 3) * _scale(query, scaling)
-    if attention_mask is not None:
+    scores = query @ key.transpose(2, 3) * scale
+    if mask is not None:
         least = torch.finfo(scores.dtype).min
-        scores = scores + (1 - attention_mask[:, None, None, :].to(scores.dtype)) * least
-    return (scores.softmax(dim=-1) @ value).transpose(1, 2).contiguous(), None
+        scores = scores + (1 - mask[:, None, None, :].to(scores.dtype)) * least
+    return (scores.softmax(dim=-1) @ value).transpose(1, 2).contiguous()
 
 
-def _fused(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    **others: Any,
-) -> tuple[Tensor, None]:
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """Call the operator on queries, keys and values of shape (batch, heads, length, size)."""
-    _check(module, query, key, value, attention_mask, others)
     batch, heads, length, size = query.shape
 
     def flat(part: Tensor) -> Tensor:
@@ -127,31 +135,10 @@ def _fused(
 
     attended = torch.onnx.ops.symbolic(
         OPERATOR,
-        (*map(flat, (query, key, value)), None, None if attention_mask is None else attention_mask.int()),
-        {"num_heads": heads, "scale": _scale(query, scaling)},
+        (*map(flat, (query, key, value)), None, None if mask is None else mask.int()),
+        {"num_heads": heads, "scale": scale},
         dtype=query.dtype,
         shape=(batch, length, heads * size),
         version=1,
     )
-    return attended.reshape(batch, length, heads, size), None
-
-
-def _check(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    others: dict[str, Any],
-) -> None:
-    """Raise if the attention is causal, has grouped heads, or another mask than that of the tokens."""
-    unknown = [name for name, given in others.items() if given is not None and name not in HARMLESS]
-    causal = getattr(module, "is_causal", False) or others.get("is_causal")
-    masked = attention_mask is None or attention_mask.dim() == 2
-    if unknown or causal or not masked or key.shape != query.shape or value.shape != query.shape:
-        raise CannotFuse
-
-
-def _scale(query: Tensor, scaling: float | None) -> float:
-    """Return the factor of the scores: the given one, or else that of the heads' size."""
-    return float(query.shape[-1] ** -0.5 if scaling is None else scaling)
+    return attended.reshape(batch, length, heads, size)

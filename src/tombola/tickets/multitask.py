@@ -18,16 +18,15 @@ from pydantic import BaseModel, ValidationError
 
 from tombola.errors import TombolaError, UnknownName
 from tombola.evaluation.scores import Score
-from tombola.foundations.checksums import CHECKSUMS, write_checksums
+from tombola.foundations.checksums import CHECKSUMS
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
-from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.pipeline.stages.base import LOG, Drawn
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.saved import FORMAT, SavedTicket
-from tombola.tickets.ticket import CARD, Ticket, write_ticket
+from tombola.tickets.saved import SavedTicket, write_info
+from tombola.tickets.ticket import Ticket, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
 if TYPE_CHECKING:
@@ -200,15 +199,11 @@ def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) 
         model: The folder of the shared training.
         info: The metadata: base, tasks with their masks and metrics, recipe, provenance.
     """
-    full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, SHARE) as new:
         shutil.copytree(
             model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG, CHECKSUMS), dirs_exist_ok=True
         )
-        (new / SHARE).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / CARD).write_text(shared_card(full), encoding="utf-8")
-        write_checksums(new, without=(CARD,))
-    return MultiTaskTicket(folder, full)
+        return MultiTaskTicket(folder, write_info(new, SHARE, info, shared_card))
 
 
 def shared_card(info: Mapping[str, Any]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tombola.errors import TombolaError
+from tombola.foundations.checksums import write_checksums
+from tombola.foundations.versions import versions
 from tombola.models.finding import find_folder
 from tombola.models.loading import load_tokenizer
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """The version of the metadata format."""
+
+CARD = "README.md"
+"""The model card, which users may edit."""
 
 TASK_FILE = "task.yaml"
 """The task file in the folder of a model that `tombola compress` made."""
@@ -134,3 +139,24 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
             f"{path} does not describe a ticket: its {wrong[0]!r} is missing. Copy or create it again"
         )
     return info
+
+
+def write_info(
+    folder: Path, name: str, info: Mapping[str, Any], card: Callable[[Mapping[str, Any]], str]
+) -> dict[str, Any]:
+    """Write a ticket's metadata and model card next to its weights, and the checksums of all but the card.
+
+    Args:
+        folder: The ticket's folder.
+        name: The name of the metadata file.
+        info: The metadata.
+        card: Returns the model card of the metadata.
+
+    Returns:
+        The metadata as written, with the format and the versions of the software.
+    """
+    full = {"format": FORMAT, **info, "versions": versions()}
+    (folder / name).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
+    (folder / CARD).write_text(card(full), encoding="utf-8")
+    write_checksums(folder, without=(CARD,))
+    return full

@@ -28,9 +28,9 @@ from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
 from tombola.store.manifest import MANIFEST
-from tombola.tickets.saved import read_info
+from tombola.tickets.saved import CARD, read_info
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
-from tombola.tickets.ticket import CARD, TICKET
+from tombola.tickets.ticket import TICKET
 
 TOLERANCE = 1e-5
 

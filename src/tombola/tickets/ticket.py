@@ -7,7 +7,6 @@ the mask, the recipe, the scores and the provenance are stored next to the weigh
 from __future__ import annotations
 
 import filecmp
-import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,25 +18,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.defenses import DEFENSE
 from tombola.errors import TombolaError
-from tombola.foundations.checksums import CHECKSUMS, write_checksums
+from tombola.foundations.checksums import CHECKSUMS
 from tombola.foundations.folders import public_name
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
-from tombola.foundations.versions import versions
 from tombola.masks import MASK, Mask
 from tombola.models.loading import open_model
 from tombola.pipeline.stages.base import LOG, SCORES
 from tombola.pipeline.stages.export import Export, Quantise
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.saved import FORMAT, SavedTicket
+from tombola.tickets.saved import SavedTicket, write_info
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 TICKET = "ticket.json"
-CARD = "README.md"
-"""The model card, which users may edit."""
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Extensions of the files to copy from a model folder into a ticket."""
 SCORED_FILES = {"onnx": Export.graph, "onnx_int8": Quantise.graph}
@@ -94,55 +90,30 @@ class Ticket(SavedTicket):
 def write_ticket(
     folder: Path,
     model: Path,
-    mask: Path,
+    mask: Path | None,
     info: Mapping[str, Any],
     beside: Mapping[str, Path] = MappingProxyType({}),
 ) -> Ticket:
     """Write a ticket's folder from a finished training, its mask and its metadata.
 
     The mask is applied to the weights unless the model was trained under this very mask. A small model that was cut out
-    by the mask (`cut` in the metadata) is copied unchanged.
+    by the mask (`cut` in the metadata) is copied unchanged. A dense model is written in the form of a ticket, to be
+    evaluated, attacked and served like one.
 
     Args:
         folder: The ticket's folder; an existing ticket is replaced.
         model: The folder of the trained model.
-        mask: The folder with the mask.
+        mask: The folder with the mask; None for a dense model.
         info: The metadata: base, mask, metrics, recipe, provenance.
         beside: Further files to copy into the folder, by their new names.
     """
-    full = {"format": FORMAT, **info, "versions": versions()}
     with replacing(folder, TICKET) as new:
         _copy_model(model, new, beside)
-        shutil.copyfile(mask / MASK, new / MASK)
-        if "cut" not in info and not _made_under(mask / MASK, model):
-            _mask_weights(new)
-        (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / CARD).write_text(ticket_card(full), encoding="utf-8")
-        write_checksums(new, without=(CARD,))
-    return Ticket(folder, full)
-
-
-def write_model(
-    folder: Path,
-    model: Path,
-    info: Mapping[str, Any],
-    beside: Mapping[str, Path] = MappingProxyType({}),
-) -> Ticket:
-    """Write the folder of a dense model in the form of a ticket, to be evaluated, attacked and served like one.
-
-    Args:
-        folder: The model's folder; an existing one is replaced.
-        model: The folder of the trained model.
-        info: The metadata: base, metrics, recipe, provenance.
-        beside: Further files to copy into the folder, by their new names.
-    """
-    full = {"format": FORMAT, **info, "mask": None, "versions": versions()}
-    with replacing(folder, TICKET) as new:
-        _copy_model(model, new, beside)
-        (new / TICKET).write_text(json.dumps(full, indent=1, allow_nan=False), encoding="utf-8")
-        (new / CARD).write_text(ticket_card(full), encoding="utf-8")
-        write_checksums(new, without=(CARD,))
-    return Ticket(folder, full)
+        if mask is not None:
+            shutil.copyfile(mask / MASK, new / MASK)
+            if "cut" not in info and not _made_under(mask / MASK, model):
+                _mask_weights(new)
+        return Ticket(folder, write_info(new, TICKET, info, ticket_card))
 
 
 def _copy_model(model: Path, new: Path, beside: Mapping[str, Path]) -> None:

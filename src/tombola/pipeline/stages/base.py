@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from tombola.foundations.quiet import quiet
 from tombola.store.stage import Stage, T, Workspace
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from tombola.masks import Mask, Scores
+    from tombola.pipeline.references import ModelSource
     from tombola.tasks import Task
 
 DRAW = "draw.json"
@@ -84,6 +86,16 @@ def emptied(mask: Mask) -> list[str]:
     return [group.name for group in matrices if not mask.bits[group.name].any()]
 
 
+class UsesFamily:
+    """A mixin for stages whose result depends on the parts of their model, which its family names."""
+
+    model: ModelSource
+
+    def plugged(self) -> list[Any]:
+        """Return the model's family, which a plugin may define."""
+        return [self.model.family()]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelStage(Stage[T]):
     """A stage that produces a transformers model folder with its tokenizer."""
@@ -94,6 +106,12 @@ class ModelStage(Stage[T]):
 
         folder = space.open(self)
         return load_model(folder if epoch is None else folder / EPOCHS / str(epoch), task, seed=0)
+
+    def save(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Save the model with its tokenizer."""
+        with quiet():
+            model.save_pretrained(space.folder)
+            tokenizer.save_pretrained(space.folder)
 
 
 def cut_of(stage: Stage[Any] | None) -> Stage[Any] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, emptied
+from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, UsesFamily, emptied
 from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.prune import Prune, prune_model
 from tombola.pipeline.stages.score import score_units
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Draw(MaskStage):
+class Draw(UsesFamily, MaskStage):
     """A mask of an exact sparsity. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "draw"
@@ -68,10 +68,6 @@ class Draw(MaskStage):
         if self.sparsity is not None:
             return f"draw {self.sparsity:.0%}"
         return f"draw {self.heads or 0} heads and {self.ffns or 0} FFNs"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Draw the mask and describe it."""

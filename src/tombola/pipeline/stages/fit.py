@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult
+from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult, UsesFamily
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.fitting_costs import ROUNDS, Costs
 from tombola.pipeline.stages.latency import Latency
@@ -54,7 +54,7 @@ class Fitted(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fit(MaskStage):
+class Fit(UsesFamily, MaskStage):
     """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
@@ -91,10 +91,6 @@ class Fit(MaskStage):
         }
         step = "" if self.progress == 1 else f", {self.progress:.0%} of the way"
         return f"draw {self.layout} layers for {words[self.quantity]}{step}"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Choose units within the cost; if the target is a time, measure the choice and correct it."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from tombola.errors import TombolaError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage
+from tombola.pipeline.stages.base import MaskStage, UsesFamily
 from tombola.store.stage import Workspace
 
 Combine = Literal["union", "intersection"]
@@ -29,7 +29,7 @@ def find_mask(source: str) -> FileSource:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Given(MaskStage):
+class Given(UsesFamily, MaskStage):
     """A mask that was made elsewhere."""
 
     kind: ClassVar = "given"
@@ -46,10 +46,6 @@ class Given(MaskStage):
     def label(self) -> str:
         """The description of the stage."""
         return "load the mask"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Load, check, combine and describe the masks."""

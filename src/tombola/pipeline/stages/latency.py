@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.stages.base import UsesFamily
 from tombola.store.stage import Stage, Workspace
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ LATENCY = "latency.json"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Latency(Stage["LatencyTable"]):
+class Latency(UsesFamily, Stage["LatencyTable"]):
     """The latency table of one geometry on one machine."""
 
     kind: ClassVar = "latency"
@@ -50,10 +51,6 @@ class Latency(Stage["LatencyTable"]):
     def label(self) -> str:
         """The description of the stage."""
         return "measure latencies"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def identity(self) -> dict[str, Any]:
         """Leave out the model's weights and the task's examples: only the geometry and the timed texts matter."""

@@ -1,17 +1,22 @@
-"""The inputs of trainings of weights and of gates: their steps, data, batches and teacher."""
+"""What trainings of weights and of gates have in common: their inputs, steps, data, batches and teacher."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
+from tombola.foundations.hardware import Precision
 from tombola.objectives.swaps import SWAPS, SwapAdversary
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.defend import tokenizer_of
-from tombola.store.stage import Workspace
+from tombola.pipeline.stages.base import ModelStage
+from tombola.pipeline.stages.bias import Bias
+from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.teacher import Teacher
+from tombola.store.stage import T, Workspace
 from tombola.tasks import kind_of
 from tombola.training.settings import TrainSettings
 
@@ -23,6 +28,30 @@ if TYPE_CHECKING:
     from tombola.tasks import Collate, Encoded
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningStage(ModelStage[T]):
+    """A stage that trains weights, gates or both on the task."""
+
+    distributed: ClassVar = True
+
+    model: ModelSource
+    data: DataSource
+    seed: int
+    precision: Precision
+    bias: Bias | None = None
+    teacher: Teacher | None = None
+    distill_from: ModelStage[Any] | ModelSource | None = None
+    """The model that `distill` learns from."""
+    attack_encoder: ModelSource | None = None
+    """The encoder that gives an adversary its word neighbours, and with which an attack measures similarity."""
+    neighbours: int | None = None
+    """The version of the bundled table of word neighbours, if an adversary or an augmentation uses it."""
+    swap_table: int | None = None
+    """The version of the table of word swaps, if the adversary uses it."""
+    defend: Defend | None = None
+    """The defense that corrects the texts first."""
 
 
 def whole_schedule(settings: TrainSettings, data: DataSource, processes: int = 1) -> int:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import ModelStage
+from tombola.pipeline.stages.base import ModelStage, UsesFamily
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.pipeline.stages.score import scored_model
 from tombola.search import SearchSettings
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prune(ModelStage["Mask"]):
+class Prune(UsesFamily, ModelStage["Mask"]):
     """A pruned model with its mask."""
 
     kind: ClassVar = "prune"
@@ -48,19 +47,13 @@ class Prune(ModelStage["Mask"]):
         """The amount to remove, and the method."""
         return f"prune {self.pattern or f'{self.sparsity:.0%}'} with {self.search.method}"
 
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
-
     def run(self, space: Workspace) -> None:
         """Prune the model, and save it with its tokenizer and its mask."""
         from tombola.masks import MASK
 
         model, mask = prune_model(self, space, self.model.load(self.data.definition, self.seed))
         mask.save(space.folder / MASK)
-        with quiet():
-            model.save_pretrained(space.folder)
-            tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
+        self.save(space, model, tokenizer_of(self.model, self.defend, space))
 
     def read(self, folder: Path) -> Mask:
         """Load the mask."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage, cut_of
+from tombola.pipeline.stages.base import SCORES, ModelStage, ScoreStage, UsesFamily, cut_of
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
 from tombola.search import Evidence, SearchSettings, searches
 from tombola.store.stage import Workspace
@@ -30,7 +30,7 @@ LOGITS = 2**26
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Score(ScoreStage):
+class Score(UsesFamily, ScoreStage):
     """The scores of all units."""
 
     kind: ClassVar = "score"
@@ -52,10 +52,6 @@ class Score(ScoreStage):
     def label(self) -> str:
         """The description of the stage."""
         return "score the units"
-
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
 
     def run(self, space: Workspace) -> None:
         """Score the units, and save the scores."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.foundations.hardware import Precision
-from tombola.foundations.quiet import quiet
-from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage
-from tombola.pipeline.stages.bias import Bias
-from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.base import LOG, SCORES, ModelStage, ScoreStage, UsesFamily
+from tombola.pipeline.stages.defend import tokenizer_of
+from tombola.pipeline.stages.learning import (
+    LearningStage,
+    attackable_columns,
+    distilling_teacher,
+    planned_steps,
+    training_collate,
+    training_data,
+)
 from tombola.pipeline.stages.score import read_batches
-from tombola.pipeline.stages.teacher import Teacher
 from tombola.search.learned import IMPORTANCE_BATCHES, Learned
 from tombola.store.stage import Workspace
 from tombola.training.settings import TrainSettings
@@ -24,32 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Search(ScoreStage, ModelStage["Scores"]):
+class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
     version: ClassVar = 3
-    distributed: ClassVar = True
 
-    model: ModelSource
-    data: DataSource
     search: Learned
-    seed: int
-    precision: Precision
     start: ModelStage[Any] | None = None
     """The weights under the gates; by default the pre-trained ones."""
-    bias: Bias | None = None
-    teacher: Teacher | None = None
-    distill_from: ModelStage[Any] | ModelSource | None = None
-    """The model that `search.train.distill` learns from."""
-    attack_encoder: ModelSource | None = None
-    """The encoder that gives an adversary its word neighbours, and with which an attack measures similarity."""
-    neighbours: int | None = None
-    """The version of the bundled table of word neighbours, if an adversary or an augmentation uses it."""
-    swap_table: int | None = None
-    """The version of the table of word swaps, if the adversary uses it."""
-    defend: Defend | None = None
-    """The defense that corrects the texts first."""
     sparsity: float | None = None
     """The sparsity, if the effective budget depends on it."""
     scope: Scope | None = None
@@ -66,21 +52,13 @@ class Search(ScoreStage, ModelStage["Scores"]):
         """The training settings of the scores."""
         return self.search.train
 
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
-
     def identity(self) -> dict[str, Any]:
         """Include the columns that an attack in the loop may change."""
-        from tombola.pipeline.stages.learning import attackable_columns
-
         identity, more = super().identity(), attackable_columns(self)
         return {**identity, "settings": {**identity["settings"], **more}} if more else identity
 
     def training_steps(self) -> int:
         """Return the optimizer steps of this search."""
-        from tombola.pipeline.stages.learning import planned_steps
-
         return planned_steps(self.train, self.data, self.search.stops_at)
 
     def run(self, space: Workspace) -> None:
@@ -88,7 +66,6 @@ class Search(ScoreStage, ModelStage["Scores"]):
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
-        from tombola.pipeline.stages.learning import distilling_teacher, training_collate, training_data
         from tombola.training.gated import train_gates
 
         task, rate = self.data.definition, self.search.weights_learning_rate
@@ -128,9 +105,7 @@ class Search(ScoreStage, ModelStage["Scores"]):
         )
         gating.learned().save(space.folder / SCORES)
         if self.search.weights:
-            with quiet():
-                model.save_pretrained(space.folder)
-                tokenizer_of(self.model, self.defend, space).save_pretrained(space.folder)
+            self.save(space, model, tokenizer_of(self.model, self.defend, space))
         space.write_json(LOG, log)
 
     def _importance(self, space: Workspace, model: PreTrainedModel, units: Units) -> Scores:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.foundations.quiet import quiet
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, cut_of
+from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult, UsesFamily, cut_of
 from tombola.recipe.drawing import Layout
 from tombola.store.stage import Workspace
 
@@ -35,7 +34,7 @@ class CutOut(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Shrink(ModelStage[CutOut]):
+class Shrink(UsesFamily, ModelStage[CutOut]):
     """A small model: in an ordinary folder if the layout is uniform, otherwise in one that only Tombola loads."""
 
     kind: ClassVar = "shrink"
@@ -59,10 +58,6 @@ class Shrink(ModelStage[CutOut]):
         """The description of the stage."""
         return "cut out the small model"
 
-    def plugged(self) -> list[Any]:
-        """Return the model's family, which a plugin may define."""
-        return [self.model.family()]
-
     def run(self, space: Workspace) -> None:
         """Cut out the small model, and save it."""
         from tombola.shrink import shrink
@@ -74,9 +69,7 @@ class Shrink(ModelStage[CutOut]):
         mask = self._own_mask(space, larger)
         cutter = shrink_uniformly if self.layout == "uniform" else shrink
         small = cutter(larger, mask, self.multiple)
-        with quiet():
-            small.save_pretrained(space.folder)
-            self.model.tokenizer().save_pretrained(space.folder)
+        self.save(space, small, self.model.tokenizer())
         found = CutOut(
             layout=self.layout,
             parameters=small.num_parameters(),

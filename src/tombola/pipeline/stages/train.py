@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.checksums import CHECKSUMS, check_checksums, write_checksums
-from tombola.foundations.hardware import Precision
 from tombola.foundations.quiet import quiet
 from tombola.foundations.seeds import numbered_seed
 from tombola.models.controls import Control
-from tombola.pipeline.references import DataSource, ModelSource
+from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import EPOCHS, LOG, MaskStage, ModelStage, StageResult, cut_of
-from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.course import COURSE, Every, ScoreCourse, Scorekeeper
-from tombola.pipeline.stages.defend import Defend, tokenizer_of
+from tombola.pipeline.stages.defend import tokenizer_of
 from tombola.pipeline.stages.evaluate import metrics_of
 from tombola.pipeline.stages.learning import (
+    LearningStage,
     attackable_columns,
     distilling_teacher,
     planned_steps,
@@ -27,7 +26,6 @@ from tombola.pipeline.stages.learning import (
     training_data,
     whole_schedule,
 )
-from tombola.pipeline.stages.teacher import Teacher
 from tombola.store.stage import Workspace
 from tombola.training.log import TrainLog
 from tombola.training.selective.freezing import FREEZING, Freezing
@@ -59,18 +57,13 @@ class Trained(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Train(ModelStage[Trained]):
+class Train(LearningStage[Trained]):
     """One training run."""
 
     kind: ClassVar = "train"
     version: ClassVar = 1
-    distributed: ClassVar = True
 
-    model: ModelSource
-    data: DataSource
     train: TrainSettings
-    seed: int
-    precision: Precision
     mask: MaskStage | None = None
     start: ModelStage[Any] | None = None
     """The model whose weights, head included, training starts from; by default the pre-trained one.
@@ -78,18 +71,6 @@ class Train(ModelStage[Trained]):
     A small model that was cut out is used itself; from any other, the weights are copied into the pre-trained one."""
     head: ModelStage[Any] | None = None
     """The model whose head training starts from, if that is another one."""
-    bias: Bias | None = None
-    teacher: Teacher | None = None
-    distill_from: ModelStage[Any] | ModelSource | None = None
-    """The model that `train.distill` learns from."""
-    attack_encoder: ModelSource | None = None
-    """The encoder that gives an adversary its word neighbours, and with which an attack measures similarity."""
-    neighbours: int | None = None
-    """The version of the bundled table of word neighbours, if an adversary or an augmentation uses it."""
-    swap_table: int | None = None
-    """The version of the table of word swaps, if the adversary uses it."""
-    defend: Defend | None = None
-    """The defense that corrects the texts first."""
     fresh_head: int = 0
     """Re-initialise the head, whatever `start` has, differently for every number. 0 keeps it."""
     stop_at: float | None = None
@@ -181,9 +162,7 @@ class Train(ModelStage[Trained]):
             _number_epochs(space)
         if (space.scratch / FREEZING).is_file():  # rank 0 alone writes it, and only if there were steps
             (space.scratch / FREEZING).rename(space.folder / FREEZING)
-        with quiet():
-            model.save_pretrained(space.folder)
-            tokenizer.save_pretrained(space.folder)
+        self.save(space, model, tokenizer)
         if mask is not None:
             mask.save(space.folder / MASK)
         space.write_json(LOG, log)

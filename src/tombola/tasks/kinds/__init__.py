@@ -7,7 +7,7 @@ new kind may reuse an existing one.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tombola.errors import DataError
 from tombola.foundations.registry import Registry
@@ -35,6 +35,9 @@ class KindSettings(Settings):
 
     Settings that affect only scores, not training, belong in `unhashed`.
     """
+
+
+S = TypeVar("S", bound=KindSettings)
 
 
 class TaskKind(ABC):
@@ -158,7 +161,9 @@ class TaskKind(ABC):
         return Collate(tokenizer)
 
     def head(self, task: "Task") -> dict[str, Any]:
-        """Return the config entries of the head: names of the outputs, or their number."""
+        """Return the config entries of the head, unless it is pre-trained: names of the outputs, or their number."""
+        if self.pretrained_head:
+            return {}
         names = dict(enumerate(task.labels or ()))
         return {"id2label": names, "label2id": {name: number for number, name in names.items()}}
 
@@ -185,6 +190,13 @@ task_kinds: Registry[type[TaskKind]] = Registry(
 def kind_of(task: "Task") -> TaskKind:
     """Return the kind of a task."""
     return task_kinds[task.kind].of(task)
+
+
+def settings_of(task: "Task", expected: type[S]) -> S:
+    """Return the settings of a task, which are those of its kind."""
+    settings = task.kind_settings
+    assert isinstance(settings, expected)
+    return settings
 
 
 def encode(split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":

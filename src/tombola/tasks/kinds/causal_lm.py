@@ -8,7 +8,8 @@ from pydantic import Field
 
 from tombola.tasks.definition import Layout
 from tombola.tasks.documents import Division, document_table, joined_rows
-from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, settings_of, task_kinds
+from tombola.tasks.kinds.decoders import DecoderKind
 from tombola.tasks.lines import ending_of
 from tombola.tasks.passages import without_blanks
 from tombola.tasks.readers import Table, open_table
@@ -17,7 +18,7 @@ from tombola.tasks.rows import Columns
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.encoding import Encoded
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -38,14 +39,12 @@ class CausalSettings(KindSettings):
 
 
 @task_kinds("causal-lm")
-class CausalLM(TaskKind):
+class CausalLM(DecoderKind):
     """Plain text: a text file or a folder of them, or a table with one document per row."""
 
     about = "the next word of any text, for decoders"
     text_columns = (1,)
     settings = CausalSettings
-    model = "AutoModelForCausalLM"
-    pretrained_head = "a causal language model"
     evaluator = "documents"
 
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
@@ -53,13 +52,15 @@ class CausalLM(TaskKind):
         if file.is_file() and ending_of(file) in (".tsv", ".csv", ".json", ".jsonl", ".parquet"):
             return open_table(file, layout)
         column = layout.map.get(task.text[0], task.text)[0]
-        return document_table(file, column, _settings(task).documents, layout.encoding)
+        return document_table(file, column, settings_of(task, CausalSettings).documents, layout.encoding)
 
     def rows(self, task: "Task", columns: Columns) -> Table:
         """Return documents, which may span several rows, without blank ones."""
         table, names = columns.table, columns.layout.map.get(task.text[0], task.text)
         if len(names) == 1 and names[0] in table.columns:
-            table = joined_rows(table, table.columns.index(names[0]), _settings(task).documents)
+            table = joined_rows(
+                table, table.columns.index(names[0]), settings_of(task, CausalSettings).documents
+            )
         return without_blanks(table)
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
@@ -79,26 +80,12 @@ class CausalLM(TaskKind):
         """Encode the split as packed blocks."""
         from tombola.tasks.packing import pack_documents
 
-        return pack_documents(split, tokenizer, max_length, _settings(split.task).block_size)
+        return pack_documents(
+            split, tokenizer, max_length, settings_of(split.task, CausalSettings).block_size
+        )
 
     def estimate_inputs(self, split: "Split", max_length: int) -> int:
         """Estimate the number of packed blocks."""
         from tombola.tasks.estimating import estimate_blocks
 
-        return estimate_blocks(split, _settings(split.task).block_size or max_length)
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right, where no token attends to the padding."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right", token_labels=True)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}
-
-
-def _settings(task: "Task") -> CausalSettings:
-    settings = task.kind_settings
-    assert isinstance(settings, CausalSettings)
-    return settings
+        return estimate_blocks(split, settings_of(split.task, CausalSettings).block_size or max_length)

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from tombola.errors import DataError
-from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, TaskKind, settings_of, task_kinds
+from tombola.tasks.kinds.decoders import AnswerKind
 from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns, SkippedRow
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.continuations import Continuation
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -96,12 +95,10 @@ class Classification(TaskKind):
         return 0
 
 
-class ByLikelihood(Classification):
+class ByLikelihood(AnswerKind, Classification):
     """Classification by a decoder: every label has an answer, and the most likely after the prompt wins."""
 
     label_logits = False
-    model = "AutoModelForCausalLM"
-    pretrained_head = "a causal language model"
     evaluator = "label likelihoods"
 
     def check(self, task: "Task") -> None:
@@ -114,48 +111,23 @@ class ByLikelihood(Classification):
                 f"settings.answers: {len(answers)} answers for {len(task.labels or ())} labels; give one for each"
             )
 
-    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Encode prompts with the answers of their labels, for training."""
-        return _continued(split, tokenizer, max_length, right_alone=True)
+    def answers(self, split: "Split") -> "list[Continuation]":
+        """Return each prompt with the answers of all labels."""
+        from tombola.tasks.continuations import Continuation
 
-    def encode_scored(
-        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
-    ) -> "Encoded":
-        """Encode prompts with the answers of all labels."""
-        return _continued(split, tokenizer, max_length, right_alone=False)
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right", token_labels=True)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}
-
-
-def _continued(
-    split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int, right_alone: bool
-) -> "Encoded":
-    from tombola.tasks.continuations import Continuation, encode_continuations
-
-    task = split.task
-    settings = task.kind_settings
-    assert isinstance(settings, ClassificationSettings)
-    answers = settings.answers or task.labels or ()
-    rows = [
-        Continuation(
-            example,
-            choice,
-            fill(settings.prompt, dict(zip(task.text, texts, strict=True))),
-            settings.delimiter + answer,
-        )
-        for example, (texts, label) in enumerate(zip(split.texts, split.labels, strict=True))
-        for choice, answer in enumerate(answers)
-        if not right_alone or choice == label
-    ]
-    return encode_continuations(rows, tokenizer, max_length)
+        task = split.task
+        settings = settings_of(task, ClassificationSettings)
+        answers = settings.answers or task.labels or ()
+        return [
+            Continuation(
+                example,
+                choice,
+                fill(settings.prompt, dict(zip(task.text, texts, strict=True))),
+                settings.delimiter + answer,
+            )
+            for example, texts in enumerate(split.texts)
+            for choice, answer in enumerate(answers)
+        ]
 
 
 def label_numbers(task: "Task", values: dict[str, str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from tombola.tasks.definition import Layout
-from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, TaskKind, settings_of, task_kinds
 from tombola.tasks.lines import ending_of
 from tombola.tasks.passages import passage_table, without_blanks
 from tombola.tasks.readers import Table, open_table
@@ -65,26 +65,18 @@ class MaskedLM(TaskKind):
         """Encode the split as blocks of text."""
         from tombola.tasks.blocks import encode_passages
 
-        return encode_passages(split, tokenizer, max_length, _settings(split.task).block_size)
+        return encode_passages(
+            split, tokenizer, max_length, settings_of(split.task, MaskedSettings).block_size
+        )
 
     def estimate_inputs(self, split: "Split", max_length: int) -> int:
         """Estimate the number of blocks."""
         from tombola.tasks.estimating import estimate_blocks
 
-        return estimate_blocks(split, _settings(split.task).block_size or max_length)
+        return estimate_blocks(split, settings_of(split.task, MaskedSettings).block_size or max_length)
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
         """Return a collator that masks some tokens."""
         from tombola.tasks.blocks import MaskTokens
 
-        return MaskTokens(tokenizer, seed, _settings(task).mlm_probability)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}
-
-
-def _settings(task: "Task") -> MaskedSettings:
-    settings = task.kind_settings
-    assert isinstance(settings, MaskedSettings)
-    return settings
+        return MaskTokens(tokenizer, seed, settings_of(task, MaskedSettings).mlm_probability)

@@ -7,15 +7,14 @@ from pydantic import Field
 
 from tombola.errors import DataError
 from tombola.tasks.definition import Names
-from tombola.tasks.kinds import KindSettings, Row, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, Row, settings_of, task_kinds
+from tombola.tasks.kinds.decoders import AnswerKind
 from tombola.tasks.prompts import check_prompt, fill
 from tombola.tasks.readers import BadRow
 from tombola.tasks.rows import Columns
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.continuations import Continuation
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -37,14 +36,12 @@ class ChoiceSettings(KindSettings):
 
 
 @task_kinds("multiple-choice")
-class MultipleChoice(TaskKind):
+class MultipleChoice(AnswerKind):
     """A prompt and several answers, one of which is correct."""
 
     about = "the likeliest of several answers, for decoders"
     text_columns = (1, 2, 3, 4)
     settings = ChoiceSettings
-    model = "AutoModelForCausalLM"
-    pretrained_head = "a causal language model"
     evaluator = "choices"
 
     def check(self, task: "Task") -> None:
@@ -55,7 +52,7 @@ class MultipleChoice(TaskKind):
 
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that reads the filled-in prompt and the answers."""
-        settings, read = _settings(task), {name: columns.text(name) for name in task.text}
+        settings, read = settings_of(task, ChoiceSettings), {name: columns.text(name) for name in task.text}
         choices = _reader(settings, columns)
 
         def texts(values: list[Any]) -> tuple[str, ...]:
@@ -66,7 +63,7 @@ class MultipleChoice(TaskKind):
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:
         """Return a function that reads the correct answer's index; `label` has its index, letter, name or text."""
-        value, choices = columns.value("label"), _reader(_settings(task), columns)
+        value, choices = columns.value("label"), _reader(settings_of(task, ChoiceSettings), columns)
 
         def read(values: list[Any], _: tuple[str, ...]) -> int:
             answers, names = _listed(choices(values))
@@ -76,7 +73,7 @@ class MultipleChoice(TaskKind):
 
     def given(self, task: "Task", row: Row, number: int) -> tuple[str, ...]:
         """Return the texts of a mapping with the text columns and the answers."""
-        settings = _settings(task)
+        settings = settings_of(task, ChoiceSettings)
         wanted = [*task.text, *settings.choices]
         if not isinstance(row, Mapping) or not set(wanted) <= set(row):
             raise DataError(
@@ -93,31 +90,16 @@ class MultipleChoice(TaskKind):
         """Return the first answer."""
         return 0
 
-    def encode(self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int) -> "Encoded":
-        """Encode prompts with their correct answers, for training."""
-        return _encoded(split, tokenizer, max_length, right_alone=True)
+    def answers(self, split: "Split") -> "list[Continuation]":
+        """Return each prompt with each of its choices."""
+        from tombola.tasks.continuations import Continuation
 
-    def encode_scored(
-        self, split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int
-    ) -> "Encoded":
-        """Encode prompts with each of their answers."""
-        return _encoded(split, tokenizer, max_length, right_alone=False)
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right", token_labels=True)
-
-    def head(self, task: "Task") -> dict[str, Any]:
-        """Return nothing: the model's own head has a logit for each vocabulary entry."""
-        return {}
-
-
-def _settings(task: "Task") -> ChoiceSettings:
-    settings = task.kind_settings
-    assert isinstance(settings, ChoiceSettings)
-    return settings
+        delimiter = settings_of(split.task, ChoiceSettings).delimiter
+        return [
+            Continuation(example, choice, prompt, delimiter + answer)
+            for example, (prompt, *answers) in enumerate(split.texts)
+            for choice, answer in enumerate(answers)
+        ]
 
 
 def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
@@ -159,18 +141,3 @@ def _place(raw: Any, answers: list[str], names: list[str]) -> int:
     raise BadRow(
         f"unknown label {raw!r}; expected the index of the correct answer from 0, its letter, its name or its text"
     )
-
-
-def _encoded(
-    split: "Split", tokenizer: "PreTrainedTokenizerBase", max_length: int, right_alone: bool
-) -> "Encoded":
-    from tombola.tasks.continuations import Continuation, encode_continuations
-
-    delimiter = _settings(split.task).delimiter
-    rows = [
-        Continuation(example, choice, prompt, delimiter + answer)
-        for example, ((prompt, *answers), label) in enumerate(zip(split.texts, split.labels, strict=True))
-        for choice, answer in enumerate(answers)
-        if not right_alone or choice == label
-    ]
-    return encode_continuations(rows, tokenizer, max_length)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from tombola.tasks.definition import Layout
-from tombola.tasks.kinds import KindSettings, TaskKind, task_kinds
+from tombola.tasks.kinds import KindSettings, TaskKind, settings_of, task_kinds
 from tombola.tasks.lines import ending_of
 from tombola.tasks.questions import Answers, question_table, read_answers
 from tombola.tasks.readers import Table, open_table
@@ -66,7 +66,7 @@ class QuestionAnswering(TaskKind):
         """Encode each question with the windows of its context."""
         from tombola.tasks.windows import encode_questions
 
-        settings = _settings(split.task)
+        settings = settings_of(split.task, QuestionSettings)
         return encode_questions(
             split, tokenizer, max_length, stride=settings.doc_stride, longest=settings.max_query_length
         )
@@ -75,7 +75,7 @@ class QuestionAnswering(TaskKind):
         """Estimate the number of windows."""
         from tombola.tasks.estimating import estimate_windows
 
-        settings = _settings(split.task)
+        settings = settings_of(split.task, QuestionSettings)
         return estimate_windows(
             split, max_length, stride=settings.doc_stride, longest=settings.max_query_length
         )
@@ -89,9 +89,3 @@ class QuestionAnswering(TaskKind):
     def head(self, task: "Task") -> dict[str, Any]:
         """Return two outputs: the logits of an answer's start and end."""
         return {"num_labels": 2}
-
-
-def _settings(task: "Task") -> QuestionSettings:
-    settings = task.kind_settings
-    assert isinstance(settings, QuestionSettings)
-    return settings
