@@ -64,7 +64,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 # Renews the recipe's schema and the reference pages, which a test compares with the code.
 reference: $(INSTALLED)
