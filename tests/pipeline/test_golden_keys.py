@@ -68,9 +68,9 @@ GOLDEN = {
     "evaluate": "9aa9c1e7bde4cae934b92fa9",
     "attack": "4518574bbd856907301789fc",
     "measure": "b63fcf6eea6a9469d7172ccc",
-    "without tickets": "e9c45770daf2beb6d62b274a",
-    "with tickets": "e56e7e9ade1db890f2d2edc9",
-    "evaluate shared": "e16bccdb3a5e6ae02e3ce0a7",
+    "without tickets": "c7eda28ac12e158fb88b13bc",
+    "with tickets": "c803e2cd4750440e7c2679da",
+    "evaluate shared": "af552bec3709ba4589212638",
 }
 
 

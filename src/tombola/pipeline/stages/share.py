@@ -27,7 +27,7 @@ class Share(Stage[TrainLog]):
     """One training of several tasks on one encoder."""
 
     kind: ClassVar = "share"
-    version: ClassVar = 1
+    version: ClassVar = 2
     distributed: ClassVar = True
 
     model: ModelSource
