@@ -52,10 +52,12 @@ class Share(Stage[TrainLog]):
 
     def training_steps(self) -> int:
         """Return the optimizer steps of the whole training."""
+        from tombola.training.multitask.batches import steps_of
         from tombola.training.schedule import check_schedule, total_steps
 
-        batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
-        steps = total_steps(self.train, batches)
+        sizes, accumulate = [len(data.load()) for data in self.data], self.train.accumulate
+        whole = [ceil(ceil(size / self.train.batch_size) / accumulate) for size in sizes]
+        steps = total_steps(self.train, sum(steps_of(self.sampling, sizes, whole)) * accumulate)
         check_schedule(self.train, steps)
         return steps
 
