@@ -9,12 +9,15 @@ import torch
 
 from tests.pipeline.running import execute
 from tests.world import World
-from tombola.models.loading import load_tokenizer
+from tombola.errors import RecipeError
+from tombola.masks import MASK, Mask, Units
+from tombola.models.loading import load_model, load_tokenizer
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.sharing import plan_share
 from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.store.stage import topological_order
 from tombola.store.store import Store
+from tombola.tasks import Task
 from tombola.training.log import TrainLog
 from tombola.training.multitask.model import open_task
 
@@ -84,3 +87,13 @@ def test_the_planned_steps_are_those_of_the_training(world: World, tmp_path: Pat
     store = Store(tmp_path / "store")
     execute([stage], store)
     assert store.read(stage).steps == stage.training_steps()
+
+
+def test_a_mask_of_a_head_cannot_be_shared(world: World, tmp_path: Path) -> None:
+    model = load_model(world.model, Task.named(str(world.task)), seed=1)
+    Mask.full(Units.of(model, "weight", classifier=True)).save(tmp_path / MASK)
+    given = {"method": "given", "masks": [str(tmp_path / MASK)]}
+    plan = planned(world, tmp_path, search=given)
+    stage = next(one for one in plan.stages if isinstance(one, Share) and one.masks)
+    with pytest.raises(RecipeError, match="the mask of tiny also covers the task head"):
+        execute(topological_order([stage]), Store(tmp_path / "store"))
