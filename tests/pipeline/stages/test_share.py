@@ -97,3 +97,9 @@ def test_a_mask_of_a_head_cannot_be_shared(world: World, tmp_path: Path) -> None
     stage = next(one for one in plan.stages if isinstance(one, Share) and one.masks)
     with pytest.raises(RecipeError, match="the mask of tiny also covers the task head"):
         execute(topological_order([stage]), Store(tmp_path / "store"))
+
+
+def test_tasks_scored_by_likelihood_cannot_be_shared(world: World, tmp_path: Path) -> None:
+    likely = {"task_settings": {"by": "likelihood", "prompt": "{sentence}"}}
+    with pytest.raises(RecipeError, match="tasks: tiny is scored by likelihood"):
+        planned(world, tmp_path, data=likely)
