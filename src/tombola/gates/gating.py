@@ -1,6 +1,7 @@
 """The state of a learned mask and its update in one optimizer step."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import repeat
 from math import sqrt
 from typing import TYPE_CHECKING, cast
@@ -89,6 +90,16 @@ class Gating(nn.Module):
         generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step, number))
         for group, margin, factors in zip(self.units.groups, self._margins(), self._factors, strict=True):
             self._weights.write(group, self.gate.sample(margin, factors, generator))
+
+    @contextmanager
+    def shown(self, step: int) -> Iterator[None]:
+        """Let the model hold the gated weights of a step in this context, before the step begins."""
+        assert self._weights is not None
+        self.sample(step)
+        try:
+            yield
+        finally:
+            self._weights.rest()
 
     @torch.no_grad()
     def gather(self) -> None:
