@@ -262,6 +262,7 @@ def test_a_ticket_of_several_tasks_needs_a_task_to_shrink(
         ({"sparsity": 1.5}, "sparsity: must be less than 1"),
         ({"samplign": {}}, "unknown key 'samplign'. Did you mean 'sampling'"),
         ({"sampling": {"kind": "equal"}}, "sampling.kind: must be 'proportional', 'annealed' or 'uniform'"),
+        ({"sampling": {"alpha": 0.3}}, "sampling: alpha: only works with kind: annealed, not proportional"),
         ({"per_task": {"ret": {}}}, "per_task: unknown task 'ret'"),
         ({"tasks": ["rte", "rte"]}, "tasks: must be unique"),
         ({"tasks": ["rte", "squad"]}, "squad is a question-answering task"),
