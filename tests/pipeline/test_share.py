@@ -265,6 +265,7 @@ def test_a_ticket_of_several_tasks_needs_a_task_to_shrink(
         ({"sampling": {"alpha": 0.3}}, "sampling: alpha: only works with kind: annealed, not proportional"),
         ({"per_task": {"ret": {}}}, "per_task: unknown task 'ret'"),
         ({"tasks": ["rte", "rte"]}, "tasks: must be unique"),
+        ({"seed": [3, 3]}, "seed: must be unique"),
         ({"tasks": ["rte", "squad"]}, "squad is a question-answering task"),
         ({"tasks": ["rte"]}, "tasks:"),
         ({"train": {"loss": {"kind": "poe"}}}, "train.loss: poe belongs to one task"),
