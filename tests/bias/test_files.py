@@ -53,6 +53,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "ids": ({"7": [0, 0]}, "2 of the 3 examples .* the first with the id '8'"),
     "length": ({"7": [0], "8": [0, 0], "9": [0, 0]}, "'7' has .*not 2 numbers"),
     "words": ({"7": ["a", "b"], "8": [0, 0], "9": [0, 0]}, "not numbers"),
+    "too large": ({"7": [10**400, 0], "8": [0, 0], "9": [0, 0]}, "not numbers, or too large"),
+    "one number": (np.array(0.5), "0 rows for the 3 examples"),
     "list": ([1, 2], "expected an object"),
     "objects": (np.array([{}, {}, {}], dtype=object), "not an .npy file of numbers"),
 }
@@ -201,3 +203,10 @@ def test_what_a_stage_keeps_knows_its_data(tmp_path: Path) -> None:
     assert torch.equal(kept, read(tmp_path))
     with pytest.raises(DataError, match="was computed for the data"):
         read(tmp_path, SPLIT.select([1, 0, 2]))
+
+
+def test_a_file_about_other_examples_is_not_taken_for_a_uniform_one(tmp_path: Path) -> None:
+    """All labels equally likely for every example is no debiasing at all."""
+    path = saved(tmp_path, {"train-7": [-0.7, -0.7], "train-8": [-0.7, -0.7]})
+    with pytest.raises(DataError, match=r"3 of the 3 examples .*an id in the file: 'train-7'.*: use its ids"):
+        read_log_probs(path, SPLIT, missing="uniform")

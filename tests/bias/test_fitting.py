@@ -153,3 +153,12 @@ def test_what_cannot_be_fitted_is_said(world: World) -> None:
         fit(LexicalOverlap(method="lexical_overlap"), made("sst2", [("a",), ("b",)], [0, 1]), 0, world.model)
     with pytest.raises(RecipeError, match=r"bias\.label: unknown label of mnli 'entails'"):
         fit(LexicalOverlap(method="lexical_overlap", label="entails"), nli(), 0, world.model)
+
+
+def test_texts_without_words_are_reported(world: World) -> None:
+    silent = made("rte", [(f"it is {i}", "?!") for i in range(20)], [0, 1] * 10)
+    with pytest.raises(DataError, match=r"bias: one_side reads words, but the texts of the .* have none"):
+        fit(OneSide(method="one_side"), silent, seed=0)
+    empty = made("rte", [("...", "?!")] * 20, [0, 1] * 10)
+    found = fit(LexicalOverlap(method="lexical_overlap", predictions="in_sample"), empty, 0, world.model)
+    np.testing.assert_allclose(np.exp(found.train), 0.5, atol=1e-6)

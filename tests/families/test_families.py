@@ -103,6 +103,24 @@ def test_a_model_that_is_built_unlike_its_family_is_told_why():
         family_of(tiny("albert", num_hidden_groups=2))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"layers": "encoder.layers"}, "no list of layers at 'encoder.layers'"),
+        ({"layers": "embeddings"}, "no list of layers at 'embeddings'"),
+        ({"heads": "n_heads"}, "reads 'n_heads' from the config, but a bert model has no such key"),
+        ({"kv_heads": "n_kv_heads"}, "reads 'n_kv_heads' from the config"),
+        ({"only": {"hidden_size": "width"}}, "reads 'width' from the config"),
+    ],
+)
+def test_a_wrong_description_of_a_family_is_explained(wrong, reason):
+    model = tiny("bert")
+    family = family_of(model).model_copy(update=wrong)
+    read = family.layers_of if "layers" in wrong else lambda model: family.check(model.config)
+    with pytest.raises(ModelError, match=reason):
+        read(model)
+
+
 def test_what_albert_loses_is_gone_from_all_of_its_layers():
     one, two = (tiny("albert", inner_group_num=1, num_hidden_layers=layers) for layers in (1, 3))
     assert Units.of(one, "head").count == Units.of(two, "head").count == 4

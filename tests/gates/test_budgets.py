@@ -91,3 +91,9 @@ def test_the_lagrangian_target_rises_ever_more_slowly():
     wanted = [budget.target_at(share, 0.8) for share in (0, 0.125, 0.25, 0.5, 1)]
     assert wanted == pytest.approx([0, 0.35, 0.6, 0.8, 0.8])
     assert Lagrangian(warmup=0).target_at(0, 0.8) == 0.8
+
+
+def test_the_price_of_a_gate_is_given_in_one_way():
+    assert L0(weight=0.5).weight == 0.5
+    with pytest.raises(ValidationError, match="relative: is replaced by weight; remove one of them"):
+        L0(weight=0.5, relative=2.0)

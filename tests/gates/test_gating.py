@@ -315,6 +315,22 @@ def test_scores_of_sign_gates_are_clamped_after_each_step():
     assert threshold.scores[0].min() >= 300
 
 
+@pytest.mark.parametrize("scope", ["local", "global", "row"])
+@pytest.mark.parametrize("gate", [HardConcrete(), Bernoulli(), Threshold(), Sign()])
+def test_a_reset_that_shuts_nothing_keeps_the_scores_and_a_cut_close_below_them(gate, scope):
+    """At first a stepwise schedule removes nothing; gates must still learn then, and keep what they learned."""
+    model = tiny("bert", num_labels=2)
+    budget = Exact(schedule="stepwise", reset_every=1)
+    gating = gating_of(model, gate=gate, budget=budget, sparsity=0.5, scope=scope)
+    before = [score.detach().clone() for score in gating.scores]
+    for step in (1, 2):
+        gating.settle(step, steps=100)
+    assert gating.mask().removed == 0
+    for score, own, cut in zip(gating.scores, before, gating.cuts.tolist(), strict=True):
+        assert torch.equal(score, own)
+        assert own.min().item() - 2 < cut < own.min().item()
+
+
 def test_the_budgets_gradient_is_scaled_like_the_models():
     """16-bit gradients are scaled before the pass; a budget that were not would vanish beside them."""
     found = []

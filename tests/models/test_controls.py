@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tests.tiny import MODEL_TYPES, tiny
+from tombola.errors import ModelError
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.masks.perturb import perturb
 from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control
@@ -184,3 +185,10 @@ def test_perturbing_swaps_exactly_the_share_and_keeps_the_sparsity(share):
 def test_perturbing_a_full_mask_changes_nothing():
     units = Units.of(tiny("bert"), "head")
     assert perturb(Mask.full(units), 0.5, seed=1) == Mask.full(units)
+
+
+@pytest.mark.parametrize("across", ["layers", "whole_layers"])
+def test_a_single_layer_cannot_be_shuffled(across):
+    """ALBERT passes one layer many times: shuffling would leave the model as it is."""
+    with pytest.raises(ModelError, match="layers cannot be shuffled: use across: matrices"):
+        apply_control(Shuffle(across=across), tiny("albert", inner_group_num=1), 1)

@@ -87,6 +87,7 @@ def test_the_adversary_is_by_default_that_of_robust_tickets_on_sst2() -> None:
         ),
         ({"adversary": {"steps": 0}}, "adversary.steps: must be greater than 0, not 0"),
         ({"adversary": {"radius": 0}}, "adversary.radius: must be greater than 0, not 0"),
+        ({"adversary": {"radius": 0.01}}, "initial: 0.05 may start the perturbation beyond radius: 0.01"),
         ({"adversary": {"eta": 0.03}}, "adversary: unknown key 'eta'"),
     ],
 )

@@ -62,15 +62,15 @@ def stages() -> dict[str, Stage[Any]]:
 
 GOLDEN = {
     "dense": "d1d51ea7bb66d0e84d1ca0d2",
-    "search": "2e3e6f0f8dcf39864f3a5e08",
-    "mask": "ecc5ce02db810997df62c3f8",
-    "ticket": "1f9f4bc82be33a754855902c",
-    "evaluate": "9aa9c1e7bde4cae934b92fa9",
-    "attack": "4518574bbd856907301789fc",
-    "measure": "b63fcf6eea6a9469d7172ccc",
-    "without tickets": "e9c45770daf2beb6d62b274a",
-    "with tickets": "e56e7e9ade1db890f2d2edc9",
-    "evaluate shared": "e16bccdb3a5e6ae02e3ce0a7",
+    "search": "a2567c0b960c2efcdbb0cbc2",
+    "mask": "0c25c68720292ec81ffc346d",
+    "ticket": "2293a356464ce93402b5a19d",
+    "evaluate": "7106ab84354902dec3830814",
+    "attack": "812ad50b280fb3f2f109e289",
+    "measure": "5ebba54a604372852edd9c63",
+    "without tickets": "c7eda28ac12e158fb88b13bc",
+    "with tickets": "e5153763df3f741551dc6257",
+    "evaluate shared": "be3bf78c54d7bc98553ab18a",
 }
 
 

@@ -79,3 +79,20 @@ def test_a_missing_tracker_is_refused_once_before_the_work(world: World, tmp_pat
     train["report_to"] = ["tensorbord"]
     with pytest.raises(RecipeError, match=r"Did you mean 'tensorboard'\?"):
         plan_run(world.recipe(train=train))
+
+
+@pytest.mark.parametrize("place", ["train", "search"])
+def test_numbers_cannot_be_smoothed(world: World, tmp_path, place):
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\n" + "lovely plot\t0.5\ndull plot\t0.1\n" * 8)
+    files = "{train: train.tsv, validation: validation.tsv}"
+    (tmp_path / "number.yaml").write_text(
+        "{name: number, version: 1, kind: regression, text: sentence, metrics: [pearson], "
+        f"source: {{files: {files}}}}}"
+    )
+    smoothed = {"loss": {"kind": "cross_entropy", "label_smoothing": 0.1}}
+    changes = (
+        {"train": smoothed} if place == "train" else {"search": {"method": "learned", "train": smoothed}}
+    )
+    with pytest.raises(RecipeError, match=r"loss\.label_smoothing: number is a regression task"):
+        plan_run({**world.recipe(**changes), "task": str(tmp_path / "number.yaml")})

@@ -479,3 +479,19 @@ def test_variants_whose_folders_would_meet_are_refused(names, said):
     with pytest.raises(RecipeError, match=said):
         expand({"model": "minilm", "task": "sst2", "variants": changes})
     assert len(expand({"model": "minilm", "task": "sst2", "variants": {"imp": {}, "omp": {}}})) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": [1, 2, 1]}, "seed: 1 occurs more than once in the list"),
+        ({"draw": {"sparsity": [0.5, 0.5]}}, "draw.sparsity: 0.5 occurs more than once in the list"),
+        ({"variants": {"a": {"train": {"epochs": [1, 1]}}}}, "train.epochs: 1 occurs more than once"),
+        ({"seed": 2**32}, "seed: must be less than 4294967296"),
+        ({"data": {"seed": -1}}, "data.seed: must be greater than or equal to 0, not -1"),
+    ],
+)
+def test_a_repeated_value_or_an_impossible_seed_is_a_mistake(changes, message):
+    """A seed that is run once but counts twice would halve the variance."""
+    with pytest.raises(RecipeError, match=message):
+        expand({"model": "m", "task": "rte", "search": {"method": "magnitude"}, **changes})

@@ -386,3 +386,11 @@ def test_settings_of_random_masks_are_for_random_masks():
     for name, value in (("mask_number", 2), ("preserve_layer_ratio", True)):
         with pytest.raises(RecipeError, match=f"{name}: only works with order: random"):
             expand({"model": "m", "task": "rte", "search": {"method": "importance", name: value}})
+
+
+def test_random_layers_cannot_keep_the_ratio_of_each_layer():
+    """Such a ticket would be the winning one under the name of a random one."""
+    search = {"method": "importance", "units": "layer", "criterion": "taylor", "order": "random"}
+    expand({"model": "m", "task": "rte", "search": search})
+    with pytest.raises(RecipeError, match="preserve_layer_ratio: with units: layer"):
+        expand({"model": "m", "task": "rte", "search": {**search, "preserve_layer_ratio": True}})

@@ -304,3 +304,16 @@ def test_the_command_imports_and_a_recipe_takes_it(world: World, tmp_path: Path)
     store = Store(tmp_path / "store")
     execute([drawn], store)
     assert store.read(drawn).removed == mask.removed
+
+
+def test_a_head_that_is_left_out_needs_no_task(world: World, tmp_path: Path) -> None:
+    saved = pruned(encoder(world), 0.3)
+    torch.save({**saved, "classifier.weight_mask": torch.ones(3, 16)}, tmp_path / "mask.pt")
+    with pytest.raises(DataError, match="or leave the head out"):
+        imported(world, tmp_path / "mask.pt", tmp_path)
+    mask = imported(world, tmp_path / "mask.pt", tmp_path, keep_head=False)
+    assert mask.count == sum(value.numel() for value in saved.values())
+    other = {"bert.encoder.layer.7.output.dense.weight_mask": torch.ones(16, 24)}
+    torch.save({**saved, **other}, tmp_path / "mask.pt")
+    with pytest.raises(DataError, match="not in this model"):
+        imported(world, tmp_path / "mask.pt", tmp_path, keep_head=False)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.training.toy import same_weights
 from tests.world import World
@@ -14,12 +15,15 @@ from tombola.augmentations.live import LiveTexts
 from tombola.defenses import Unicode, fit_defenses
 from tombola.defenses.tokenizing import defended
 from tombola.errors import RecipeError, TombolaError
+from tombola.gates import L0, Gating, HardConcrete
+from tombola.masks import Units
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.objectives.consistency import COPY
 from tombola.objectives.distillation import ADVERSARIAL, Distill
 from tombola.recipe.grid import expand
 from tombola.tasks import Task, collate_of, encode
 from tombola.training import TrainSettings, train
+from tombola.training.gated import train_gates
 
 
 class Killed(BaseException):
@@ -181,3 +185,35 @@ def test_what_cannot_be_attacked_is_refused(world: World, tmp_path: Path) -> Non
         expand(world.recipe(train={"adversary": {"kind": "attack", "recipe": "bert_attack"}}))
     with pytest.raises(RecipeError, match="steps"):
         expand(world.recipe(train={"adversary": {"kind": "attack", "steps": 3}}))
+
+
+def test_a_search_attacks_the_weights_under_their_gates(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split, data = setting(world)
+    model = load_model(world.model, split.task, 1)
+    gating = Gating(Units.of(model, "head"), model, HardConcrete(initial=0.3), L0(), seed=1)
+    query = model.base_model.encoder.layer[0].attention.self.query.weight
+    seen = []
+
+    def attack(attacked: Any, *arguments: Any, journal: Path, **options: Any) -> dict[int, Any]:
+        factors = gating._factors[0].repeat_interleave(len(query) // len(gating._factors[0]))
+        own = gating._weights._own["encoder.layer.0.attention.self.query.weight"]
+        seen.append(torch.equal(query, own * factors[:, None]) and not torch.equal(query, own))
+        journal.parent.mkdir(exist_ok=True)
+        journal.touch()
+        return {}
+
+    monkeypatch.setattr("tombola.training.attacked.adversarial_texts", attack)
+    train_gates(
+        model,
+        data,
+        TrainSettings(epochs=2, batch_size=16, adversary=AttackAdversary()),
+        gating,
+        collate=collate_of(split.task, data.tokenizer),
+        seed=1,
+        precision="fp32",
+        folder=tmp_path,
+        weights_learning_rate=1e-3,
+    )
+    assert seen == [True, True]

@@ -42,9 +42,10 @@ def read_log_probs(
     """
     content = _read(path)
     if isinstance(content, np.ndarray):
-        if len(content) != len(split):
+        rows = len(content) if content.ndim else 0
+        if rows != len(split):
             raise DataError(
-                f"{path}: {len(content)} rows for the {len(split)} examples of {split.task.name}/{split.name}; for a "
+                f"{path}: {rows} rows for the {len(split)} examples of {split.task.name}/{split.name}; for a "
                 "subset of the data, use a .json or .pkl by example id."
             )
         values = content
@@ -132,12 +133,16 @@ def _read_npy(path: Path) -> np.ndarray:
 
 def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> np.ndarray:
     missing = [identity for identity in split.ids if identity not in content]
-    if missing and not uniform:
+    if missing and (not uniform or len(missing) == len(split)):
         known = next(iter(content), None)
+        advice = (
+            "Set bias.missing: drop to leave them out of training, or uniform to treat all labels as equally likely."
+            if len(missing) < len(split)
+            else "The file belongs to other data: use its ids, or another file."
+        )
         raise DataError(
             f"{path}: {len(missing)} of the {len(split)} examples of {split.task.name}/{split.name} are missing from "
-            f"it, the first with the id {missing[0]!r} (an id in the file: {known!r}). Set bias.missing: drop to "
-            "leave them out of training, or uniform to treat all labels as equally likely."
+            f"it, the first with the id {missing[0]!r} (an id in the file: {known!r}). {advice}"
         )
     count = split.task.num_labels
     even = [-float(np.log(count))] * count
@@ -206,8 +211,8 @@ def _checked(path: Path, values: np.ndarray, split: Split) -> np.ndarray:
         raise DataError(f"{path}: shape {values.shape} where ({len(split)}, {labels}) is expected.")
     try:
         values = values.astype(np.float32)
-    except (TypeError, ValueError):
-        raise DataError(f"{path}: contains values that are not numbers.") from None
+    except (OverflowError, TypeError, ValueError):
+        raise DataError(f"{path}: contains values that are not numbers, or too large.") from None
     if not np.isfinite(values).all():
         row = int((~np.isfinite(values).all(axis=1)).argmax())
         raise DataError(

@@ -86,6 +86,11 @@ def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.nda
             "use more data, or set bias.predictions: in_sample."
         )
     numbers = isinstance(inputs, np.ndarray)
+    if not numbers and not any(inputs[row] for row in rows):
+        raise DataError(
+            f"bias: {settings.method} reads words, but the texts of the {len(rows)} training examples have none: "
+            "use another bias model or column."
+        )
     scaled = StandardScaler() if numbers else TfidfVectorizer(analyzer=list, sublinear_tf=True)
     linear = LogisticRegression(C=settings.strength, class_weight=settings.class_weight, max_iter=1000)
     pipeline = make_pipeline(scaled, linear)

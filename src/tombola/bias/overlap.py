@@ -36,7 +36,7 @@ def overlap_features(
     vocabulary = {
         word: row for row, word in enumerate(sorted({w for pair in split for side in pair for w in side}))
     }
-    table = word_vectors(list(vocabulary), vectors)
+    table = word_vectors(list(vocabulary), vectors) if vocabulary else np.empty((0, 0))
     rows = np.zeros((len(split), len(FEATURES[features])))
     published = features == "published"
     for row, (premise, hypothesis) in zip(rows, split, strict=True):

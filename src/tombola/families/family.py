@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -129,8 +129,14 @@ class Family(_Data):
             config: The model's config.
 
         Raises:
-            ModelError: If a config key has another value than required.
+            ModelError: If a config key has another value than required, or does not exist.
         """
+        for key in (self.heads, self.kv_heads, *(wanted for wanted in self.only.values() if wanted)):
+            if isinstance(key, str) and not hasattr(config, key):
+                raise ModelError(
+                    f"the family {self.name!r} reads {key!r} from the config, but a {config.model_type} model has no "
+                    "such key: correct the family's description"
+                )
         for key, wanted in self.only.items():
             own = getattr(config, key, None)
             if own != (getattr(config, wanted) if isinstance(wanted, str) else wanted):
@@ -140,7 +146,18 @@ class Family(_Data):
 
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
         """Return the model's transformer layers, first to last."""
-        return cast("nn.ModuleList", model.base_model.get_submodule(self.layers))
+        from torch.nn import ModuleList
+
+        try:
+            layers = model.base_model.get_submodule(self.layers)
+        except AttributeError:
+            layers = None
+        if not isinstance(layers, ModuleList):
+            raise ModelError(
+                f"this {model.config.model_type} model has no list of layers at {self.layers!r}, where the family "
+                f"{self.name!r} expects it: correct the family's description"
+            )
+        return layers
 
     def heads_in(self, config: PretrainedConfig) -> int:
         """Return the number of query heads per layer."""

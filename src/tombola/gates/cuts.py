@@ -12,8 +12,10 @@ from tombola.masks.select import CHUNK
 FAR = np.float32(3e38)
 
 
-def highest_shut(scores: Tensor, kept: Bits) -> float:
-    """Return the highest score among the removed units, or −3e38 if none is; works in cache-sized chunks."""
+def highest_shut(scores: Tensor, kept: Bits) -> float | None:
+    """Return the highest score among the removed units, or None if none is; works in cache-sized chunks."""
+    if population(kept) == scores.numel():
+        return None
     flat = scores.detach().cpu().numpy().reshape(-1)
     highest = -FAR
     for start in range(0, flat.size, CHUNK):
@@ -21,6 +23,12 @@ def highest_shut(scores: Tensor, kept: Bits) -> float:
         open_ = np.unpackbits(kept[start // 8 : (start + CHUNK) // 8], count=chunk.size)
         highest = max(highest, (chunk - open_ * FAR).max())
     return float(highest)
+
+
+def below_all(scores: Tensor, cut: float) -> float:
+    """Return the cut, lowered to the next float below the lowest score if it is not below all of them."""
+    lowest = np.float32(scores.detach().min().item())
+    return min(cut, float(np.nextafter(lowest, np.float32(-math.inf))))
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """The state of a learned mask and its update in one optimizer step."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import repeat
 from math import sqrt
 from typing import TYPE_CHECKING, cast
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tombola.gates.base import Budget, Gate, Moment
-from tombola.gates.cuts import highest_shut, lift_ties
+from tombola.gates.cuts import below_all, highest_shut, lift_ties
 from tombola.gates.starting import draw_at, first_scores, ordered_scores
 from tombola.gates.weights import GatedWeights, TrainedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
+from tombola.masks.bits import Bits
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -88,6 +90,16 @@ class Gating(nn.Module):
         generator = torch.Generator(self.cuts.device).manual_seed(_seed(self.seed, step, number))
         for group, margin, factors in zip(self.units.groups, self._margins(), self._factors, strict=True):
             self._weights.write(group, self.gate.sample(margin, factors, generator))
+
+    @contextmanager
+    def shown(self, step: int) -> Iterator[None]:
+        """Let the model hold the gated weights of a step in this context, before the step begins."""
+        assert self._weights is not None
+        self.sample(step)
+        try:
+            yield
+        finally:
+            self._weights.rest()
 
     @torch.no_grad()
     def gather(self) -> None:
@@ -165,19 +177,28 @@ class Gating(nn.Module):
             self._project(sparsity)
             return
         kept = list(self.draw(sparsity).bits.values())
-        cuts = [highest_shut(score, open_) for score, open_ in zip(self.scores, kept, strict=True)]
-        self.cuts.copy_(torch.tensor([max(cuts)] * len(cuts) if self.scope == "global" else cuts))
+        self._cut(kept, together=self.scope == "global")
         for score, open_, cut in zip(self.scores, kept, self.cuts.tolist(), strict=True):
             lift_ties(score, open_, cut)
+
+    def _cut(self, kept: list[Bits], together: bool) -> None:
+        """Place the cuts at the highest shut scores, of each group or of all; if none is shut, below all scores."""
+        found = [highest_shut(score, open_) for score, open_ in zip(self.scores, kept, strict=True)]
+        shut = [cut for cut in found if cut is not None]
+        if together and shut:
+            found = [max(shut)] * len(found)
+        cuts = [
+            below_all(score, before) if cut is None else cut
+            for score, cut, before in zip(self.scores, found, self.cuts.tolist(), strict=True)
+        ]
+        self.cuts.copy_(torch.tensor(cuts))
 
     @torch.no_grad()
     def _project(self, sparsity: float) -> None:
         wanted = self.draw(sparsity)
         if wanted == self.mask():
             return
-        ranked = draw(self.learned(), sparsity, scope="local").bits.values()
-        cuts = [highest_shut(score, open_) for score, open_ in zip(self.scores, ranked, strict=True)]
-        self.cuts.copy_(torch.tensor(cuts))
+        self._cut(list(draw(self.learned(), sparsity, scope="local").bits.values()), together=False)
         for score, group, cut in zip(self.scores, self.units.groups, self.cuts.tolist(), strict=True):
             open_ = wanted[group.name].to(score.device)
             score.masked_fill_(~open_ & (score > cut), cut)

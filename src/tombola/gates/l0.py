@@ -53,6 +53,12 @@ class L0(Budget):
             raise ValueError(f"begin: {self.begin} comes after full: {self.full}")
         return self
 
+    @model_validator(mode="after")
+    def _one_price(self) -> Self:
+        if self.weight is not None and self.relative != type(self).model_fields["relative"].default:
+            raise ValueError("relative: is replaced by weight; remove one of them")
+        return self
+
     def ramp(self, share: float) -> float:
         """Return the fraction of λ that applies at this point of the search."""
         if share >= self.full:

@@ -37,7 +37,7 @@ def mask_from_tensors(
         keep_head: Whether to include the masks of the task head.
         base: The identity of the model, if known.
     """
-    found = _by_parameter(model, tensors)
+    found = _by_parameter(model, tensors, keep_head)
     if not keep_head:
         found = {name: value for name, value in found.items() if not name.startswith(HEAD)}
     units = _covered(model, found, base or fingerprint(model))
@@ -47,8 +47,13 @@ def mask_from_tensors(
     return Mask.from_bools(units, kept)
 
 
-def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors by the parameter that each masks; in a whole checkpoint, only the mask tensors."""
+def _by_parameter(
+    model: "PreTrainedModel", tensors: Mapping[str, Tensor], keep_head: bool
+) -> dict[str, Tensor]:
+    """Return the tensors by the parameter that each masks; in a whole checkpoint, only the mask tensors.
+
+    A head that is not wanted may be one that the model does not have.
+    """
     marked = {match["tensor"]: value for name, value in tensors.items() if (match := _MARKED.match(name))}
     known = parameters_of(model)
     found: dict[str, Tensor] = {}
@@ -56,18 +61,23 @@ def _by_parameter(model: "PreTrainedModel", tensors: Mapping[str, Tensor]) -> di
     for name, value in (marked or dict(tensors)).items():
         parameter = _parameter(name, known)
         if parameter is None:
-            unknown.append(name)
+            unknown += [name] if keep_head or not _of_head(name) else []
         elif parameter in found:
             raise DataError(f"two tensors mask {parameter}.")
         else:
             found[parameter] = value
     if unknown:
-        heads = ", or leave the head out" if any(not re.search(r"\d", name) for name in unknown) else ""
+        heads = ", or leave the head out" if any(map(_of_head, unknown)) else ""
         raise DataError(
             f"{len(unknown)} of the {len(unknown) + len(found)} masked tensors are not in this model, the first is "
             f"{unknown[0]!r}: use the model that the mask was made for, with the head of its task{heads}."
         )
     return found
+
+
+def _of_head(name: str) -> bool:
+    """Return whether a tensor that is not in the model seems to be of a task head: those of layers have a number."""
+    return not re.search(r"\d", name)
 
 
 def _parameter(name: str, known: Mapping[str, object]) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from tombola.errors import ModelError
 from tombola.foundations.choices import Choice, Choices
 from tombola.foundations.lazy import lazy_module
 
@@ -158,6 +159,11 @@ def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
 
 
 def _order(count: int, seed: int) -> list[int]:
+    if count < 2:
+        raise ModelError(
+            "control: this model has a single layer, or uses one for all (ALBERT), so layers cannot be shuffled: use "
+            "across: matrices"
+        )
     order: list[int] = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
     return order
 

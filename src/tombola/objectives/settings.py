@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.foundations.choices import Choice, tag_of
 from tombola.foundations.registry import Registry
@@ -89,6 +89,15 @@ class Ascent(Adversary):
         description="size of the random perturbation at the start: that of each entry in linf; in l2 divided by the "
         "square root of the number of entries",
     )
+
+    @model_validator(mode="after")
+    def _starts_inside(self) -> Self:
+        if self.radius is not None and self.initial > self.radius:
+            raise ValueError(
+                f"initial: {self.initial:g} may start the perturbation beyond radius: {self.radius:g}; set it to at "
+                "most the radius"
+            )
+        return self
 
 
 def loss(settings: type[LossSettings]) -> Callable[[T], T]:

@@ -87,6 +87,15 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
         )
 
 
+def check_loss(settings: TrainSettings, data: DataSource) -> None:
+    """Raise if the loss of a regression, the squared error, would ignore a setting."""
+    task = data.definition
+    if task.kind == "regression" and getattr(settings.loss, "label_smoothing", None):
+        raise RecipeError(
+            f"loss.label_smoothing: {task.name} is a regression task, whose labels are numbers: leave it out"
+        )
+
+
 def check_attacked(settings: TrainSettings, data: DataSource) -> None:
     """Raise if an attack in the loop cannot run: it needs a head that predicts one label, and words of the language."""
     task = data.definition

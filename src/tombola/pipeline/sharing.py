@@ -17,6 +17,7 @@ from tombola.recipe.cell import Cell
 from tombola.recipe.reading import Raw
 from tombola.recipe.share import ShareRecipe, check_share, has_ticket
 from tombola.search.importance import Importance
+from tombola.tasks import kind_of
 from tombola.tasks.targets import all_targets
 
 WITHOUT, WITH = "without tickets", "with tickets"
@@ -42,6 +43,12 @@ def plan_share(raw: Raw) -> Plan:
 def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[CellPlan]:
     """Plan a cell for each variant and task of one seed."""
     tasks = [_Task.of(recipe.for_task(task, seed), precision) for task in recipe.tasks]
+    for task in tasks:
+        if not kind_of(task.builder.data.definition).label_logits:
+            raise RecipeError(
+                f"tasks: {task.name} is scored by likelihood, but tasks that share an encoder need a classification "
+                "head each: remove `by: likelihood` from the task's settings, or leave the task out"
+            )
     masks = tuple(task.mask() for task in tasks)
     if any(task.cell.recipe.search is not None and task.cell.recipe.search.classifier for task in tasks):
         raise RecipeError("search.classifier: every task has its own head, so none is shared; leave it out")
@@ -105,7 +112,7 @@ class _Task:
         evaluations = {
             on: EvaluateShared(
                 model=model,
-                task=self._name,
+                task=self.name,
                 data=self.builder.split(on, self.builder.recipe.data.evaluation),
                 trained=self.builder.data,
                 max_length=max_length,
@@ -122,7 +129,8 @@ class _Task:
         return CellPlan(self._cell_of(ALONE), self.builder.precision, model, None, dict(evaluations))
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The task's name."""
         return self.builder.data.definition.name
 
     @property
@@ -130,4 +138,4 @@ class _Task:
         return all_targets(self.cell.recipe.evaluate.on, self.cell.recipe.task)
 
     def _cell_of(self, variant: str) -> Cell:
-        return replace(self.cell, variant=variant, axes={"task": self._name, "seed": self.cell.recipe.seed})
+        return replace(self.cell, variant=variant, axes={"task": self.name, "seed": self.cell.recipe.seed})

@@ -17,7 +17,14 @@ from tombola.foundations.hardware import Precision
 from tombola.models.controls import Control
 from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.objectives.swaps import SwapAdversary
-from tombola.pipeline.limits import BY_HEAD, check_attacked, check_limits, check_texts, why_fixed
+from tombola.pipeline.limits import (
+    BY_HEAD,
+    check_attacked,
+    check_limits,
+    check_loss,
+    check_texts,
+    why_fixed,
+)
 from tombola.pipeline.references import DataSource, ModelSource, find_data
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
@@ -172,6 +179,7 @@ class TrainingBuilder:
     ) -> Search:
         """Plan a search for scores by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
+        check_loss(settings.train, data)
         check_texts(settings.train, data)
         check_attacked(settings.train, data)
         distill_from = self._distill_from(settings.train)
@@ -236,6 +244,7 @@ def _training_on(
 
     A retraining equal to the `usual` training gets the same object, so that their stages are shared.
     """
+    check_loss(settings, data)
     check_texts(settings, data)
     check_attacked(settings, data)
     training = _without_teacher(_shortened(settings.training_part(), length))

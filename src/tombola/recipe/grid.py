@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from math import prod
@@ -45,6 +47,8 @@ def expand(raw: Raw) -> list[Cell]:
     common, variants, per_task = _parts(raw)
     grids = [(str(name), merge(common, changes), changes) for name, changes in variants.items()]
     check_size(sum(_count(one) for _, one, _ in grids))
+    if repeated := dict.fromkeys(sentence for _, one, _ in grids for sentence in _repeated(one)):
+        raise RecipeError(*repeated)
     cells: list[Cell] = []
     mistakes: list[str] = []
     with run_cache():
@@ -155,9 +159,21 @@ def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
 
 
 def _count(one: Raw) -> int:
+    return prod(len(options) for _, options in _axes_of(one))
+
+
+def _repeated(one: Raw) -> Iterator[str]:
+    """Yield what is wrong with axes that hold a value twice: its cells would count as two runs."""
+    for path, options in _axes_of(one):
+        counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
+        for value in (value for value, count in counts.items() if count > 1):
+            yield f"{'.'.join(path)}: {value} occurs more than once in the list; write each value once"
+
+
+def _axes_of(one: Raw) -> list[tuple[Path, list[Any]]]:
     dense = one.get("search") is None
-    axes = _axes({key: value for key, value in one.items() if not (dense and key == "draw")}, Recipe, ())
-    return prod(len(options) for _, options in axes)
+    shown = {key: value for key, value in one.items() if not (dense and key == "draw")}
+    return _axes(shown, Recipe, ())
 
 
 def _cell(

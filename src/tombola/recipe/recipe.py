@@ -56,7 +56,7 @@ class Recipe(Settings):
     )
     task: str = Field(description="name of a task, or path of a task file")
     seed: int = Field(
-        1, ge=0, description="seed of the head, the order of the data, dropout and random tickets"
+        1, ge=0, lt=2**32, description="seed of the head, the order of the data, dropout and random tickets"
     )
     precision: WantedPrecision = Field(
         "auto", description="auto: bf16 where a trial on this machine ran faster than fp32, else fp32"

@@ -43,7 +43,7 @@ class DataSettings(Settings):
         description="share of the training data to hold out for evaluation, as the split `holdout`",
     )
     evaluation: int | None = Field(None, gt=0, description="size of a random subset of each evaluation set")
-    seed: int = Field(0, description="seed of the random subsets")
+    seed: int = Field(0, ge=0, description="seed of the random subsets")
     synthetic_bias: SyntheticBias | None = Field(
         None, description="a prefix that gives the label away in training and misleads in testing"
     )

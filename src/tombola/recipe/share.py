@@ -129,12 +129,12 @@ class ShareRecipe(Settings):
                 )
         return names
 
-    @field_validator("controls")
+    @field_validator("controls", "seed")
     @classmethod
-    def _once(cls, controls: tuple[Control, ...]) -> tuple[Control, ...]:
-        if len(set(controls)) < len(controls):
+    def _once(cls, values: Any) -> Any:
+        if len(set(values)) < len(values):
             raise ValueError("must be unique")
-        return controls
+        return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -95,6 +95,11 @@ class Importance(ScorerSettings):
         for name in ("mask_number", "preserve_layer_ratio"):
             if getattr(self, name) and self.order != "random":
                 raise ValueError(f"{name}: only works with order: random")
+        if self.preserve_layer_ratio and self.units == "layer":
+            raise ValueError(
+                "preserve_layer_ratio: with units: layer, the winning ticket is the only one with its ratio; leave it "
+                "out for random layers"
+            )
         return self
 
     @model_validator(mode="after")

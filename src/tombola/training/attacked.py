@@ -1,6 +1,8 @@
 """A callback that attacks the model at the start of epochs and adds the adversarial texts to the training data."""
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,13 @@ from tombola.training.seeding import undisturbed
 from tombola.training.settings import TrainSettings
 
 FOLDER = "adversarial"
+
+AsTrained = Callable[[int], AbstractContextManager[None]]
+"""Given the number of steps taken, puts the model into the form in which the next step trains it."""
+
+
+def _as_is(step: int) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class AttackEpochs(TrainerCallback):
@@ -35,12 +44,14 @@ class AttackEpochs(TrainerCallback):
         seed: int,
         precision: Precision,
         folder: Path,
+        as_trained: AsTrained = _as_is,
     ) -> None:
         self.settings = settings
         self.data = data
         self.seed = seed
         self.precision = precision
         self.folder = folder / FOLDER
+        self.as_trained = as_trained
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -51,18 +62,20 @@ class AttackEpochs(TrainerCallback):
         if trained < 0 or (trained + 1) % self.settings.every:
             self.data.add({})
             return
-        found = self._found(epoch, kwargs["model"]) if state.is_world_process_zero else None
+        found = (
+            self._found(epoch, state.global_step, kwargs["model"]) if state.is_world_process_zero else None
+        )
         (found,) = broadcast_object_list([found])
         assert found is not None
         self.data.add(found)
 
-    def _found(self, epoch: int, model: Any) -> dict[int, Texts]:
+    def _found(self, epoch: int, step: int, model: Any) -> dict[int, Texts]:
         file = self.folder / f"epoch-{epoch + 1}.json"
         if file.is_file() and is_intact(content := file.read_bytes(), required=True):
             found = json.loads(content)["texts"]
             return {int(index): tuple(texts) for index, texts in found.items()}
         journal = file.with_suffix(".journal")
-        with undisturbed():
+        with undisturbed(), self.as_trained(step):
             found = adversarial_texts(
                 extract_model_from_parallel(model),
                 self.data,
@@ -78,11 +91,21 @@ class AttackEpochs(TrainerCallback):
 
 
 def attacking(
-    settings: TrainSettings, data: Any, *, seed: int, precision: Precision, folder: Path
+    settings: TrainSettings,
+    data: Any,
+    *,
+    seed: int,
+    precision: Precision,
+    folder: Path,
+    as_trained: AsTrained = _as_is,
 ) -> list[TrainerCallback]:
     """Return the callback for a training with an attack in the loop, or an empty list."""
     if not isinstance(settings.adversary, AttackAdversary):
         return []
     if not isinstance(data, LiveTexts):
         raise TombolaError("adversary: the data contains no texts to attack: pass it as LiveTexts")
-    return [AttackEpochs(settings.adversary, data, seed=seed, precision=precision, folder=folder)]
+    return [
+        AttackEpochs(
+            settings.adversary, data, seed=seed, precision=precision, folder=folder, as_trained=as_trained
+        )
+    ]

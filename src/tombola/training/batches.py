@@ -32,7 +32,9 @@ class ShuffledBatches(Sampler[list[int]]):
         if len(lengths) == 0:
             raise DataError("there are no examples to train on")
         self.lengths = np.asarray(lengths)
-        self.batch_size = batch_size
+        self.size = batch_size
+        self.batch_size: int | None = batch_size
+        """For accelerate, which fills up a smaller batch of the last step if there are several processes."""
         self.seed = seed
         self.group_by_length = group_by_length
         self.epoch = 0
@@ -42,12 +44,12 @@ class ShuffledBatches(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return -(-len(self.lengths) // self.size)
 
     def __iter__(self) -> Iterator[list[int]]:
         rng = np.random.default_rng((self.seed, self.epoch))
         order = rng.permutation(len(self.lengths))
-        full, size = len(order) // self.batch_size, self.batch_size
+        full, size = len(order) // self.size, self.size
         batches = order[: full * size].reshape(full, size)
         if self.group_by_length and full:
             batches = self._grouped(batches)[rng.permutation(full)]

@@ -251,7 +251,14 @@ def train_gates(
                 log=GateLog,
                 callbacks=[
                     _Settle(gating),
-                    *attacking(settings, data, seed=seed, precision=precision, folder=folder),
+                    *attacking(
+                        settings,
+                        data,
+                        seed=seed,
+                        precision=precision,
+                        folder=folder,
+                        as_trained=gating.shown,
+                    ),
                 ],
                 stop_at=stop_at,
                 progress=progress,

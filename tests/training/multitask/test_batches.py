@@ -6,6 +6,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,3 +125,16 @@ def test_labels_are_classes_or_numbers_as_the_task_has_it() -> None:
     numbers = COLLATE([mixture[70], mixture[71]])
     assert numbers["labels"].dtype == torch.float32
     assert numbers["task"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("processes", [2, 3])
+def test_several_processes_share_every_batch_of_a_step_even_smaller_ones(
+    processes: int, accumulate: int
+) -> None:
+    sampler = batches(per_step=processes * accumulate)
+    shards = [BatchSamplerShard(sampler, processes, number) for number in range(processes)]
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        found = [list(shard) for shard in shards]
+        assert [batch for step in zip(*found, strict=True) for batch in step] == list(sampler)

@@ -7,6 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tombola.errors import RecipeError
 from tombola.foundations.hardware import Precision
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import LOG, MaskStage
@@ -27,7 +28,7 @@ class Share(Stage[TrainLog]):
     """One training of several tasks on one encoder."""
 
     kind: ClassVar = "share"
-    version: ClassVar = 1
+    version: ClassVar = 2
     distributed: ClassVar = True
 
     model: ModelSource
@@ -52,10 +53,12 @@ class Share(Stage[TrainLog]):
 
     def training_steps(self) -> int:
         """Return the optimizer steps of the whole training."""
+        from tombola.training.multitask.batches import steps_of
         from tombola.training.schedule import check_schedule, total_steps
 
-        batches = sum(ceil(len(data.load()) / self.train.batch_size) for data in self.data)
-        steps = total_steps(self.train, batches)
+        sizes, accumulate = [len(data.load()) for data in self.data], self.train.accumulate
+        whole = [ceil(ceil(size / self.train.batch_size) / accumulate) for size in sizes]
+        steps = total_steps(self.train, sum(steps_of(self.sampling, sizes, whole)) * accumulate)
         check_schedule(self.train, steps)
         return steps
 
@@ -88,13 +91,19 @@ class Share(Stage[TrainLog]):
     def _load_masks(self, space: Workspace, model: SharedModel) -> list[Mask]:
         """Load every task's mask; a task without one keeps everything."""
         from tombola.masks import Mask, Units, fingerprint
+        from tombola.masks.layout import HEAD
 
         assert self.units is not None
         classifier = model.models[0]
         base = fingerprint(classifier)
         full = Mask.full(Units.of(classifier, self.units, base))
         masks = [mask.load(space) if mask else full for mask in self.masks]
-        for mask in masks:
+        for data, mask in zip(self.data, masks, strict=True):
+            if any(name.startswith(HEAD) for name in mask.units.layout.shapes):
+                raise RecipeError(
+                    f"search.masks: the mask of {data.definition.name} also covers the task head, but every task has "
+                    "its own: use a mask that was drawn without search.classifier"
+                )
             mask.check(classifier, base=base)
         return masks
 

@@ -70,6 +70,7 @@ class MixedBatches(ShuffledBatches):
         group_by_length: bool = True,
     ) -> None:
         super().__init__(np.concatenate(lengths), batch_size, seed, group_by_length)
+        self.batch_size = None  # else accelerate skips smaller batches, or fills them from another task
         self.parts = [ShuffledBatches(own, batch_size, seed, group_by_length) for own in lengths]
         self.starts = np.cumsum([0, *map(len, lengths)])
         self.per_step = per_step
