@@ -59,12 +59,14 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
         label: The column of the label; recognised if not given.
 
     Raises:
-        DataError: If the columns are not recognised; the message lists them and the option that names them.
+        DataError: If the columns are not recognised; the message lists them and the option that names them. Also if
+            the existing task file reads other data.
     """
     _check_data_file(data)
     path = task_file_of(data)
     if path.is_file():
         known = Task.from_file(path)
+        _check_reads(known, data, path)
         texts = tuple(" ".join(known.source.map.get(name, [name])) for name in known.text)
         answer = " ".join(known.source.map.get("label", ["label"]))
         if text in ((), texts) and label in (None, answer):
@@ -75,6 +77,17 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
                 "there, or delete the file."
             )
     return _infer(data, text, label, path)
+
+
+def _check_reads(task: Task, data: Path, path: Path) -> None:
+    """Raise an error if a task file reads other data: files that differ only in their suffix share its name."""
+    names = [name for layout in task.source.layouts for files in layout.files.values() for name in files]
+    found = [file for name in names for end in ("", ".gz") for file in path.parent.glob(name + end)]
+    if data.resolve() not in (file.resolve() for file in found):
+        raise DataError(
+            f"{path}: is the task file of {', '.join(dict.fromkeys(names))}, not of {data.name}: rename {data.name}, "
+            "or pass the task file instead to use the data that it lists."
+        )
 
 
 def _is_unedited(data: Path, texts: tuple[str, ...], label: str, path: Path) -> bool:

@@ -1,0 +1,26 @@
+"""Odd data files, as users have them: each is read as it is meant, or refused with what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from tombola.errors import DataError
+from tombola.tasks.inferring import infer_task
+
+ROWS = [(f"the film number {n} was {'fine' if n % 2 else 'dull'}", n % 2) for n in range(60)]
+
+
+def csv_of(path: Path, labels: tuple[str, str] = ("no", "yes"), header: str = "text,label") -> Path:
+    lines = [f'{text},"{labels[label]}"' for text, label in ROWS]
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_task_file_is_used_for_its_own_data_only(tmp_path: Path) -> None:
+    data = csv_of(tmp_path / "reviews.csv")
+    infer_task(data)
+    other = tmp_path / "reviews.tsv"
+    other.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in ROWS))
+    with pytest.raises(DataError, match=r"task file of reviews\.csv, not of reviews\.tsv: rename reviews\.tsv"):
+        infer_task(other)
+    assert not infer_task(data).new
