@@ -24,3 +24,20 @@ def test_a_task_file_is_used_for_its_own_data_only(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"task file of reviews\.csv, not of reviews\.tsv: rename reviews\.tsv"):
         infer_task(other)
     assert not infer_task(data).new
+
+
+@pytest.mark.parametrize(
+    ("header", "labels"),
+    [
+        ("text,label", ("not\ngood", "good")),
+        ("text,label", ("bad\x07", "good\x85")),
+        ('text,"label\n(0 or 1)"', ("no", "yes")),
+    ],
+)
+def test_line_breaks_and_control_characters_in_labels_and_names(
+    tmp_path: Path, header: str, labels: tuple[str, str]
+) -> None:
+    task = infer_task(csv_of(tmp_path / "d.csv", labels, header)).task
+    assert task.labels is not None
+    assert set(task.labels) == {label.strip() for label in labels}
+    assert sum(len(task.load(split)) for split in task.split_names()) == len(ROWS)
