@@ -41,3 +41,8 @@ def test_line_breaks_and_control_characters_in_labels_and_names(
     assert task.labels is not None
     assert set(task.labels) == {label.strip() for label in labels}
     assert sum(len(task.load(split)) for split in task.split_names()) == len(ROWS)
+
+
+def test_a_file_name_with_a_colon(tmp_path: Path) -> None:
+    task = infer_task(csv_of(tmp_path / "export 12:30.csv")).task
+    assert len(task.load("train")) == 42

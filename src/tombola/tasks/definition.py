@@ -1,7 +1,7 @@
 """The schema of task files: the source of the data, the layout of its files, and how to treat them."""
 
 import codecs
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -12,7 +12,7 @@ IGNORED = -100
 
 def _inside(path: str) -> str:
     parts = PurePosixPath(path.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or ":" in path:
+    if parts.is_absolute() or ".." in parts.parts or PureWindowsPath(path).drive:
         raise ValueError(f"{path!r} leaves its folder; use a path below it, without '..'")
     return path
 
