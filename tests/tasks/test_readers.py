@@ -193,6 +193,8 @@ def test_csv_quotes_that_do_not_match_up(tmp_path: Path) -> None:
         ('{"label": 1}', ":2: no text in column 'text'."),
         ('{"text": 5, "label": 1}', ":2: column 'text' is not text: 5."),
         ('{"text": "Fine"}', ":2: no label; expected one of"),
+        (r'{"text": "Fine \ud83d", "label": 1}', r":2: contains half of a character ('\ud83d')"),
+        (r'{"text": "Fine", "label": 1, "more": {"\ud83d": 1}}', ":2: contains half of a character"),
     ],
 )
 def test_bad_json_lines(tmp_path: Path, row: str, reason: str) -> None:

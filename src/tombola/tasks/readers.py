@@ -225,10 +225,27 @@ def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
                 yield number, record
             elif not isinstance(record, dict):
                 yield number, Malformed("not a JSON object")
+            elif half := _half_character(record):
+                yield number, Malformed(
+                    f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
+                )
             else:
                 yield number, [record.get(name) for name in columns]
 
     return Table(columns, rows(), lambda line: f"{path}:{place}{line}")
+
+
+def _half_character(value: Any) -> str | None:
+    """Return a surrogate without its other half, if a JSON value contains one: it has no encoding, and no tokens."""
+    if isinstance(value, dict | list):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, map(_half_character, parts)), None)
+    try:
+        if isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError as error:
+        return str(value[error.start])
+    return None
 
 
 def _parquet_table(path: Path) -> Table:
