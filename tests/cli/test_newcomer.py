@@ -139,7 +139,7 @@ MISTAKES = [
     # tickets and results
     ("evaluate {}/model --on validation", "its task is unknown: pass --task NAME"),
     ("evaluate {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
-    ("evaluate {}/model --task {}/task.yaml --max-length 0", "max_length: takes 1 token or more, not 0"),
+    ("evaluate {}/model --task {}/task.yaml --max-length 0", "max_length: must be greater than 2"),
     ("task init {}/data.csv -o {}/german.yaml --language German", "language"),
     ("attack {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
     ("inspect {}/model", "is a model but not a ticket"),
