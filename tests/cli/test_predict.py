@@ -2,6 +2,8 @@
 
 import csv
 import json
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,20 @@ def test_json_lines_keep_every_key_and_go_to_stdout(ticket: Path, tmp_path: Path
     assert [row["probabilities"] for row in found] == [
         pytest.approx(one.probabilities) for one in predictions
     ]
+
+
+def test_parquet_columns_of_any_type_are_passed_through(ticket: Path, tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    day = datetime(2020, 2, 29, 12)
+    row = {"sentence": TEXTS[0], "when": day, "price": Decimal("1.50"), "tags": [day.date()], "seen": True}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "new.parquet")
+    (found,) = csv.DictReader(predict_file(ticket, tmp_path / "new.parquet", tmp_path / "o.csv").splitlines())
+    shown = {"when": str(day), "price": "1.50", "tags": '["2020-02-29"]', "seen": "true"}
+    assert {name: found[name] for name in shown} == shown
+    whole = json.loads(predict_file(ticket, tmp_path / "new.parquet", tmp_path / "o.jsonl"))
+    assert (whole["when"], whole["price"], whole["seen"]) == (str(day), "1.50", True)
 
 
 @pytest.mark.parametrize(

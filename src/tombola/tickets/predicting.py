@@ -100,7 +100,7 @@ class TextFile:
             whole = (
                 row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)
             )
-            return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in whole)
+            return "".join(json.dumps(one, ensure_ascii=False, default=str) + "\n" for one in whole)
         flat = [row | _flat(prediction) for row, prediction in zip(self.rows, predictions, strict=True)]
         return _delimited(flat, "," if form == "csv" else "\t")
 
@@ -170,4 +170,6 @@ def _delimited(rows: list[dict[str, Any]], delimiter: str) -> str:
 def _field(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)  # a date of a Parquet file, say
