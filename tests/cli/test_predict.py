@@ -106,11 +106,31 @@ def test_standard_input_in_any_form(ticket: Path, given: str) -> None:
         assert [row["prediction"] for row in rows] == labels
 
 
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ("a film\n\na great plot\n".encode("utf-16"), ["a film", "a great plot"]),
+        ("sentence;number\na film, dull;7\n".encode("utf-16"), ["a film, dull"]),
+        (b"sentence;number\na film;7\n", ["a film"]),
+        ("one\u2028text\x0c here\r\nanother\n".encode(), ["one\u2028text\x0c here", "another"]),
+    ],
+    ids=["utf-16 txt", "utf-16 csv", "semicolons", "separators in a line"],
+)
+def test_encodings_and_separators_of_standard_input(ticket: Path, given: bytes, texts: list[str]) -> None:
+    out = predict_file(ticket, given)
+    if out.startswith("{"):
+        assert [json.loads(line)["sentence"] for line in out.split("\n")[:-1]] == texts
+    else:
+        assert [row["sentence"] for row in csv.DictReader(out.splitlines())] == texts
+
+
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"standard input:1: no column 'sentence'; the columns are 'a', 'b'"):
         predict_file(ticket, b"a,b\n1,2\n", form="csv")
     with pytest.raises(DataError, match="standard input: there is nothing to predict"):
         predict_file(ticket, b" \n")
+    with pytest.raises(DataError, match=r"standard input:2: not UTF-8 text .*`iconv -f WINDOWS-1252"):
+        predict_file(ticket, "fine\ncafé\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"there already is a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")
     with pytest.raises(DataError, match=r"written as \.csv, \.tsv or \.jsonl"):
