@@ -18,6 +18,8 @@ from tombola.api import glue_submission, predict_file
 from tombola.cli import app
 from tombola.errors import DataError, TombolaError
 from tombola.foundations.checksums import sealed
+from tombola.tasks import Task
+from tombola.tickets.predicting import TextFile
 
 TEXTS = ["the film was lovely", "a dull plot, very poor", "great story"]
 
@@ -122,6 +124,16 @@ def test_encodings_and_separators_of_standard_input(ticket: Path, given: bytes, 
         assert [json.loads(line)["sentence"] for line in out.split("\n")[:-1]] == texts
     else:
         assert [row["sentence"] for row in csv.DictReader(out.splitlines())] == texts
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le"])
+def test_json_lines_in_the_encoding_of_the_task(world: World, tmp_path: Path, encoding: str) -> None:
+    task = Task.from_file(world.task)
+    task = task.model_copy(update={"source": task.source.model_copy(update={"encoding": encoding})})
+    row = {"sentence": "a film for the café"}
+    (tmp_path / "new.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding=encoding)
+    assert TextFile.read(tmp_path / "new.jsonl", task).rows == [row]
+    assert TextFile.of("a film for the café\n".encode(), task, None).rows == [row]
 
 
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class TextFile:
         split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
         ending = ending_of(path)
         if ending == ".jsonl":  # whole objects: their keys may differ
-            rows = [json.loads(line) for _, line in numbered_lines(path)]
+            rows = [json.loads(line) for _, line in numbered_lines(path, task.source.encoding)]
         else:
             rows = [dict(zip(table.columns, fields, strict=True)) for _, fields in table.rows]
         form: Form = "csv" if ending == ".csv" else "tsv" if ending in (".tsv", ".txt") else "jsonl"
@@ -131,7 +131,8 @@ def _as_json_lines(path: Path, task: Task) -> Path:
     """Return a file of JSON lines with the lines of a text file, without blank ones."""
     texts = [line.strip() for _, line in numbered_lines(path) if line]
     rows = path.with_suffix(".jsonl")
-    rows.write_text("".join(json.dumps({task.text[0]: text}) + "\n" for text in texts), encoding="utf-8")
+    content = "".join(json.dumps({task.text[0]: text}) + "\n" for text in texts)
+    rows.write_text(content, encoding=task.source.encoding or "utf-8")
     return rows
 
 
