@@ -136,6 +136,8 @@ class Task(Definition):
         if name in _registered:
             return cls.from_file(_registered[name])
         if name not in task_names():
+            if Path(name).exists():
+                raise DataError(data_advice(Path(name)))
             raise UnknownName("task", name, task_names())
         return cls.from_file(DEFINITIONS / f"{name}.yaml")
 
