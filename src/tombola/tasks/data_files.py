@@ -1,6 +1,7 @@
 """Users' data files: supported formats, their task files, and advice for a data file in the wrong place."""
 
 from pathlib import Path
+from shlex import quote
 
 from tombola.tasks.lines import ending_of
 
@@ -34,7 +35,8 @@ def data_advice(path: Path) -> str:
     task = task_file_of(path)
     if task.is_file():
         return f"{path}: is a data file; use its task file, {task}"
+    word = quote(str(path))
     return (
-        f"{path}: is a data file, neither a recipe nor a task file: `tombola task init {path}` writes a task file "
-        f"for it, and `tombola compress MODEL {path}` reads it directly"
+        f"{path}: is a data file, neither a recipe nor a task file: `tombola task init {word}` writes a task file "
+        f"for it, and `tombola compress MODEL {word}` reads it directly"
     )

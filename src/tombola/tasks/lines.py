@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import IO, cast
 
 from tombola.errors import DataError
@@ -136,7 +137,7 @@ def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) ->
     return (
         f"{path}:{place}: not UTF-8 text ({error.reason}). If it was written on Windows it is probably cp1252 "
         "(Latin-1): set `source.encoding: cp1252` in the task file, or convert it with "
-        f"`iconv -f WINDOWS-1252 -t UTF-8 {path.name}`."
+        f"`iconv -f WINDOWS-1252 -t UTF-8 {quote(path.name)}`."
     )
 
 

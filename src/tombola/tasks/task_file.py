@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pydantic import BaseModel
@@ -50,7 +51,7 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
     """
     head = [
         "Inferred from the data. Correct what is wrong, then check it:",
-        f"  tombola validate {name} --data",
+        f"  tombola validate {quote(name)} --data",
     ]
     parts = ["".join(f"# {_printable(line)}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
     for key, value in content.items():

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
@@ -99,8 +100,8 @@ def open_classifier(
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
-            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and "
-            "use one of the resulting tickets"
+            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick "
+            f"{quote(f'model={folder}')}`, and use one of the resulting tickets"
         )
     return _within_positions(Opened(folder, model, task or "", length, settings), max_length)
 
