@@ -46,3 +46,12 @@ def test_line_breaks_and_control_characters_in_labels_and_names(
 def test_a_file_name_with_a_colon(tmp_path: Path) -> None:
     task = infer_task(csv_of(tmp_path / "export 12:30.csv")).task
     assert len(task.load("train")) == 42
+
+
+def test_few_numbers_are_split_as_told(tmp_path: Path) -> None:
+    lines = [f"{text},{number / 7}" for number, (text, _) in enumerate(ROWS)]
+    (tmp_path / "d.csv").write_text("\n".join(["text,label", *lines, *lines]) + "\n")
+    found = infer_task(tmp_path / "d.csv")
+    assert found.notes[-1] == "split: 70% train, 10% validation, 20% test"
+    sizes = {name: len(found.task.load(name)) for name in found.task.split_names()}
+    assert sizes == {"train": 84, "validation": 12, "test": 24}

@@ -106,8 +106,8 @@ class Source(Layout):
 class Holdout(Definition):
     """A split held out from another one, for releases without it: a fixed share, chosen by a hash of the text.
 
-    So equal texts are never on both sides. `stratified` takes the share of every class, by hash order, rather than of
-    all examples together.
+    So equal texts are never on both sides. `stratified` takes exactly this share of every class, or of all examples if
+    there are no classes; otherwise the share is met on average only.
     """
 
     of: str = Field(description="split to take it from")
