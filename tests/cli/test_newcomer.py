@@ -135,6 +135,7 @@ MISTAKES = [
     ("run {}/good.yaml task={}/nofile.yaml", "no file for tiny/train (looked for nothere.tsv)"),
     ("validate {}/metric.yaml", "unknown metric 'acuracy'. Did you mean 'accuracy'"),
     ("validate {}/unknown.yaml", "textt"),
+    ("validate {}/task.yaml version=2", "is a task file, which cannot be changed by version=2: edit the file"),
     ("run {}/good.yaml evaluate.on=[stsb]", "it is a regression task"),
     # tickets and results
     ("evaluate {}/model --on validation", "its task is unknown: pass --task NAME"),
