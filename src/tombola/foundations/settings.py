@@ -94,7 +94,9 @@ def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[
     # a list whose only value is wrong also counts as empty
     emptied = {one["loc"][:size] for one in found for size in range(len(one["loc"]))}
     kept = [one for one in found if one["type"] != "too_short" or one["loc"] not in emptied]
-    return list(dict.fromkeys(_complaint(one, kind, raw) for one in kept))
+    # a validator that finds several mistakes names one per line
+    lines = [{**one, "msg": line} for one in kept for line in one["msg"].splitlines()]
+    return list(dict.fromkeys(_complaint(one, kind, raw) for one in lines))
 
 
 def _values(count: int) -> str:
