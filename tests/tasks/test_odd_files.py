@@ -1,10 +1,12 @@
 """Odd data files, as users have them: each is read as it is meant, or refused with what to do."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tombola.errors import DataError
+from tombola.tasks import unlabelled
 from tombola.tasks.inferring import infer_task
 
 ROWS = [(f"the film number {n} was {'fine' if n % 2 else 'dull'}", n % 2) for n in range(60)]
@@ -55,3 +57,23 @@ def test_few_numbers_are_split_as_told(tmp_path: Path) -> None:
     assert found.notes[-1] == "split: 70% train, 10% validation, 20% test"
     sizes = {name: len(found.task.load(name)) for name in found.task.split_names()}
     assert sizes == {"train": 84, "validation": 12, "test": 24}
+
+
+def test_a_first_line_for_spreadsheets_is_no_header(tmp_path: Path) -> None:
+    lines = [f"{text};{label}" for text, label in ROWS]
+    (tmp_path / "d.csv").write_text("\n".join(["sep=;", "text;label", *lines]) + "\n")
+    with pytest.raises(DataError, match="the first line looks like data, not like column names"):
+        infer_task(tmp_path / "d.csv")
+
+
+def test_labels_that_are_objects_are_refused(tmp_path: Path) -> None:
+    rows = [json.dumps({"text": text, "label": {"name": label}}) for text, label in ROWS]
+    (tmp_path / "d.jsonl").write_text("\n".join(rows) + "\n")
+    with pytest.raises(DataError, match="the label column label contains JSON objects: write plain labels"):
+        infer_task(tmp_path / "d.jsonl")
+
+
+def test_a_folder_is_not_a_file_of_texts(tmp_path: Path) -> None:
+    task = infer_task(csv_of(tmp_path / "d.csv")).task
+    with pytest.raises(DataError, match="is a folder; name a file in it"):
+        unlabelled(task, tmp_path)

@@ -218,7 +218,9 @@ def _content(
     unusual: list[str],
     language: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    if any(isinstance(value, list | dict) for value in columns[label]):
+    if any(isinstance(value, dict) for value in columns[label]):
+        raise DataError(f"{data}: the label column {label} contains JSON objects: write plain labels into a column.")
+    if any(isinstance(value, list) for value in columns[label]):
         raise DataError(
             f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "
             'token-classification, as the page "Your own data" shows.'

@@ -48,6 +48,8 @@ def open_table(path: Path, layout: Layout) -> Table:
     """Open a file's (or label folder's) columns and rows. Rows of the wrong length become `Malformed`."""
     ending = ending_of(path)
     if path.is_dir():
+        if not layout.values:
+            raise DataError(f"{path}: is a folder; name a file in it.")
         return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
     if ending == ".parquet":
         return _parquet_table(path)
