@@ -157,7 +157,9 @@ MISTAKES = [
     ("--plugin nowhere.py list", "plugin nowhere.py: there is no such file"),
     ("run quickstart --workers 0", "engine.workers: must be greater than 0, not 0"),
     ("run quickstart --engine local --address auto", "unknown key 'address'"),
-    ("report {}/results", "pass a folder written by `tombola run`"),
+    ("report {}/results", "contains neither a run nor an attack: pass a folder written by `tombola run`"),
+    ("report {}/nowhere", "nowhere is not a folder: pass a folder written by `tombola run`"),
+    ("report {}/data.csv", "data.csv is not a folder: pass a folder written by `tombola run`"),
     ("transfer {}/good.yaml --target rte", "needs a recipe with a search"),
     # keys as other tools call them
     (
