@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tombola.errors import DataError
+from tombola.errors import DataError, RecipeError
 from tombola.tasks import unlabelled
-from tombola.tasks.inferring import infer_task
+from tombola.tasks.inferring import infer_task, init_task
 
 ROWS = [(f"the film number {n} was {'fine' if n % 2 else 'dull'}", n % 2) for n in range(60)]
 
@@ -77,3 +77,11 @@ def test_a_folder_is_not_a_file_of_texts(tmp_path: Path) -> None:
     task = infer_task(csv_of(tmp_path / "d.csv")).task
     with pytest.raises(DataError, match="is a folder; name a file in it"):
         unlabelled(task, tmp_path)
+
+
+def test_a_wrong_language_leaves_the_task_file_as_it_was(tmp_path: Path) -> None:
+    data = csv_of(tmp_path / "d.csv")
+    before = init_task(data, language="de").path.read_text()
+    with pytest.raises(RecipeError, match=r"language: 'German' is not the code of a language, such as de"):
+        init_task(data, language="German", replace=True)
+    assert (tmp_path / "d.task.yaml").read_text() == before

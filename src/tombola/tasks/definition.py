@@ -1,6 +1,7 @@
 """The schema of task files: the source of the data, the layout of its files, and how to treat them."""
 
 import codecs
+import re
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Annotated, Literal
 
@@ -26,10 +27,17 @@ def _known_encoding(name: str) -> str:
         ) from None
 
 
+def _language_code(name: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", name):
+        raise ValueError(f"{name!r} is not the code of a language, such as de, zh-Hant or und (unknown)")
+    return name
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Language = Annotated[str, AfterValidator(_language_code)]
 RelativePath = Annotated[str, Field(min_length=1), AfterValidator(_inside)]
 Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
+from tombola.foundations.settings import checked
 from tombola.tasks.column_roles import (
     check_choice,
     check_header,
@@ -141,6 +142,7 @@ def _infer(
     data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str | None = None
 ) -> Inferred:
     content, notes = _conclude(data, text, label, path, language)
+    checked(Task, content, where=f"{path}: task")  # before an existing file is replaced
     write_task_file(path, content, notes)
     return Inferred(Task.from_file(path), path, tuple(notes))
 

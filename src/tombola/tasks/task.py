@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -12,7 +12,7 @@ from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import read_yaml
 from tombola.tasks.consistency import mistakes_of
 from tombola.tasks.data_files import data_advice, is_data_file
-from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
+from tombola.tasks.definition import Companions, Definition, Holdout, Language, Names, Source
 from tombola.tasks.holding_out import members_of
 from tombola.tasks.kinds import KindSettings, kind_of
 from tombola.tasks.metrics import metrics
@@ -31,7 +31,7 @@ class Task(Definition):
     name: str = Field(description="name in tables and folders")
     version: int = Field(description="version number; raise it when the task changes")
     about: str = Field("", description="one line for `tombola list tasks`")
-    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = Field(
+    language: Language = Field(
         "en",
         description="language of the texts, such as `de` or `zh-Hant`, or `und` if unknown; the package's own word "
         "lists are English",
