@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from tombola.evaluation.evaluators import Prediction
 from tombola.tasks import Split, Task
 from tombola.tasks.lines import ending_of, marked_encoding, numbered_lines
 from tombola.tasks.places import open_unlabelled
-from tombola.tasks.readers import DELIMITERS
+from tombola.tasks.readers import DELIMITERS, DoesNotFit
 
 Form = Literal["csv", "tsv", "jsonl", "txt"]
 PREDICTION, PROBABILITY, PROBABILITIES = "prediction", "probability_", "probabilities"
@@ -45,7 +46,15 @@ class TextFile:
             path: The file.
             task: The task of the texts.
         """
-        found, table = open_unlabelled(_as_named(task), path)
+        try:
+            found, table = open_unlabelled(_as_named(task), path)
+        except DoesNotFit as error:
+            if ending_of(path) != ".txt":
+                raise
+            raise DataError(
+                f"{error} If the file has one text per line, pass it as standard input: `tombola predict MODEL - < "
+                f"{quote(str(path))}`."
+            ) from None
         split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
         ending = ending_of(path)
         if ending == ".jsonl":  # whole objects: their keys may differ
