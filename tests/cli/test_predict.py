@@ -144,7 +144,9 @@ def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) ->
     with pytest.raises(DataError, match=r"standard input:2: not UTF-8 text .*`iconv -f WINDOWS-1252"):
         predict_file(ticket, "fine\ncafé\n".encode("latin-1"))
     (tmp_path / "my texts.txt").write_text("\n".join(TEXTS))
-    with pytest.raises(DataError, match=r"one text per line, .* `tombola predict MODEL - < '.*/my texts\.txt'`"):
+    with pytest.raises(
+        DataError, match=r"one text per line, .* `tombola predict MODEL - < '.*/my texts\.txt'`"
+    ):
         predict_file(ticket, tmp_path / "my texts.txt")
     with pytest.raises(DataError, match=r"there already is a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")

@@ -23,7 +23,9 @@ def test_a_task_file_is_used_for_its_own_data_only(tmp_path: Path) -> None:
     infer_task(data)
     other = tmp_path / "reviews.tsv"
     other.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in ROWS))
-    with pytest.raises(DataError, match=r"task file of reviews\.csv, not of reviews\.tsv: rename reviews\.tsv"):
+    with pytest.raises(
+        DataError, match=r"task file of reviews\.csv, not of reviews\.tsv: rename reviews\.tsv"
+    ):
         infer_task(other)
     assert not infer_task(data).new
 

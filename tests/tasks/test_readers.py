@@ -198,8 +198,14 @@ def test_csv_lines_that_end_in_carriage_returns(tmp_path: Path) -> None:
         ('{"text": "Fine", "label": ', ":2: not JSON"),
         ('["Fine", 1]', ":2: not a JSON object."),
         ('{"label": 1}', ":2: no text in column 'text'."),
-        ('{"text": 5, "label": 1}', ":2: column 'text' is not text: 5; write it as text, or use another column."),
-        ('{"text": {"body": "' + 99 * "Fine" + '"}, "label": 1}', "ine'}; write it as text, or use another column."),
+        (
+            '{"text": 5, "label": 1}',
+            ":2: column 'text' is not text: 5; write it as text, or use another column.",
+        ),
+        (
+            '{"text": {"body": "' + 99 * "Fine" + '"}, "label": 1}',
+            "ine'}; write it as text, or use another column.",
+        ),
         ('\n{"text": "Fine", "label": 1}', ":2: empty line: remove it."),
         ('{"text": "Fine"}', ":2: no label; expected one of"),
         (r'{"text": "Fine \ud83d", "label": 1}', r":2: contains half of a character ('\ud83d')"),

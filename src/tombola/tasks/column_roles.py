@@ -57,7 +57,7 @@ def check_choice(text: tuple[str, ...], label: str | None) -> None:
 
 
 def check_header(columns: dict[str, list[Any]], label: str, data: Path) -> None:
-    """Raise an error if the first line of a file is no header: the label column then has a label for a name, or none."""
+    """Raise an error if the first line is no header: the name of the label column is then a label itself, or empty."""
     names = {str(value).strip() for value in columns[label]}
     if not label or label in names or label.replace(".", "", 1).isdecimal():
         raise DataError(

@@ -51,7 +51,10 @@ def _of_source(task: "Task") -> list[str]:
     """Return the mistakes in the files and splits."""
     files = task.source.files
     unknown = {value for layout in task.source.layouts for value in layout.values.values()}
-    found = [f"source.values: {value!r} is not one of `labels`" for value in sorted(unknown - set(task.labels or ()))]
+    found = [
+        f"source.values: {value!r} is not one of `labels`"
+        for value in sorted(unknown - set(task.labels or ()))
+    ]
     found += [
         f"holdout.{name}: `of` must be a split with a file, and {name!r} one without"
         for name, part in task.holdout.items()

@@ -221,7 +221,9 @@ def _content(
     language: str,
 ) -> tuple[dict[str, Any], list[str]]:
     if any(isinstance(value, dict) for value in columns[label]):
-        raise DataError(f"{data}: the label column {label} contains JSON objects: write plain labels into a column.")
+        raise DataError(
+            f"{data}: the label column {label} contains JSON objects: write plain labels into a column."
+        )
     if any(isinstance(value, list) for value in columns[label]):
         raise DataError(
             f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "

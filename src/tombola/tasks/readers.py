@@ -237,8 +237,11 @@ def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
             elif not isinstance(record, dict):
                 yield number, Malformed("not a JSON object")
             elif half := _half_character(record):
-                yield number, Malformed(
-                    f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
+                yield (
+                    number,
+                    Malformed(
+                        f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
+                    ),
                 )
             else:
                 yield number, [record.get(name) for name in columns]

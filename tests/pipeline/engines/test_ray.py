@@ -80,5 +80,5 @@ def test_a_failure_leaves_no_stage_at_work_on_a_cluster_that_was_there_before(tm
 
 
 def test_an_address_that_is_none_is_named(tmp_path):
-    with pytest.raises(TombolaError, match="no Ray cluster at 'nowhere' .*`ray start --head`"):
+    with pytest.raises(TombolaError, match=r"no Ray cluster at 'nowhere' .*`ray start --head`"):
         Ray(address="nowhere").run([Write(text="x")], Store(tmp_path), Watcher(), keep_going=False)
