@@ -261,6 +261,7 @@ WRONG = {
         {"labels": ["a", "b", "c"], "metrics": ["f1"]},
         "f1 is for 2 labels, but the task has 3; use",
     ),
+    "truth": ({"labels": ["no", True]}, "labels.1: must be a valid string, not True: put it in quotes"),
     "labels twice": ({"labels": ["good", "Good"]}, "labels: must be unique"),
     "attackable": ({"attackable": ["label"]}, "takes columns of `text` (review)"),
     "no files": ({"source": {"hub": "a/b"}}, "name the file of each split"),

@@ -129,7 +129,8 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
         return Complaint(
             path, path, f"must be a valid list, not {error['input']!r}: write [{error['input']}]"
         )
-    return Complaint(path, path, f"must be {message}, not {error['input']!r}")
+    remedy = ": put it in quotes" if message == "a valid string" and isinstance(error["input"], bool) else ""
+    return Complaint(path, path, f"must be {message}, not {error['input']!r}{remedy}")
 
 
 def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:
