@@ -204,6 +204,9 @@ def test_a_place_that_cannot_take_the_result_is_refused_before_the_work(
     ):
         with pytest.raises(TombolaError, match=message):
             tombola.compress(model, data, output=tmp_path / "out", store=tmp_path / "store")
+    for place in (data, data / "out"):
+        with pytest.raises(TombolaError, match=f"cannot write to the output folder {place} .*--output"):
+            tombola.compress(world.model, data, output=place, store=tmp_path / "store")
     assert not (tmp_path / "store" / "train").exists()
 
 

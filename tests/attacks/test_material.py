@@ -74,5 +74,8 @@ def test_wrong_names_are_refused():
         Material.of([("a", 1)], CONFIG, labels=["one"])
     with pytest.raises(DataError, match="single output"):
         Material.of([("a", 1)], BertConfig(num_labels=1))
-    with pytest.raises(DataError, match="there are only 1"):
-        Material.of([("a", 1)], CONFIG).sample(2, seed=0)
+    for n in (0, 2):
+        with pytest.raises(DataError, match=f"Cannot attack {n} examples: choose from 1 to 1, which is all"):
+            Material.of([("a", 1)], CONFIG).sample(n, seed=0)
+    with pytest.raises(DataError, match="seed: takes 0 or more, not -1"):
+        Material.of([("a", 1)], CONFIG).sample(1, seed=-1)

@@ -90,8 +90,16 @@ def test_a_killed_attack_goes_on_and_gives_the_same_report(tmp_path):
 def test_a_journal_of_another_run_is_refused(tmp_path, changed, named):
     path = tmp_path / "journal.jsonl"
     run(recipe="random_substitution", resume=path)
-    with pytest.raises(TombolaError, match=f"another {named}:"):
+    with pytest.raises(TombolaError, match=f"differs in {named}:"):
         run(recipe="random_substitution", resume=path, **changed)
+
+
+def test_the_journal_of_an_attack_that_could_not_start_is_no_obstacle(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with pytest.raises(TombolaError, match="there is no such folder"):
+        run(recipe="bert_attack", resources=Resources(mlm="./nowhere"), resume=path)
+    assert run(recipe="random_substitution", resume=path).resumed == 0
+    assert run(recipe="random_substitution", resume=path).resumed == len(EXAMPLES)
 
 
 def test_damaged_lines_of_a_journal_are_done_again_and_doubled_ones_count_once(tmp_path, caplog):

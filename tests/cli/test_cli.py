@@ -305,6 +305,18 @@ def test_json_tells_of_a_mistake_too(monkeypatch, capsys):
     assert "\ntombola: there is no recipe file" in said.err
 
 
+def test_json_tells_of_a_place_that_cannot_be_written(ticket, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        sys, "argv", ["tombola", "evaluate", str(ticket), "-o", str(tmp_path), "--json", "--quiet"]
+    )
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    event = json.loads(said.out.splitlines()[-1])
+    assert (event["event"], event["reason"]) == ("failed", f"{tmp_path}: is a folder; name a file")
+    assert f"tombola: {tmp_path}: is a folder; name a file" in said.err
+
+
 def test_nothing_that_a_library_prints_gets_between_the_events(ticket, tmp_path):
     plugin = tmp_path / "chatty.py"
     plugin.write_text("print('hello from a plugin')\n")

@@ -135,13 +135,20 @@ MISTAKES = [
     ("run {}/good.yaml task={}/nofile.yaml", "no file for tiny/train (looked for nothere.tsv)"),
     ("validate {}/metric.yaml", "unknown metric 'acuracy'. Did you mean 'accuracy'"),
     ("validate {}/unknown.yaml", "textt"),
+    (
+        "validate {}/task.yaml version=2",
+        "is a task file, which cannot be changed by version=2: edit the file",
+    ),
     ("run {}/good.yaml evaluate.on=[stsb]", "it is a regression task"),
     # tickets and results
     ("evaluate {}/model --on validation", "its task is unknown: pass --task NAME"),
     ("evaluate {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
-    ("evaluate {}/model --task {}/task.yaml --max-length 0", "max_length: takes 1 token or more, not 0"),
+    ("evaluate {}/model --task {}/task.yaml --max-length 0", "max_length: must be greater than 2"),
     ("task init {}/data.csv -o {}/german.yaml --language German", "language"),
-    ("attack {}/model --task {}/task.yaml", "has no head: fine-tune it first"),
+    (
+        "attack {}/model --task {}/task.yaml",
+        "fine-tune it first, e.g. `tombola run bert_tickets/quick 'model=",
+    ),
     ("inspect {}/model", "is a model but not a ticket"),
     ("shrink {}/model -o {}/small", "is not a ticket: it has no mask.safetensors. `tombola run` writes"),
     ("share quickstart", "the recipe has no `tasks` that share an encoder: list two or more"),
@@ -156,7 +163,9 @@ MISTAKES = [
     ("--plugin nowhere.py list", "plugin nowhere.py: there is no such file"),
     ("run quickstart --workers 0", "engine.workers: must be greater than 0, not 0"),
     ("run quickstart --engine local --address auto", "unknown key 'address'"),
-    ("report {}/results", "pass a folder written by `tombola run`"),
+    ("report {}/results", "contains neither a run nor an attack: pass a folder written by `tombola run`"),
+    ("report {}/nowhere", "nowhere is not a folder: pass a folder written by `tombola run`"),
+    ("report {}/data.csv", "data.csv is not a folder: pass a folder written by `tombola run`"),
     ("transfer {}/good.yaml --target rte", "needs a recipe with a search"),
     # keys as other tools call them
     (
@@ -206,10 +215,19 @@ MISTAKES = [
     # one file for another
     (
         "run {}/data.csv",
-        "is a data file, neither a recipe nor a task file: `tombola task init {}/data.csv` writes",
+        "is a data file, neither a recipe nor a task file: `tombola task init '{}/data.csv'` writes",
     ),
-    ("validate {}/data.csv", "and `tombola compress MODEL {}/data.csv` reads it directly"),
-    ("run {}/good.yaml task={}/data.csv", "`tombola task init {}/data.csv` writes a task file for it"),
+    ("validate {}/data.csv", "and `tombola compress MODEL '{}/data.csv'` reads it directly"),
+    ("run {}/good.yaml task={}/data.csv", "`tombola task init '{}/data.csv'` writes a task file for it"),
+    (
+        "compress {}/model {}/data.xlsx",
+        "data.xlsx: cannot read '.xlsx' files as a task; use .csv, .tsv, .jsonl",
+    ),
+    ("compress {}/model {}/results", "results: is a folder; use a task, a task file or a data file"),
+    (
+        "run {}/good.yaml evaluate.on=[{}/data.csv]",
+        "`tombola task init '{}/data.csv'` writes a task file for it",
+    ),
     ("run {}/task.yaml", "is a task file, not a recipe: pass a recipe, and task={}/task.yaml"),
     ("run {}/good.yaml task={}/good.yaml", "is a recipe, not a task file: use the task that it names"),
     ("run {}/good.yaml model={}/task.yaml", "is a file; use a folder written by save_pretrained"),

@@ -2,6 +2,8 @@
 
 import csv
 import json
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from tombola.api import glue_submission, predict_file
 from tombola.cli import app
 from tombola.errors import DataError, TombolaError
 from tombola.foundations.checksums import sealed
+from tombola.tasks import Task
+from tombola.tickets.predicting import TextFile
 
 TEXTS = ["the film was lovely", "a dull plot, very poor", "great story"]
 
@@ -69,6 +73,20 @@ def test_json_lines_keep_every_key_and_go_to_stdout(ticket: Path, tmp_path: Path
     ]
 
 
+def test_parquet_columns_of_any_type_are_passed_through(ticket: Path, tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    day = datetime(2020, 2, 29, 12)
+    row = {"sentence": TEXTS[0], "when": day, "price": Decimal("1.50"), "tags": [day.date()], "seen": True}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "new.parquet")
+    (found,) = csv.DictReader(predict_file(ticket, tmp_path / "new.parquet", tmp_path / "o.csv").splitlines())
+    shown = {"when": str(day), "price": "1.50", "tags": '["2020-02-29"]', "seen": "true"}
+    assert {name: found[name] for name in shown} == shown
+    whole = json.loads(predict_file(ticket, tmp_path / "new.parquet", tmp_path / "o.jsonl"))
+    assert (whole["when"], whole["price"], whole["seen"]) == (str(day), "1.50", True)
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -90,11 +108,46 @@ def test_standard_input_in_any_form(ticket: Path, given: str) -> None:
         assert [row["prediction"] for row in rows] == labels
 
 
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ("a film\n\na great plot\n".encode("utf-16"), ["a film", "a great plot"]),
+        ("sentence;number\na film, dull;7\n".encode("utf-16"), ["a film, dull"]),
+        (b"sentence;number\na film;7\n", ["a film"]),
+        ("one\u2028text\x0c here\r\nanother\n".encode(), ["one\u2028text\x0c here", "another"]),
+    ],
+    ids=["utf-16 txt", "utf-16 csv", "semicolons", "separators in a line"],
+)
+def test_encodings_and_separators_of_standard_input(ticket: Path, given: bytes, texts: list[str]) -> None:
+    out = predict_file(ticket, given)
+    if out.startswith("{"):
+        assert [json.loads(line)["sentence"] for line in out.split("\n")[:-1]] == texts
+    else:
+        assert [row["sentence"] for row in csv.DictReader(out.splitlines())] == texts
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le"])
+def test_json_lines_in_the_encoding_of_the_task(world: World, tmp_path: Path, encoding: str) -> None:
+    task = Task.from_file(world.task)
+    task = task.model_copy(update={"source": task.source.model_copy(update={"encoding": encoding})})
+    row = {"sentence": "a film for the café"}
+    (tmp_path / "new.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding=encoding)
+    assert TextFile.read(tmp_path / "new.jsonl", task).rows == [row]
+    assert TextFile.of("a film for the café\n".encode(), task, None).rows == [row]
+
+
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"standard input:1: no column 'sentence'; the columns are 'a', 'b'"):
         predict_file(ticket, b"a,b\n1,2\n", form="csv")
     with pytest.raises(DataError, match="standard input: there is nothing to predict"):
         predict_file(ticket, b" \n")
+    with pytest.raises(DataError, match=r"standard input:2: not UTF-8 text .*`iconv -f WINDOWS-1252"):
+        predict_file(ticket, "fine\ncafé\n".encode("latin-1"))
+    (tmp_path / "my texts.txt").write_text("\n".join(TEXTS))
+    with pytest.raises(
+        DataError, match=r"one text per line, .* `tombola predict MODEL - < '.*/my texts\.txt'`"
+    ):
+        predict_file(ticket, tmp_path / "my texts.txt")
     with pytest.raises(DataError, match=r"there already is a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")
     with pytest.raises(DataError, match=r"written as \.csv, \.tsv or \.jsonl"):

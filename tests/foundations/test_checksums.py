@@ -69,6 +69,17 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
+def test_what_cannot_be_written_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in (Path(), tmp_path):
+        with pytest.raises(IsADirectoryError, match="is a folder; name a file") as caught:
+            write_whole(place, "new")
+        assert caught.value.filename == str(place)
+    with pytest.raises(OSError, match="name too long") as caught:
+        write_whole(tmp_path / ("long" * 100), "new")
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / ("long" * 100)), None)
+
+
 def _write(file, text):
     for _ in range(50):
         write_whole(file, text)

@@ -128,7 +128,7 @@ BAD = {
         ":3: 1 field instead of 2 (sentence, label): fill in what is missing, or remove the row.",
     ),
     "many fields": ("sentence\tlabel\nfine\tvery\t1\n", ":2: 3 fields instead of 2"),
-    "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line."),
+    "blank line": ("sentence\tlabel\n\nfine\t1\n", ":2: empty line: remove it."),
     "unknown label": (
         "sentence\tlabel\nfine\t2\n",
         ":2: unknown label '2'; expected one of negative, positive: correct the row",
@@ -185,19 +185,38 @@ def test_csv_quotes_that_do_not_match_up(tmp_path: Path) -> None:
     assert "test.csv:2: the row's quotes do not match up" in refused("ag_news", tmp_path, "test")
 
 
+def test_csv_lines_that_end_in_carriage_returns(tmp_path: Path) -> None:
+    write(tmp_path, {"test.csv": '"Fine",1\rNot so fine,2\r'})
+    told = refused("ag_news", tmp_path, "test")
+    assert "test.csv:1: contains a carriage return that is not in quotes" in told
+    assert "save the file with Unix or Windows line ends" in told
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
         ('{"text": "Fine", "label": ', ":2: not JSON"),
         ('["Fine", 1]', ":2: not a JSON object."),
         ('{"label": 1}', ":2: no text in column 'text'."),
-        ('{"text": 5, "label": 1}', ":2: column 'text' is not text: 5."),
+        (
+            '{"text": 5, "label": 1}',
+            ":2: column 'text' is not text: 5; write it as text, or use another column.",
+        ),
+        (
+            '{"text": {"body": "' + 99 * "Fine" + '"}, "label": 1}',
+            "ine'}; write it as text, or use another column.",
+        ),
+        ('\n{"text": "Fine", "label": 1}', ":2: empty line: remove it."),
         ('{"text": "Fine"}', ":2: no label; expected one of"),
+        (r'{"text": "Fine \ud83d", "label": 1}', r":2: contains half of a character ('\ud83d')"),
+        (r'{"text": "Fine", "label": 1, "more": {"\ud83d": 1}}', ":2: contains half of a character"),
     ],
 )
 def test_bad_json_lines(tmp_path: Path, row: str, reason: str) -> None:
     write(tmp_path, {"test.jsonl": '{"text": "Fine", "label": 1}\n' + row + "\n"})
-    assert f"test.jsonl{reason}" in refused("imdb", tmp_path, "test")
+    told = refused("imdb", tmp_path, "test")
+    assert "test.jsonl:2: " in told
+    assert reason in told
 
 
 def test_several_files_for_one_split(tmp_path: Path) -> None:

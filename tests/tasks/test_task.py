@@ -261,6 +261,7 @@ WRONG = {
         {"labels": ["a", "b", "c"], "metrics": ["f1"]},
         "f1 is for 2 labels, but the task has 3; use",
     ),
+    "truth": ({"labels": ["no", True]}, "labels.1: must be a valid string, not True: put it in quotes"),
     "labels twice": ({"labels": ["good", "Good"]}, "labels: must be unique"),
     "attackable": ({"attackable": ["label"]}, "takes columns of `text` (review)"),
     "no files": ({"source": {"hub": "a/b"}}, "name the file of each split"),
@@ -290,6 +291,17 @@ def test_a_wrong_task_file_gets_one_sentence(tmp_path: Path, changes: dict[str, 
     assert str(caught.value).startswith(str(path))
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_all_mistakes_of_a_task_file_are_told_at_once(tmp_path: Path) -> None:
+    wrong = ("three texts", "labels twice", "holdout", "unknown value")
+    changes = {key: value for name in wrong for key, value in WRONG[name][0].items()}
+    path = task_file(tmp_path, **changes, reported="tset", settings={"by": "chance", "prompt": 1})
+    with pytest.raises(RecipeError) as caught:
+        Task.from_file(path)
+    assert len(caught.value.mistakes) == 7
+    for reason in (*(WRONG[name][1] for name in wrong), "reported: 'tset'", "settings.by", "settings.prompt"):
+        assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["- a list", "name: [", "\x00", ""])

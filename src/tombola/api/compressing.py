@@ -25,7 +25,7 @@ from tombola.recipe.reading import Raw
 from tombola.results.collecting import onnx_files, write_cell
 from tombola.results.compression import Compression, chosen_speedup, judge
 from tombola.results.result import RESULTS, Result
-from tombola.results.run_folder import RunFolder
+from tombola.results.run_folder import RunFolder, require_writable
 from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
@@ -132,6 +132,8 @@ def carry_out(
     store = store if isinstance(store, Store) else Store(store)
     raw, notes = planned or plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
+    if is_main():
+        require_writable(folder)
     _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
     raw, dense = fine_tuned(raw, store, folder, engine, watcher)

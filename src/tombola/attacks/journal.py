@@ -17,7 +17,8 @@ class Journal:
     """A JSON-lines file: a header with the run's settings, then one record per finished example.
 
     Every line begins with its checksum. A line that does not match is damaged or was cut off by a kill: it is removed
-    and its example attacked again. Without a valid header, the whole file is discarded.
+    and its example attacked again. Without a valid header, the whole file is discarded, and so is that of another
+    attack that failed before it had attacked an example.
     """
 
     def __init__(self, path: str | Path, settings: dict[str, Any]) -> None:
@@ -28,15 +29,17 @@ class Journal:
         self.records: list[dict[str, Any]] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
         header, *lines = self._read_lines() or [None]
-        if header is not None:
+        found = [line for line in lines if line is not None]
+        anew = header is None or (header != self._header and not any(map(_is_attacked, found)))
+        if header is not None and not anew:
             self._check(header)
-            self.records = [line for line in lines if line is not None]
+            self.records = found
         if dropped := lines.count(None) + (header is None and self.path.is_file()):
             logger.warning(
                 "%s: %d damaged lines are discarded, and their examples attacked again", self.path, dropped
             )
-        if dropped or header is None:
-            rows = [{"tombola attack": self.settings}, *self.records]
+        if dropped or anew:
+            rows = [self._header, *self.records]
             write_whole(self.path, "".join(map(_line, rows)), errors="surrogatepass", newline="\n")
         self._file = self.path.open("ab")
         return self
@@ -45,6 +48,10 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+
+    @property
+    def _header(self) -> dict[str, Any]:
+        return {"tombola attack": self.settings}
 
     def append(self, record: dict[str, Any]) -> None:
         """Write a finished example to disk before returning."""
@@ -68,9 +75,14 @@ class Journal:
             theirs = found if isinstance(found, dict) else {}
             differing = sorted(key for key in self.settings if theirs.get(key) != self.settings[key])
             raise TombolaError(
-                f"{self.path} belongs to an attack with another {', '.join(differing)}: delete the file to start "
-                "over, or use another path."
+                f"{self.path} belongs to another attack, which differs in {', '.join(differing)}: delete the file "
+                "to start over, or use another path."
             )
+
+
+def _is_attacked(record: dict[str, Any]) -> bool:
+    """Return whether a record took more than a look at the model's own mistake."""
+    return record.get("result_type") != "Skipped"
 
 
 def _line(content: dict[str, Any]) -> str:

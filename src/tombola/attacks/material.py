@@ -97,10 +97,12 @@ class Material(NamedTuple):
 
         The sample for n + 1 contains that for n.
         """
+        if seed < 0:
+            raise DataError(f"seed: takes 0 or more, not {seed}.")
         if n is None:
             return list(range(len(self.texts)))
         if not 0 < n <= len(self.texts):
-            raise DataError(f"Cannot attack {n} examples: there are only {len(self.texts)}.")
+            raise DataError(f"Cannot attack {n} examples: choose from 1 to {len(self.texts)}, which is all.")
         turns: dict[int, int] = dict.fromkeys(self.truths, 0)
         ranks: list[tuple[int, int, int]] = []
         for i in np.random.default_rng(seed).permutation(len(self.texts)).tolist():

@@ -1,11 +1,10 @@
 """The command line. Each command is a thin layer over one function of `tombola.api`."""
 
-import errno
 import os
 import sys
 from importlib import import_module
 
-from tombola.cli.console import stop
+from tombola.cli.console import sentence_of, stop
 from tombola.cli.interrupts import ANEW, interrupted, listen
 from tombola.cli.options import app
 from tombola.errors import TombolaError
@@ -37,20 +36,12 @@ def main() -> None:
 def _run() -> None:
     try:
         app(prog_name="tombola")
-    except TombolaError as error:
-        stop(str(error), 2)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # the reader is gone; the final flush must not fail
         sys.exit(1)
-    except OSError as error:
-        if error.strerror is None or (error.filename is None and error.errno != errno.ENOSPC):
+    except (TombolaError, OSError) as error:
+        if (sentence := sentence_of(error)) is None:
             raise
-        place = f"{error.filename}: " if error.filename else ""
-        advice = (
-            ". Free some space (`tombola store gc`), or choose another disk with --output and --store"
-            if error.errno == errno.ENOSPC
-            else ""
-        )
-        stop(f"{place}{error.strerror}{advice}", 2)
+        stop(sentence, 2)

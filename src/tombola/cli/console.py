@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from rich.console import Console, RenderableType
+
+from tombola.errors import TombolaError
 
 if TYPE_CHECKING:
     from tombola.cli.progress import Display, View
@@ -95,6 +98,25 @@ class Screen:
 
         assert self.events is not None
         return Events(self.events)
+
+
+def sentence_of(error: BaseException) -> str | None:
+    """Return the sentence that explains an error to the user; None if it is not the user's mistake.
+
+    Args:
+        error: What a command raised.
+    """
+    if isinstance(error, TombolaError):
+        return str(error)
+    if not isinstance(error, OSError) or error.strerror is None:
+        return None
+    if error.errno == errno.ENOSPC:
+        place = f"{error.filename}: " if error.filename else ""
+        return (
+            f"{place}{error.strerror}. Free some space (`tombola store gc`), or choose another disk with --output and "
+            "--store"
+        )
+    return f"{error.filename}: {error.strerror}" if error.filename is not None else None
 
 
 def stop(sentence: str, code: int) -> NoReturn:

@@ -14,7 +14,6 @@ import typer
 
 from tombola.cli import console
 from tombola.cli.interrupts import ANEW, GOES_ON, interrupted
-from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
 
@@ -132,8 +131,8 @@ def verb(
                     if interrupted(error):
                         screen.fail("interrupted")
                         console.stop(GOES_ON if resumes else ANEW, 130)
-                    if isinstance(error, TombolaError):
-                        screen.fail(str(error))
+                    if (sentence := console.sentence_of(error)) is not None:
+                        screen.fail(sentence)
                     raise
 
         command: Any = wraps(function)(call)

@@ -1,6 +1,7 @@
 """tombola task: init"""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -46,4 +47,4 @@ def init(
     for note in found.notes:
         screen.print(note)
     screen.wrote("task", found.path)
-    screen.print(f"next     tombola validate {found.path} --data")
+    screen.print(f"next     tombola validate {quote(str(found.path))} --data")

@@ -14,7 +14,7 @@ from tombola.errors import TombolaError
 def validate(
     screen: Screen,
     files: Annotated[
-        list[str] | None, typer.Argument(help="Recipes or task files, and key=value changes to them.")
+        list[str] | None, typer.Argument(help="Recipes or task files, and key=value changes to recipes.")
     ] = None,
     data: Annotated[
         bool,

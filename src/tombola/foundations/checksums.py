@@ -1,5 +1,6 @@
 """Checksums of files and folders, to detect damage when they are read."""
 
+import errno
 import hashlib
 import json
 import re
@@ -108,10 +109,18 @@ def write_whole(path: Path, text: str, **options: Any) -> None:
         path: The file.
         text: Its content.
         **options: As for `Path.write_text`; the encoding is UTF-8.
+
+    Raises:
+        OSError: If the file cannot be written. It names the file itself, not the temporary one.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file", str(path))
     temporary = temporary_beside(path)
     try:
         temporary.write_text(text, **{"encoding": "utf-8", **options})
         temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -94,7 +94,9 @@ def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[
     # a list whose only value is wrong also counts as empty
     emptied = {one["loc"][:size] for one in found for size in range(len(one["loc"]))}
     kept = [one for one in found if one["type"] != "too_short" or one["loc"] not in emptied]
-    return list(dict.fromkeys(_complaint(one, kind, raw) for one in kept))
+    # a validator that finds several mistakes names one per line
+    lines = [{**one, "msg": line} for one in kept for line in one["msg"].splitlines()]
+    return list(dict.fromkeys(_complaint(one, kind, raw) for one in lines))
 
 
 def _values(count: int) -> str:
@@ -127,7 +129,8 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
         return Complaint(
             path, path, f"must be a valid list, not {error['input']!r}: write [{error['input']}]"
         )
-    return Complaint(path, path, f"must be {message}, not {error['input']!r}")
+    remedy = ": put it in quotes" if message == "a valid string" and isinstance(error["input"], bool) else ""
+    return Complaint(path, path, f"must be {message}, not {error['input']!r}{remedy}")
 
 
 def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:

@@ -35,6 +35,10 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
         raise RecipeError(data_advice(Path(file)))
     path = find_recipe(file)
     if isinstance(path, Path) and path.is_file() and _is_task(path):
+        if changes := list(overrides):
+            raise RecipeError(
+                f"{file}: is a task file, which cannot be changed by {changes[0]}: edit the file"
+            )
         task = Task.from_file(path)
         found = f"a valid task, {task.name} version {task.version}"
         return (

@@ -113,6 +113,8 @@ class ShareRecipe(Settings):
     def _distinct(cls, names: list[str]) -> list[str]:
         try:
             tasks = [Task.named(name) for name in names]
+        except RecipeError as error:
+            raise ValueError("\n".join(error.mistakes)) from None
         except TombolaError as error:
             raise ValueError(str(error)) from None
         if len({task.name for task in tasks}) < len(tasks):

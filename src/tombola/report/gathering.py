@@ -27,11 +27,12 @@ def gather(folders: Iterable[Path | str]) -> Sources:
     for folder in {Path(one).resolve(): Path(one) for one in folders}.values():
         if (folder / "examples.jsonl").is_file():
             attacked.append(folder)
-        elif folder.is_file() or (folder / RESULTS).is_file():
+        elif (folder.is_file() and folder.suffix == ".json") or (folder / RESULTS).is_file():
             results.append(Result.load(folder))
         else:
+            problem = "contains neither a run nor an attack" if folder.is_dir() else "is not a folder"
             raise TombolaError(
-                f"{folder} contains neither a run nor an attack: pass a folder written by `tombola run`, `tombola "
+                f"{folder} {problem}: pass a folder written by `tombola run`, `tombola "
                 f"study` or `tombola attack`, which contains {RESULTS} or examples.jsonl"
             )
     names = _names(attacked)

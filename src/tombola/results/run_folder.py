@@ -85,6 +85,16 @@ class RunFolder:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def require_writable(path: Path) -> None:
+    """Raise an error if a folder cannot be written to; create it if it is missing.
+
+    Args:
+        path: The folder for the results of a run.
+    """
+    with _locked(path):
+        pass
+
+
 def recipe_hash(recipe: Mapping[str, Any]) -> str:
     """Return a hash of a recipe, independent of the working directory.
 
@@ -164,24 +174,31 @@ def _in_use(path: Path, recipe: str) -> Iterator[None]:
     """Keep runs of other recipes out of a folder. Runs of the same recipe share stages and write the same files."""
     locks = path / RUNNING
     own = FileLock(locks / f"{recipe}-{uuid.uuid4().hex}.lock", timeout=0)
-    try:
-        locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(locks / LOCK):
-            if any(other != recipe for other in _running(locks)):
-                raise TombolaError(
-                    f"{path} is in use by a run of another recipe: wait until it has ended, or choose another folder "
-                    "with --output"
-                )
-            own.acquire()
-    except OSError as error:
-        raise TombolaError(
-            f"cannot write to the output folder {path} ({error.strerror}): choose another one with --output"
-        ) from None
+    with _locked(path):
+        if any(other != recipe for other in _running(locks)):
+            raise TombolaError(
+                f"{path} is in use by a run of another recipe: wait until it has ended, or choose another folder "
+                "with --output"
+            )
+        own.acquire()
     try:
         yield
     finally:
         own.release()
         Path(own.lock_file).unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Create the folder if it is missing, and hold its lock."""
+    try:
+        (path / RUNNING).mkdir(parents=True, exist_ok=True)
+        with FileLock(path / RUNNING / LOCK):
+            yield
+    except OSError as error:
+        raise TombolaError(
+            f"cannot write to the output folder {path} ({error.strerror}): choose another one with --output"
+        ) from None
 
 
 def _running(locks: Path) -> list[str]:

@@ -57,9 +57,9 @@ def check_choice(text: tuple[str, ...], label: str | None) -> None:
 
 
 def check_header(columns: dict[str, list[Any]], label: str, data: Path) -> None:
-    """Raise an error if the first line of a file is no header: the name of the label column is then a label itself."""
+    """Raise an error if the first line is no header: the name of the label column is then a label itself, or empty."""
     names = {str(value).strip() for value in columns[label]}
-    if label in names or label.replace(".", "", 1).isdecimal():
+    if not label or label in names or label.replace(".", "", 1).isdecimal():
         raise DataError(
             f"{data}: the first line looks like data, not like column names ({', '.join(columns)}): add a first line "
             "such as text,label."

@@ -1,7 +1,8 @@
 """The schema of task files: the source of the data, the layout of its files, and how to treat them."""
 
 import codecs
-from pathlib import PurePosixPath
+import re
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -12,7 +13,7 @@ IGNORED = -100
 
 def _inside(path: str) -> str:
     parts = PurePosixPath(path.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or ":" in path:
+    if parts.is_absolute() or ".." in parts.parts or PureWindowsPath(path).drive:
         raise ValueError(f"{path!r} leaves its folder; use a path below it, without '..'")
     return path
 
@@ -26,10 +27,17 @@ def _known_encoding(name: str) -> str:
         ) from None
 
 
+def _language_code(name: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", name):
+        raise ValueError(f"{name!r} is not the code of a language, such as de, zh-Hant or und (unknown)")
+    return name
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Language = Annotated[str, AfterValidator(_language_code)]
 RelativePath = Annotated[str, Field(min_length=1), AfterValidator(_inside)]
 Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 
@@ -106,8 +114,8 @@ class Source(Layout):
 class Holdout(Definition):
     """A split held out from another one, for releases without it: a fixed share, chosen by a hash of the text.
 
-    So equal texts are never on both sides. `stratified` takes the share of every class, by hash order, rather than of
-    all examples together.
+    So equal texts are never on both sides. `stratified` takes exactly this share of every class, or of all examples if
+    there are no classes; otherwise the share is met on average only.
     """
 
     of: str = Field(description="split to take it from")

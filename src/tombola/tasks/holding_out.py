@@ -12,7 +12,8 @@ def members_of(name: str, whole: Split, parts: Mapping[str, Holdout]) -> list[in
     """Return the examples of a part of a split or, under the split's own name, those of no part.
 
     If a part is stratified, the texts of every class are ordered by hash and the first go to the parts, according to
-    each part's share. A text that occurs under several labels counts for the first of them.
+    each part's share. A text that occurs under several labels counts for the first of them. The examples of a task
+    without classes are ordered all together.
 
     Args:
         name: The part, or the name of the split that the parts are taken from.
@@ -20,8 +21,8 @@ def members_of(name: str, whole: Split, parts: Mapping[str, Holdout]) -> list[in
         parts: The held-out parts.
     """
     points = [_point(text) for text in whole.texts]
-    if any(part.stratified for part in parts.values()) and whole.task.single_label:
-        points = _ranked(points, whole.labels)
+    if any(part.stratified for part in parts.values()):
+        points = _ranked(points, whole.labels if whole.task.single_label else [0] * len(whole))
     shares = {part: holdout.share for part, holdout in parts.items()}
     return [
         place

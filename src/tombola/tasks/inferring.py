@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
+from tombola.foundations.settings import checked
 from tombola.tasks.column_roles import (
     check_choice,
     check_header,
@@ -59,12 +60,14 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
         label: The column of the label; recognised if not given.
 
     Raises:
-        DataError: If the columns are not recognised; the message lists them and the option that names them.
+        DataError: If the columns are not recognised; the message lists them and the option that names them. Also if
+            the existing task file reads other data.
     """
     _check_data_file(data)
     path = task_file_of(data)
     if path.is_file():
         known = Task.from_file(path)
+        _check_reads(known, data, path)
         texts = tuple(" ".join(known.source.map.get(name, [name])) for name in known.text)
         answer = " ".join(known.source.map.get("label", ["label"]))
         if text in ((), texts) and label in (None, answer):
@@ -75,6 +78,17 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
                 "there, or delete the file."
             )
     return _infer(data, text, label, path)
+
+
+def _check_reads(task: Task, data: Path, path: Path) -> None:
+    """Raise an error if a task file reads other data: files that differ only in their suffix share its name."""
+    names = [name for layout in task.source.layouts for files in layout.files.values() for name in files]
+    found = [file for name in names for end in ("", ".gz") for file in path.parent.glob(name + end)]
+    if data.resolve() not in (file.resolve() for file in found):
+        raise DataError(
+            f"{path}: is the task file of {', '.join(dict.fromkeys(names))}, not of {data.name}: rename {data.name}, "
+            "or pass the task file instead to use the data that it lists."
+        )
 
 
 def _is_unedited(data: Path, texts: tuple[str, ...], label: str, path: Path) -> bool:
@@ -128,6 +142,7 @@ def _infer(
     data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str | None = None
 ) -> Inferred:
     content, notes = _conclude(data, text, label, path, language)
+    checked(Task, content, where=f"{path}: task")  # before an existing file is replaced
     write_task_file(path, content, notes)
     return Inferred(Task.from_file(path), path, tuple(notes))
 
@@ -205,7 +220,11 @@ def _content(
     unusual: list[str],
     language: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    if any(isinstance(value, list | dict) for value in columns[label]):
+    if any(isinstance(value, dict) for value in columns[label]):
+        raise DataError(
+            f"{data}: the label column {label} contains JSON objects: write plain labels into a column."
+        )
+    if any(isinstance(value, list) for value in columns[label]):
         raise DataError(
             f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "
             'token-classification, as the page "Your own data" shows.'

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import IO, cast
 
 from tombola.errors import DataError
@@ -34,7 +35,7 @@ def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[in
     number = 0
     try:
         with _opened(path) as stream:
-            known = encoding or _marked(stream)
+            known = encoding or marked_encoding(stream)
             text = io.TextIOWrapper(stream, known or "utf-8", newline="\n")
             for number, line in enumerate(text, start=1):
                 if "\0" in line:
@@ -54,7 +55,7 @@ def read_text(path: Path, encoding: str | None = None) -> str:
     """Return the whole text of a file, with the encoding chosen as for `numbered_lines`."""
     try:
         with _opened(path) as stream:
-            text = stream.read().decode(encoding or _marked(stream) or "utf-8")
+            text = stream.read().decode(encoding or marked_encoding(stream) or "utf-8")
             if "\0" in text:
                 before = text[: text.index("\0") + 1]
                 raise DataError(_binary(path, before.count("\n") + 1, before.encode()))
@@ -74,8 +75,12 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
-def _marked(stream: IO[bytes]) -> str | None:
-    """Return the encoding of a byte-order mark, if any."""
+def marked_encoding(stream: IO[bytes]) -> str | None:
+    """Return the encoding of a byte-order mark at the start of a stream, if any.
+
+    Args:
+        stream: The stream, which is left at its start.
+    """
     first = stream.read(4)
     stream.seek(0)
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
@@ -88,7 +93,7 @@ def recognised_encoding(path: Path) -> str | None:
         path: The file.
     """
     with _opened(path) as stream:
-        if _marked(stream):
+        if marked_encoding(stream):
             return None
         decoder = codecs.getincrementaldecoder("utf-8")()
         windows = codecs.getincrementaldecoder("cp1252")()
@@ -132,7 +137,7 @@ def _undecodable(path: Path, encoding: str | None, error: UnicodeDecodeError) ->
     return (
         f"{path}:{place}: not UTF-8 text ({error.reason}). If it was written on Windows it is probably cp1252 "
         "(Latin-1): set `source.encoding: cp1252` in the task file, or convert it with "
-        f"`iconv -f WINDOWS-1252 -t UTF-8 {path.name}`."
+        f"`iconv -f WINDOWS-1252 -t UTF-8 {quote(path.name)}`."
     )
 
 

@@ -13,6 +13,7 @@ from tombola.tasks.lines import ending_of, numbered_lines, read_text
 
 LONGEST_FIELD = 2**31 - 1  # characters; whole documents exceed the csv module's default of 131,072
 FIRST_RECORDS = 1000  # of a JSON file, whose keys are its columns
+EMPTY_LINE = "empty line: remove it"
 DELIMITERS = (",", ";", "\t", "|")
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """The default delimiters, unless a file's first lines show otherwise."""
@@ -47,6 +48,8 @@ def open_table(path: Path, layout: Layout) -> Table:
     """Open a file's (or label folder's) columns and rows. Rows of the wrong length become `Malformed`."""
     ending = ending_of(path)
     if path.is_dir():
+        if not layout.values:
+            raise DataError(f"{path}: is a folder; name a file in it.")
         return Table(["id", "text", "label"], _label_folders(path, layout), lambda _: str(path))
     if ending == ".parquet":
         return _parquet_table(path)
@@ -134,6 +137,11 @@ def _quoted_rows(path: Path, delimiter: str, encoding: str | None) -> Iterator[t
             yield start, fields
             start = reader.line_num + 1
     except csv.Error as error:
+        if "new-line character" in str(error):
+            raise DataError(
+                f"{path}:{start}: contains a carriage return that is not in quotes: quote the text, or, if all lines "
+                "end so, save the file with Unix or Windows line ends."
+            ) from None
         raise DataError(
             f"{path}:{start}: the row's quotes do not match up ({error}): double the quotes inside a quoted field, or "
             "set `source.quoted: false` in the task file if quotes are text."
@@ -161,7 +169,7 @@ def _delimited_table(
 
 def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
     if fields in ([], [""]):
-        return "empty line"
+        return EMPTY_LINE
     count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
     remedy = "fill in what is missing, or remove the row"
     if len(fields) > len(columns):
@@ -176,7 +184,7 @@ def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield number, Malformed(f"not JSON ({_problem(error)})" if line else "empty line")
+            yield number, Malformed(f"not JSON ({_problem(error)})" if line else EMPTY_LINE)
 
 
 def read_json(path: Path, encoding: str | None = None) -> Any:
@@ -203,7 +211,10 @@ def _json_list(path: Path, layout: Layout) -> Iterator[tuple[int, Any]]:
             raise DataError(f"{path}: expected a JSON object with the key {layout.records!r}.")
         records = records[layout.records]
     if not isinstance(records, list):
-        raise DataError(f"{path}: expected a JSON list of objects.")
+        raise DataError(
+            f"{path}: expected a JSON list of objects; if the list is under a key, set `source.records` to it in the "
+            "task file."
+        )
     return enumerate(records, start=1)
 
 
@@ -225,10 +236,30 @@ def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
                 yield number, record
             elif not isinstance(record, dict):
                 yield number, Malformed("not a JSON object")
+            elif half := _half_character(record):
+                yield (
+                    number,
+                    Malformed(
+                        f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
+                    ),
+                )
             else:
                 yield number, [record.get(name) for name in columns]
 
     return Table(columns, rows(), lambda line: f"{path}:{place}{line}")
+
+
+def _half_character(value: Any) -> str | None:
+    """Return a surrogate without its other half, if a JSON value contains one: it has no encoding, and no tokens."""
+    if isinstance(value, dict | list):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, map(_half_character, parts)), None)
+    try:
+        if isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError as error:
+        return str(value[error.start])
+    return None
 
 
 def _parquet_table(path: Path) -> Table:

@@ -1,5 +1,6 @@
 """Map a table's columns to the task's names, and check the values of a row."""
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,9 @@ class Columns:
             if value is None:
                 raise BadRow(f"no text in column {column!r}")
             if not isinstance(value, str):
-                raise BadRow(f"column {column!r} is not text: {value!r}")
+                raise BadRow(
+                    f"column {column!r} is not text: {reprlib.repr(value)}; write it as text, or use another column"
+                )
             if not value.strip() and not self.allow_empty:
                 raise BadRow(
                     f"empty text in column {column!r}: fill it in, remove the row, or skip such rows with "

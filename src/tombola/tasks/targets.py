@@ -1,9 +1,11 @@
 """Evaluation targets of a recipe: splits of its task, other tasks, and names for groups of companions."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from tombola.errors import RecipeError, UnknownName
+from tombola.errors import DataError, RecipeError, UnknownName
 from tombola.foundations.caching import cached_in_run
+from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.task import HOLDOUT, Task, task_names
 
 
@@ -26,6 +28,8 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     name = on.partition("+")[0]
     if name in (*own.split_names(), HOLDOUT):
         return task, on
+    if is_data_file(Path(on)):
+        raise DataError(data_advice(Path(on)))
     if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
         on = part
     is_file = on.endswith((".yaml", ".yml"))

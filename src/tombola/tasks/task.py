@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -10,11 +10,12 @@ from tombola.errors import DataError, PluginError, RecipeError, UnknownName
 from tombola.foundations.registry import Registry
 from tombola.foundations.settings import checked
 from tombola.foundations.yaml12 import read_yaml
+from tombola.tasks.consistency import mistakes_of
 from tombola.tasks.data_files import data_advice, is_data_file
-from tombola.tasks.definition import Companions, Definition, Holdout, Names, Source
+from tombola.tasks.definition import Companions, Definition, Holdout, Language, Names, Source
 from tombola.tasks.holding_out import members_of
-from tombola.tasks.kinds import KindSettings, kind_of, task_kinds
-from tombola.tasks.metrics import check_metrics, metrics
+from tombola.tasks.kinds import KindSettings, kind_of
+from tombola.tasks.metrics import metrics
 from tombola.tasks.places import find_examples
 from tombola.tasks.split import Split
 from tombola.words.lexicon import is_english
@@ -30,7 +31,7 @@ class Task(Definition):
     name: str = Field(description="name in tables and folders")
     version: int = Field(description="version number; raise it when the task changes")
     about: str = Field("", description="one line for `tombola list tasks`")
-    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = Field(
+    language: Language = Field(
         "en",
         description="language of the texts, such as `de` or `zh-Hant`, or `und` if unknown; the package's own word "
         "lists are English",
@@ -91,35 +92,8 @@ class Task(Definition):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.kind not in task_kinds:
-            raise ValueError(f"kind: {UnknownName('kind of task', self.kind, task_kinds)}")
-        classes, kind = self.labels or [], kind_of(self)
-        kind.check(self)
-        try:
-            checked(kind.settings, self.settings, "settings")
-        except RecipeError as error:
-            raise ValueError(str(error)) from None
-        if len({label.casefold() for label in classes}) != len(classes):
-            raise ValueError("labels: must be unique")
-        check_metrics(self.metrics, self.kind, len(classes))
-        if not set(self.merge.values()) <= set(classes) or set(self.merge) & set(classes):
-            raise ValueError("merge: maps labels that are not among `labels` to some that are")
-        if self.unanswerable and self.kind != "question-answering":
-            raise ValueError("unanswerable: only works for question-answering tasks")
-        if not set(self.attackable) <= set(self.text):
-            raise ValueError(f"attackable: takes columns of `text` ({', '.join(self.text)})")
-        for layout in self.source.layouts:
-            if unknown := set(layout.values.values()) - set(classes):
-                raise ValueError(f"source.values: {min(unknown)!r} is not one of `labels`")
-        for name, part in self.holdout.items():
-            if part.of not in self.source.files or name in self.source.files:
-                raise ValueError(
-                    f"holdout.{name}: `of` must be a split with a file, and {name!r} one without"
-                )
-        if not self.source.files:
-            raise ValueError("source.files: name the file of each split")
-        if self.reported and self.reported not in self.split_names():
-            raise ValueError(f"reported: {self.reported!r} is not a split ({', '.join(self.split_names())})")
+        if found := mistakes_of(self):
+            raise ValueError("\n".join(found))
         return self
 
     @classmethod
@@ -136,6 +110,8 @@ class Task(Definition):
         if name in _registered:
             return cls.from_file(_registered[name])
         if name not in task_names():
+            if Path(name).exists():
+                raise DataError(data_advice(Path(name)))
             raise UnknownName("task", name, task_names())
         return cls.from_file(DEFINITIONS / f"{name}.yaml")
 

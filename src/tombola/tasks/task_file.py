@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pydantic import BaseModel
@@ -50,9 +51,9 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
     """
     head = [
         "Inferred from the data. Correct what is wrong, then check it:",
-        f"  tombola validate {name} --data",
+        f"  tombola validate {quote(name)} --data",
     ]
-    parts = ["".join(f"# {line}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
+    parts = ["".join(f"# {_printable(line)}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
     for key, value in content.items():
         if key == "source":
             inner = "".join(_entry(Source, one, part) for one, part in value.items())
@@ -62,6 +63,11 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
         else:
             parts.append(_entry(Task, key, value))
     return "\n".join([*parts, FURTHER])
+
+
+def _printable(text: str) -> str:
+    """Return a text with its line breaks and control characters escaped: a comment may not contain them."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _entry(kind: type[BaseModel], key: str, value: Any) -> str:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 128
 """The maximum length for models whose training length is unknown."""
+SPECIAL = 2
+"""The tokens around a text; tokenizers do not truncate at all to fewer."""
 
 Source = Ticket | MultiTaskTicket | str | Path
 
@@ -73,8 +76,10 @@ def open_classifier(
     """
     from tombola.shrink.onnx_model import find_onnx, open_onnx
 
-    if max_length is not None and max_length < 1:
-        raise TombolaError(f"max_length: takes 1 token or more, not {max_length}")
+    if max_length is not None and max_length <= SPECIAL:
+        raise TombolaError(
+            f"max_length: must be greater than {SPECIAL}, since the special tokens count, not {max_length}"
+        )
     folder = folder_of(source)
     file = Path(str(source)).expanduser() if is_onnx(source) else find_onnx(folder)
     if is_multi_task(folder):
@@ -95,8 +100,8 @@ def open_classifier(
     model = open_model(folder)
     if model.base_model is model:
         raise TombolaError(
-            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick model={folder}`, and "
-            "use one of the resulting tickets"
+            f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick "
+            f"{quote(f'model={folder}')}`, and use one of the resulting tickets"
         )
     return _within_positions(Opened(folder, model, task or "", length, settings), max_length)
 

@@ -8,14 +8,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from tombola.errors import DataError
 from tombola.evaluation.evaluators import Prediction
 from tombola.tasks import Split, Task
-from tombola.tasks.lines import ending_of, numbered_lines
+from tombola.tasks.lines import ending_of, marked_encoding, numbered_lines
 from tombola.tasks.places import open_unlabelled
+from tombola.tasks.readers import DELIMITERS, DoesNotFit
 
 Form = Literal["csv", "tsv", "jsonl", "txt"]
 PREDICTION, PROBABILITY, PROBABILITIES = "prediction", "probability_", "probabilities"
@@ -44,11 +46,19 @@ class TextFile:
             path: The file.
             task: The task of the texts.
         """
-        found, table = open_unlabelled(_as_named(task), path)
+        try:
+            found, table = open_unlabelled(_as_named(task), path)
+        except DoesNotFit as error:
+            if ending_of(path) != ".txt":
+                raise
+            raise DataError(
+                f"{error} If the file has one text per line, pass it as standard input: `tombola predict MODEL - < "
+                f"{quote(str(path))}`."
+            ) from None
         split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
         ending = ending_of(path)
         if ending == ".jsonl":  # whole objects: their keys may differ
-            rows = [json.loads(line) for _, line in numbered_lines(path)]
+            rows = [json.loads(line) for _, line in numbered_lines(path, task.source.encoding)]
         else:
             rows = [dict(zip(table.columns, fields, strict=True)) for _, fields in table.rows]
         form: Form = "csv" if ending == ".csv" else "tsv" if ending in (".tsv", ".txt") else "jsonl"
@@ -65,21 +75,17 @@ class TextFile:
         """
         if not content.strip():
             raise DataError("standard input: there is nothing to predict.")
-        first = content.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace").strip()
-        form = form or _guess(first, task)
-        if form == "txt":
-            if len(task.text) > 1:
-                raise DataError(
-                    f"{task.name} reads {', '.join(task.text)}: provide them as columns of CSV, TSV or JSON lines."
-                )
-            texts = [line.strip() for line in content.decode("utf-8-sig").splitlines() if line.strip()]
-            lines = (json.dumps({task.text[0]: text}) for text in texts)
-            content = "\n".join(lines).encode()
+        shown = content.decode(marked_encoding(io.BytesIO(content)) or "utf-8", "replace")
+        form = form or _guess(shown.split("\n", 1)[0].strip(), task)
+        if form == "txt" and len(task.text) > 1:
+            raise DataError(
+                f"{task.name} reads {', '.join(task.text)}: provide them as columns of CSV, TSV or JSON lines."
+            )
         with TemporaryDirectory() as folder:
-            path = Path(folder) / f"rows.{'jsonl' if form == 'txt' else form}"
+            path = Path(folder) / f"INPUT.{form}"
             path.write_bytes(content)
             try:
-                read = cls.read(path, task)
+                read = cls.read(_as_json_lines(path, task) if form == "txt" else path, task)
             except DataError as error:
                 raise DataError(str(error).replace(str(path), "standard input")) from None
         return cls(read.split, read.rows, form)
@@ -100,7 +106,7 @@ class TextFile:
             whole = (
                 row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)
             )
-            return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in whole)
+            return "".join(json.dumps(one, ensure_ascii=False, default=str) + "\n" for one in whole)
         flat = [row | _flat(prediction) for row, prediction in zip(self.rows, predictions, strict=True)]
         return _delimited(flat, "," if form == "csv" else "\t")
 
@@ -123,11 +129,20 @@ def _guess(first: str, task: Task) -> Form:
     if first.startswith("{"):
         return "jsonl"
     form: Form = "tsv" if "\t" in first else "csv"
-    fields = {field.strip().strip('"') for field in first.split("\t" if form == "tsv" else ",")}
+    fields = {field.strip().strip('"') for mark in DELIMITERS for field in first.split(mark)}
     columns = {name for layout in task.source.layouts for name in layout.map.get(task.text[0], [])}
     if len(task.text) == 1 and not fields & {*task.text, *columns}:
         return "txt"
     return form
+
+
+def _as_json_lines(path: Path, task: Task) -> Path:
+    """Return a file of JSON lines with the lines of a text file, without blank ones."""
+    texts = [line.strip() for _, line in numbered_lines(path) if line]
+    rows = path.with_suffix(".jsonl")
+    content = "".join(json.dumps({task.text[0]: text}) + "\n" for text in texts)
+    rows.write_text(content, encoding=task.source.encoding or "utf-8")
+    return rows
 
 
 def _as_named(task: Task) -> Task:
@@ -170,4 +185,6 @@ def _delimited(rows: list[dict[str, Any]], delimiter: str) -> str:
 def _field(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool | int | float | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)  # a date of a Parquet file, say

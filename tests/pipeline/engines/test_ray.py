@@ -77,3 +77,8 @@ def test_a_failure_leaves_no_stage_at_work_on_a_cluster_that_was_there_before(tm
             assert not store.has(slow)
     finally:
         ray.shutdown()
+
+
+def test_an_address_that_is_none_is_named(tmp_path):
+    with pytest.raises(TombolaError, match=r"no Ray cluster at 'nowhere' .*`ray start --head`"):
+        Ray(address="nowhere").run([Write(text="x")], Store(tmp_path), Watcher(), keep_going=False)

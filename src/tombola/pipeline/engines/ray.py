@@ -80,7 +80,7 @@ class Ray(Kind):
             ray.init(
                 address=self.address or "local", log_to_driver=False, logging_level=logging.ERROR, **local
             )
-        except ConnectionError as error:
+        except (ConnectionError, ValueError) as error:
             raise TombolaError(
                 f"engine.address: no Ray cluster at {self.address!r} ({error}); start one with `ray start --head`"
             ) from None
