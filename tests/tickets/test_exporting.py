@@ -108,7 +108,7 @@ def test_an_attack_is_not_continued_with_another_file(exported: tuple[Path, Path
     tokenizer, pairs = load_tokenizer(folder), [("a very fine film", 1), ("the plot was dull", 0)]
     journal = tmp_path / "journal.jsonl"
     attack(open_onnx(folder / "model.onnx"), tokenizer, pairs, "deepwordbug", resume=journal)
-    with pytest.raises(TombolaError, match="another model"):
+    with pytest.raises(TombolaError, match="differs in model"):
         attack(open_onnx(folder / "model.int8.onnx"), tokenizer, pairs, "deepwordbug", resume=journal)
 
 

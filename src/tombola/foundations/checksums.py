@@ -120,7 +120,8 @@ def write_whole(path: Path, text: str, **options: Any) -> None:
         temporary.write_text(text, **{"encoding": "utf-8", **options})
         temporary.replace(path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
