@@ -18,7 +18,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE HF_HUB_OFFLINE=1 $(BIN)/python -m pytes
 	browser bench check clean
 
 quickstart: $(INSTALLED)
-	@echo 'Compressing a first classifier: about 5 minutes on two cores.'
+	@echo 'Compressing a first classifier: about 6 minutes on two cores.'
 	@$(BIN)/tombola quickstart
 
 test: $(INSTALLED) browser
