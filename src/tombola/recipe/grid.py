@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import logging
 import os
-from collections import Counter
-from collections.abc import Iterator
 from functools import cache
-from math import prod
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,15 +13,14 @@ from tombola.errors import RecipeError
 from tombola.foundations.caching import cached_in_run, run_cache
 from tombola.foundations.garbage import no_garbage_collection
 from tombola.foundations.paths import twins
-from tombola.foundations.settings import TAGS, Complaint, complaints, settings_type
+from tombola.foundations.settings import TAGS, Complaint, complaints
+from tombola.recipe.axes import Path, count_points, points_of, repeated_values
 from tombola.recipe.cell import Cell
 from tombola.recipe.claims import check_claims, read_claims
 from tombola.recipe.reading import Raw, merge
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.targets import check_task_name, target_complaints
 from tombola.search import SearchSettings
-
-Path = tuple[str, ...]
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +40,8 @@ def expand(raw: Raw) -> list[Cell]:
         raise RecipeError("this recipe has several `tasks`: run it with `tombola share`, or set one `task`")
     common, variants, per_task = _parts(raw)
     grids = [(str(name), merge(common, changes), changes) for name, changes in variants.items()]
-    check_size(sum(_count(one) for _, one, _ in grids))
-    if repeated := dict.fromkeys(sentence for _, one, _ in grids for sentence in _repeated(one)):
+    check_size(sum(count_points(one) for _, one, _ in grids))
+    if repeated := dict.fromkeys(sentence for _, one, _ in grids for sentence in repeated_values(one)):
         raise RecipeError(*repeated)
     cells: list[Cell] = []
     mistakes: list[str] = []
@@ -55,7 +49,7 @@ def expand(raw: Raw) -> list[Cell]:
         mistakes += [sentence for task in per_task for sentence in check_task_name(task)]
         for name, one, changes in grids:
             place = "" if name == common.get("name", "run") else name
-            for seeds in _points(one):
+            for seeds in points_of(one):
                 known: Cell | None = None  # cells that differ only in their seeds are checked once
                 for point, values in seeds:
                     try:
@@ -76,7 +70,7 @@ def expand(raw: Raw) -> list[Cell]:
 def count_cells(raw: Raw) -> int:
     """Count the cells of a raw recipe without building them."""
     common, variants, _ = _parts(raw)
-    return sum(_count(merge(common, changes)) for changes in variants.values())
+    return sum(count_points(merge(common, changes)) for changes in variants.values())
 
 
 def check_size(cells: int) -> None:
@@ -130,22 +124,6 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     )
 
 
-def _points(one: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
-    """Yield the axis values and the raw recipe of each cell of a variant, in lists of cells that differ in seed."""
-    if one.get("search") is None:
-        one = {key: value for key, value in one.items() if key != "draw"}
-    axes = [axis for axis in _axes(one, Recipe, ()) if axis[0] != ("seed",)]
-    for values in itertools.product(*(options for _, options in axes)):
-        raw = one
-        for (path, _), value in zip(axes, values, strict=True):
-            raw = _with(raw, path, value)
-        point = {".".join(path): value for (path, _), value in zip(axes, values, strict=True)}
-        if isinstance(seeds := raw.get("seed"), list):
-            yield [({**point, "seed": seed}, {**raw, "seed": seed}) for seed in seeds]
-        else:
-            yield [(point, raw)]
-
-
 def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
     """Return the cell with another seed, on which no other setting depends; None if the seed is invalid."""
     if cell is None:
@@ -156,24 +134,6 @@ def _reseeded(cell: Cell | None, axes: dict[str, Any]) -> Cell | None:
         return None
     source = cell.source and cell.source.model_copy(update=seed)
     return Cell(cell.variant, axes, cell.recipe.model_copy(update=seed), source)
-
-
-def _count(one: Raw) -> int:
-    return prod(len(options) for _, options in _axes_of(one))
-
-
-def _repeated(one: Raw) -> Iterator[str]:
-    """Yield what is wrong with axes that hold a value twice: its cells would count as two runs."""
-    for path, options in _axes_of(one):
-        counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
-        for value in (value for value, count in counts.items() if count > 1):
-            yield f"{'.'.join(path)}: {value} occurs more than once in the list; write each value once"
-
-
-def _axes_of(one: Raw) -> list[tuple[Path, list[Any]]]:
-    dense = one.get("search") is None
-    shown = {key: value for key, value in one.items() if not (dense and key == "draw")}
-    return _axes(shown, Recipe, ())
 
 
 def _cell(
@@ -279,29 +239,3 @@ def _inherit(raw: Raw) -> Raw:
         return raw
     shared = {name: value for name, value in train.items() if as_in_train or name not in OWN_TO_SEARCH}
     return {**raw, "search": {**search, "train": {**shared, **(changes or {})}}}
-
-
-def _axes(raw: Raw, kind: type[Any], path: Path) -> list[tuple[Path, list[Any]]]:
-    axes: list[tuple[Path, list[Any]]] = []
-    for key, value in raw.items():
-        field = kind.model_fields.get(key)
-        if field is None:
-            continue
-        if isinstance(value, list) and not _takes_list(field.annotation):
-            if not value:
-                raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
-            axes.append(((*path, key), value))
-        elif isinstance(value, dict) and (inner := settings_type(field.annotation, value)) is not None:
-            axes += _axes(value, inner, (*path, key))
-    return axes
-
-
-def _with(raw: Raw, path: Path, value: Any) -> Raw:
-    head, *rest = path
-    return {**raw, head: _with(raw[head], tuple(rest), value) if rest else value}
-
-
-def _takes_list(annotation: Any) -> bool:
-    if get_origin(annotation) in (list, tuple) or annotation in (list, tuple):
-        return True
-    return any(_takes_list(inner) for inner in get_args(annotation))
