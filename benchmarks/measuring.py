@@ -6,7 +6,6 @@ writes the figures as JSON for `bench.py`, which runs all of them.
 
 import argparse
 import json
-import os
 import resource
 import sys
 import threading
@@ -23,6 +22,7 @@ from rich.table import Table
 
 from tombola.evaluation.intervals import median_interval
 from tombola.foundations.hardware.machine import cores
+from tombola.foundations.hardware.threads import wait_patiently
 from tombola.shrink.timing import QUIET, queued_seconds
 
 IDLE = 0.25  # cores: less than this is the noise of a machine on which nobody else works
@@ -214,7 +214,7 @@ def run(
     if options:
         options(parser)
     given = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    wait_patiently()
     import torch
 
     torch.set_num_threads(given.threads)

@@ -14,6 +14,7 @@ import typer
 
 from tombola.cli import console
 from tombola.cli.interrupts import ANEW, GOES_ON, interrupted
+from tombola.foundations.hardware.threads import wait_patiently
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
 
@@ -180,6 +181,5 @@ def start(
         typer.echo(f"tombola {__version__}")
         raise typer.Exit
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # Threads that spin while waiting take two to three times the CPU time on a shared machine.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    wait_patiently()
     load_plugins(plugin)

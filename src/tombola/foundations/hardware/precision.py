@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, PositiveFloat, ValidationError
 from tombola.errors import TombolaError
 from tombola.foundations.hardware.child import Outcome, run_child
 from tombola.foundations.hardware.machine import default_device, processor
+from tombola.foundations.hardware.threads import PATIENT
 from tombola.foundations.hardware.verdicts import ENVIRONMENT, Verdict, VerdictFile, identity
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -142,7 +143,7 @@ def _try(threads: int, device: str) -> tuple[Verdict, bool]:
     trial = run_child(
         [*TRIAL, "--threads", str(threads), "--device", device],
         timeout=PATIENCE,
-        environment={"OMP_WAIT_POLICY": "PASSIVE"},
+        environment=PATIENT,
     )
     if trial.timed_out:
         busy = trial.worked < PATIENCE / 2
