@@ -61,16 +61,16 @@ def stages() -> dict[str, Stage[Any]]:
 
 
 GOLDEN = {
-    "dense": "d1d51ea7bb66d0e84d1ca0d2",
-    "search": "a2567c0b960c2efcdbb0cbc2",
-    "mask": "0c25c68720292ec81ffc346d",
-    "ticket": "2293a356464ce93402b5a19d",
-    "evaluate": "7106ab84354902dec3830814",
-    "attack": "812ad50b280fb3f2f109e289",
-    "measure": "5ebba54a604372852edd9c63",
+    "dense": "5054b8e8c4f2f19ad8a9fe8f",
+    "search": "e98af0b5c33c3764a8f7e66d",
+    "mask": "97a78386e76b56c79cb8ec56",
+    "ticket": "b57dc776e47f328797c58f8d",
+    "evaluate": "82b46f59241420ffb5b33252",
+    "attack": "7e2b60fb6e53a89fdef52a6d",
+    "measure": "c26e061d8786be94bc799877",
     "without tickets": "c7eda28ac12e158fb88b13bc",
-    "with tickets": "e5153763df3f741551dc6257",
-    "evaluate shared": "be3bf78c54d7bc98553ab18a",
+    "with tickets": "dea9ba9d328a5c0963491b6c",
+    "evaluate shared": "6846d1a1874a130db511db68",
 }
 
 

@@ -61,7 +61,7 @@ class Train(LearningStage[Trained]):
     """One training run."""
 
     kind: ClassVar = "train"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     train: TrainSettings
     mask: MaskStage | None = None

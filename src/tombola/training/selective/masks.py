@@ -21,13 +21,13 @@ class Candidates:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self._model = model
+        self.model = model
 
     @cached_property
     def _live(self) -> list[tuple[int, str, nn.Parameter, bool]]:
         return [
             (layer, name.removesuffix(".weight"), weight, not weight.all())
-            for layer, module in enumerate(family_of(self._model).layers_of(self._model))
+            for layer, module in enumerate(family_of(self.model).layers_of(self.model))
             for name, weight in module.named_parameters()
             if name.endswith(".weight") and weight.requires_grad and weight.any()
         ]
@@ -54,6 +54,12 @@ class Candidates:
         else:
             for weight, value in zip(self.weights, values, strict=True):
                 yield torch.linalg.vector_norm(value * weight.ne(0))
+
+    def norm(self, index: int, value: Tensor) -> Tensor:
+        """Return the norm over a tensor's kept weights of one value per weight."""
+        _, _, weight, pruned = self._live[index]
+        norm: Tensor = torch.linalg.vector_norm(value * weight.ne(0) if pruned else value)
+        return norm
 
     def within(self, risks: Iterable[Tensor], selection: Selection) -> Iterator[Tensor]:
         """Yield True where the risk allows an update, per weight or once per tensor.

@@ -1,17 +1,18 @@
 """The risk used by First: the sensitivity of the weights to another dropout mask. (ROSE, §3.1)"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.amp import GradScaler
 
 from tombola.errors import TombolaError
-from tombola.objectives import Batch, Objective, logits_of
+from tombola.objectives import Batch, LogitLoss, Objective, inputs_of, logits_of
 from tombola.objectives.passes import disagreement
 from tombola.training.selective.masks import Candidates
 from tombola.training.selective.settings import Selection
+from tombola.training.selective.shared_backward import SharedBackward
 
 
 class DropoutRisk:
@@ -19,8 +20,8 @@ class DropoutRisk:
 
     Gradients are computed for candidates only and summed over the batches of a step on all processes, so that each
     process chooses the same. The KL is summed over items, not averaged: only the order of the norms matters, and sums
-    over batches of any size add up. If a step is one batch of one process (not `summed`, and no others), a gradient
-    is freed before the loss is differentiated, and costs no memory beside the loss gradient.
+    over batches of any size add up. If a step is one batch of one process (not `summed`, and no others), only the norm
+    of a gradient is kept, so gradients cost no memory beside those of the loss.
     """
 
     def __init__(self, candidates: Candidates, selection: Selection, summed: bool) -> None:
@@ -30,7 +31,7 @@ class DropoutRisk:
         self.wanted = True
         self.scaler: GradScaler | None = None
         self._chosen: list[Tensor] | None = None
-        self._gradients: tuple[Tensor, ...] | None = None
+        self._gradients: list[Tensor] | None = None
 
     def measure(self, logits: Tensor, labels: Tensor) -> None:
         """Compute the gradient of the divergence between the halves of a doubled batch's logits, if wanted.
@@ -39,20 +40,38 @@ class DropoutRisk:
         """
         if not self.wanted:
             return
-        if self.candidates.weights[0].grad is None:  # a new step begins, after a taken or skipped one
+        self.begin()
+        gradients = torch.autograd.grad(
+            self.divergence(logits, labels),
+            self.candidates.weights,
+            retain_graph=True,
+            materialize_grads=True,
+        )
+        self.add([self.reduced(index, gradient) for index, gradient in enumerate(gradients)])
+
+    def begin(self) -> None:
+        """Discard earlier batches if the next backward pass begins a new step, after a taken or a skipped one."""
+        if self.candidates.weights[0].grad is None:
             self.clear()
+
+    def divergence(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the divergence between the halves of a doubled batch's logits, summed over items."""
         first, second = logits.chunk(2)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
-        divergence = scale * labels.ne(-100).sum() * disagreement(first, second, labels)
-        gradients = torch.autograd.grad(
-            divergence, self.candidates.weights, retain_graph=True, materialize_grads=True
-        )
-        if not (self.summed or _several_processes()):
-            self._chosen = self._choose(gradients)
+        return scale * labels.ne(-100).sum() * disagreement(first, second, labels)
+
+    def reduced(self, index: int, gradient: Tensor) -> Tensor:
+        """Return what `add` needs of the divergence's gradient with respect to a candidate."""
+        return gradient if self._adds_up else self._risk(index, gradient)
+
+    def add(self, reduced: list[Tensor]) -> None:
+        """Add a batch: what `reduced` returned for each candidate."""
+        if not self._adds_up:
+            self._chosen = list(self.candidates.within(reduced, self.selection))
         elif self._gradients is None:
-            self._gradients = gradients
+            self._gradients = reduced
         else:
-            torch._foreach_add_(self._gradients, gradients)
+            torch._foreach_add_(self._gradients, reduced)
 
     def take(self) -> list[Tensor]:
         """Return the choice by everything measured since `clear`: True where a candidate may update."""
@@ -60,7 +79,8 @@ class DropoutRisk:
             if _several_processes():
                 for gradient in self._gradients:
                     distributed.all_reduce(gradient)
-            self._chosen, self._gradients = self._choose(self._gradients), None
+            risks = map(self._risk, range(len(self._gradients)), self._gradients)
+            self._chosen, self._gradients = list(self.candidates.within(risks, self.selection)), None
         if self._chosen is None:
             raise TombolaError(
                 f"the selection {self.selection.kind!r} needs two passes of each batch before a step: train "
@@ -72,11 +92,13 @@ class DropoutRisk:
         """Discard the measurements."""
         self._chosen = self._gradients = None
 
-    @torch.no_grad()
-    def _choose(self, gradients: tuple[Tensor, ...]) -> list[Tensor]:
-        single = self.selection.elementwise
-        risks = (gradient.abs() for gradient in gradients) if single else self.candidates.norms(gradients)
-        return list(self.candidates.within(risks, self.selection))
+    @property
+    def _adds_up(self) -> bool:
+        """Whether the gradients of several batches add up to a step."""
+        return self.summed or _several_processes()
+
+    def _risk(self, index: int, gradient: Tensor) -> Tensor:
+        return gradient.abs() if self.selection.elementwise else self.candidates.norm(index, gradient)
 
 
 def _several_processes() -> bool:
@@ -102,6 +124,9 @@ class TwoDraws(Objective):
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Run the objective's step, and measure the divergence of its first pass."""
+        doubled = twice(batch) if self.double else batch
+        if self.risk.wanted and type(self.inner).loss is LogitLoss.loss:
+            return self._one_pass(cast(LogitLoss, self.inner), model, doubled, batch["labels"], backward)
 
         def measure(module: nn.Module, arguments: Any, output: Any) -> None:
             handle.remove()
@@ -109,9 +134,36 @@ class TwoDraws(Objective):
 
         handle = model.register_forward_hook(measure)
         try:
-            return self.inner.step(model, twice(batch) if self.double else batch, backward)
+            return self.inner.step(model, doubled, backward)
         finally:
             handle.remove()
+
+    def _one_pass(
+        self,
+        inner: LogitLoss,
+        model: nn.Module,
+        doubled: Batch,
+        labels: Tensor,
+        backward: Callable[[Tensor], None],
+    ) -> Tensor:
+        """Run the step of a loss of the logits, with one backward pass if it determines both gradients."""
+        risk = self.risk
+        risk.begin()
+        shared = SharedBackward(risk.candidates.model, risk.candidates.weights, risk.reduced)
+        with shared.watching():
+            logits = logits_of(model(**inputs_of(doubled)))
+        follows = shared.follow(
+            logits,
+            lambda values: inner.of_logits(values, doubled),
+            lambda values: risk.divergence(values, labels),
+        )
+        if not follows:
+            risk.measure(logits, labels)
+        loss = inner.of_logits(logits, doubled)
+        backward(loss)
+        if follows:
+            risk.add(shared.reduced())
+        return loss.detach()
 
     def at(self, share: float) -> None:
         """Pass the progress to the inner objective."""
