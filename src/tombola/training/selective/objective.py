@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from torch.amp import GradScaler
 
 from tombola.errors import TombolaError
-from tombola.objectives import Batch, Objective, logits_of
+from tombola.objectives import Batch, Objective, items_of, logits_of
 from tombola.objectives.passes import disagreement
 from tombola.training.selective.masks import Candidates
 from tombola.training.selective.settings import Selection
@@ -43,7 +43,7 @@ class DropoutRisk:
             self.clear()
         first, second = logits.chunk(2)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
-        divergence = scale * labels.ne(-100).sum() * disagreement(first, second, labels)
+        divergence = scale * items_of(labels) * disagreement(first, second, labels)
         gradients = torch.autograd.grad(
             divergence, self.candidates.weights, retain_graph=True, materialize_grads=True
         )
