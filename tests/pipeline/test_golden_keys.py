@@ -62,15 +62,15 @@ def stages() -> dict[str, Stage[Any]]:
 
 GOLDEN = {
     "dense": "d1d51ea7bb66d0e84d1ca0d2",
-    "search": "a2567c0b960c2efcdbb0cbc2",
-    "mask": "0c25c68720292ec81ffc346d",
-    "ticket": "2293a356464ce93402b5a19d",
-    "evaluate": "7106ab84354902dec3830814",
-    "attack": "812ad50b280fb3f2f109e289",
-    "measure": "5ebba54a604372852edd9c63",
+    "search": "9a658ba7845294f00bfea772",
+    "mask": "cbb22e1a71fbfc6603f8ba19",
+    "ticket": "ebdae6c311cf924164022d18",
+    "evaluate": "8d41080924224b1d323e07d4",
+    "attack": "b9ddebf937ecad431ab5ba54",
+    "measure": "3215bf6d04f9ad9cc675e037",
     "without tickets": "c7eda28ac12e158fb88b13bc",
-    "with tickets": "e5153763df3f741551dc6257",
-    "evaluate shared": "be3bf78c54d7bc98553ab18a",
+    "with tickets": "e5ff8dc6e3405fe5fe60f517",
+    "evaluate shared": "8ca13c1c8cde476f88136dcf",
 }
 
 
