@@ -15,8 +15,16 @@ def test_the_cubic_schedule_has_the_published_values():
     assert values == pytest.approx([0.7, 0.7976, 0.8568, 0.8872, 0.8946, 0.8984, 0.9], abs=1e-9)
 
 
-def test_the_fixed_schedule_ignores_where_gradual_ones_begin():
-    assert [Exact(initial=0.3).count_at(share, 0.6) for share in (0, 0.5, 1)] == [0.6] * 3
+def test_the_fixed_schedule_has_the_requested_sparsity_throughout():
+    assert [Exact().count_at(share, 0.6) for share in (0, 0.5, 1)] == [0.6] * 3
+
+
+@pytest.mark.parametrize(
+    "settings", [{"initial": 0.3}, {"stairs": 3}, {"schedule": "cubic", "initial": 0.3, "stairs": 3}]
+)
+def test_settings_of_another_schedule_are_refused(settings):
+    with pytest.raises(ValidationError, match="only works with schedule: "):
+        Exact(**settings)
 
 
 def test_the_stepwise_schedule_has_equal_stairs_and_trains_on_each():

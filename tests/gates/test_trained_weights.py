@@ -78,3 +78,17 @@ def test_what_the_optimizer_moves_is_what_the_next_gates_are_laid_over():
     gating.release()  # in the middle of a step: the gates come off
     assert all(torch.equal(value, moved[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("gate", [Threshold(), Sign()])
+def test_folded_gates_remove_exactly_the_requested_units(gate):
+    """Also in the middle of a search, after scores have crossed the cut."""
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, "weight", gate, Exact(schedule="cubic"), sparsity=0.4)
+    with torch.no_grad():
+        for score in gating.scores:
+            score.add_(0.5 * torch.rand_like(score))
+    plain = {name: value.clone() for name, value in parameters_of(model).items()}
+    gating.fold(model)
+    for name, kept in gating.units.spread(gating.draw(0.4)):
+        assert torch.equal(parameters_of(model)[name], plain[name] * kept)

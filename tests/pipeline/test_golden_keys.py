@@ -62,15 +62,15 @@ def stages() -> dict[str, Stage[Any]]:
 
 GOLDEN = {
     "dense": "5054b8e8c4f2f19ad8a9fe8f",
-    "search": "e98af0b5c33c3764a8f7e66d",
-    "mask": "97a78386e76b56c79cb8ec56",
-    "ticket": "b57dc776e47f328797c58f8d",
-    "evaluate": "82b46f59241420ffb5b33252",
-    "attack": "7e2b60fb6e53a89fdef52a6d",
-    "measure": "c26e061d8786be94bc799877",
+    "search": "2fa86508ca86df2b21fab881",
+    "mask": "dc1c3e156198b1bb09f326a5",
+    "ticket": "63b34dc7964b68a5372d9aff",
+    "evaluate": "3e8110e04a66249f847f303d",
+    "attack": "0e15c6eb0caa46e4077149c8",
+    "measure": "6857d384afd560fe237bffe7",
     "without tickets": "c7eda28ac12e158fb88b13bc",
-    "with tickets": "dea9ba9d328a5c0963491b6c",
-    "evaluate shared": "6846d1a1874a130db511db68",
+    "with tickets": "2585f34a57a397c566d2f501",
+    "evaluate shared": "8a40079fe103b4223de480ab",
 }
 
 

@@ -1,11 +1,13 @@
 """Searches that train weights and gates: what the stage leaves, where tickets go on from it, what is refused."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import PreTrainedModel
 
 import tombola
 from tests.pipeline.running import execute, plans, workspace
@@ -16,6 +18,7 @@ from tombola.errors import RecipeError
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.gates import Gating
 from tombola.masks import Mask, Scores, Units, fingerprint
+from tombola.masks.layout import parameters_of
 from tombola.models.heads import copy_base, copy_head
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.pipeline.planner import CellPlan
@@ -88,6 +91,33 @@ def test_the_ticket_holds_the_searched_weights_under_the_mask(world: World, tmp_
     ticket.mask.apply(searched)
     assert same_weights(ticket.model(), searched)
     assert not (ticket.folder / "scores.safetensors").exists()
+
+
+def test_the_searched_weights_are_those_that_the_gates_let_through(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were trained under the gates: a half-open gate would be fully open under the mask alone."""
+    trained: list[PreTrainedModel] = []
+    plain = Gating.fold
+
+    def watch(self: Gating, model: PreTrainedModel) -> None:
+        trained.append(deepcopy(model))
+        plain(self, model)
+
+    monkeypatch.setattr(Gating, "fold", watch)
+    stage, store = search_of(planned(world)), Store(tmp_path)
+    execute([stage], store)
+    (bare,) = trained
+    scores = store.read(stage)
+    gates = {name: (1.2 * torch.sigmoid(score) - 0.1).clamp(0, 1) for name, score in scores.items()}
+    parameters = parameters_of(bare)
+    with torch.no_grad():
+        for name, gate in scores.units.spread(gates):
+            assert not torch.equal(gate, torch.ones_like(gate))
+            parameters[name].mul_(gate)
+    saved = load_model(store.open(stage), Task.named(str(world.task)), 0)
+    for name, weight in bare.named_parameters():
+        assert torch.allclose(weight, saved.get_parameter(name), atol=1e-6), name
 
 
 @pytest.mark.parametrize("shrink", [False, True])

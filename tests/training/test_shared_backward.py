@@ -8,6 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from tests.tiny import MODEL_TYPES, tiny, token_ids
+from tombola.objectives import items_of
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.objectives.passes import disagreement
 from tombola.training.selective import Candidates, DropoutRisk, Selection, TwoDraws
@@ -30,7 +31,7 @@ def expected(
     torch.manual_seed(3)
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         logits = model(input_ids=torch.cat([ids, ids])).logits
-        divergence = labels.ne(-100).sum() * disagreement(*logits.chunk(2), labels)
+        divergence = items_of(labels) * disagreement(*logits.chunk(2), labels)
         loss = CrossEntropy().of_logits(logits, {"labels": torch.cat([labels, labels])})
     wanted = torch.autograd.grad(
         divergence, Candidates(model).weights, retain_graph=True, materialize_grads=True

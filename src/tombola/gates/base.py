@@ -68,6 +68,10 @@ class Gate(Choice):
         """Return the probability that each gate is not shut."""
         ...
 
+    def expected(self, margin: Tensor) -> Tensor:
+        """Return the factor without noise, by which a finished ticket's weights are multiplied."""
+        return self.openness(margin)
+
     @abstractmethod
     def openness_slope(self, margin: Tensor) -> Tensor:
         """Return the derivative of the openness with respect to the score."""

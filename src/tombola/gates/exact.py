@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.gates.base import Budget, budgets
 
@@ -25,6 +25,16 @@ class Exact(Budget):
     initial: float = Field(0.0, ge=0, lt=1, description="initial sparsity of a gradual schedule")
     stairs: int = Field(5, gt=0, description="number of equal steps of the stepwise schedule")
     reset_every: int = Field(500, gt=0, description="optimizer steps between resets of the cut")
+
+    @model_validator(mode="after")
+    def _of_its_schedule(self) -> Self:
+        if self.initial and self.schedule == "fixed":
+            raise ValueError(
+                "initial: only works with schedule: cubic or stepwise, not fixed; set one of them, or leave it out"
+            )
+        if self.stairs != type(self).model_fields["stairs"].default and self.schedule != "stepwise":
+            raise ValueError(f"stairs: only works with schedule: stepwise, not {self.schedule}")
+        return self
 
     def count_at(self, share: float, target: float) -> float:
         """Return the target; or s_f + (s_0 − s_f)(1 − t/T)³; or `stairs` equal steps at equal intervals."""

@@ -16,6 +16,7 @@ from tombola.gates.starting import draw_at, first_scores, ordered_scores
 from tombola.gates.weights import GatedWeights, TrainedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
 from tombola.masks.bits import Bits
+from tombola.masks.layout import loaded_parameters_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -203,6 +204,21 @@ class Gating(nn.Module):
             open_ = wanted[group.name].to(score.device)
             score.masked_fill_(~open_ & (score > cut), cut)
             lift_ties(score, wanted.bits[group.name], cut)
+
+    @torch.no_grad()
+    def fold(self, model: "PreTrainedModel") -> None:
+        """Multiply a model's weights by the gates without noise, as a finished search leaves them.
+
+        An exact count is restored first, so that all units of the requested mask are open.
+        """
+        sparsity = self.budget.count_at(1.0, self.sparsity)
+        if sparsity is not None:
+            self.reset(sparsity)
+        margins = zip(self.units.groups, self._margins(), strict=True)
+        factors = {group.name: self.gate.expected(margin) for group, margin in margins}
+        parameters = loaded_parameters_of(model)
+        for name, factor in self.units.spread(factors):
+            parameters[name].mul_(factor)
 
     def draw(self, sparsity: float) -> Mask:
         """Draw the mask at a sparsity from the scores."""

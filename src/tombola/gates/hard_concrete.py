@@ -75,6 +75,11 @@ class HardConcrete(Gate):
         low, high = self.stretch
         return torch.sigmoid(margin - self.temperature * math.log(-low / high))
 
+    def expected(self, margin: Tensor) -> Tensor:
+        """clip((ζ − γ)·σ(a) + γ, 0, 1)."""
+        low, high = self.stretch
+        return torch.sigmoid(margin).mul_(high - low).add_(low).clamp_(0.0, 1.0)
+
     def openness_slope(self, margin: Tensor) -> Tensor:
         """Return the derivative of that sigmoid."""
         open_ = self.openness(margin)

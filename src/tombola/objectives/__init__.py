@@ -37,6 +37,15 @@ def is_multi_label(labels: Tensor) -> bool:
     return labels.is_floating_point() and labels.dim() == 2
 
 
+def items_of(labels: Tensor) -> Tensor:
+    """Return the number of items that a loss averages over: all real numbers, and classes other than −100."""
+    import torch
+
+    if labels.is_floating_point():
+        return torch.tensor(labels.numel(), device=labels.device)
+    return labels.ne(-100).sum()
+
+
 class Objective(Protocol):
     """A loss and its backward pass. Subclasses only need to define `loss`."""
 

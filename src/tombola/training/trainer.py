@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from tombola.errors import TrainingDiverged
 from tombola.foundations.lazy import postponed
-from tombola.objectives import Objective
+from tombola.objectives import Objective, items_of
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import (
     Checkpoints,
@@ -50,8 +50,6 @@ class ObjectiveTrainer(Trainer):
         self.batches = batches
         self.checkpoints = checkpoints
         self.clip = clip if clip_per == "all" else clip_each
-        self.model_accepts_loss_kwargs = True  # the Trainer then counts the items of accumulated batches
-        self._loss_shifts_labels = False  # else it does not count the first label of a decoder's rows
         self.examples = 0
         self.seconds_before = 0.0
         self.started = time.perf_counter()
@@ -96,12 +94,18 @@ class ObjectiveTrainer(Trainer):
             model.train()
         batch = self._prepare_inputs(inputs)
         self.examples += len(batch["labels"]) * self.accelerator.num_processes
-        items = batch["labels"].ne(-100).sum()
-        weight = self.accelerator.num_processes * items / num_items_in_batch
+        assert num_items_in_batch is not None
+        weight = self.accelerator.num_processes * items_of(batch["labels"]) / num_items_in_batch
         self.objective.at(self.state.global_step / self.state.max_steps)
         loss: Tensor = weight * self.objective.step(model, batch, lambda part: self.backward(weight * part))
         self._require_finite(loss, "loss")
         return loss
+
+    def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
+        """Return the number of items in all batches of a step, on all processes."""
+        items = torch.stack([items_of(batch["labels"]).to(device) for batch in batch_samples]).sum()
+        counted: Tensor = self.accelerator.gather(items)
+        return counted.sum()
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """Return 0: transformers would visit all parameters in every step, and nothing uses the count."""

@@ -31,7 +31,7 @@ class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
-    version: ClassVar = 4
+    version: ClassVar = 5
 
     search: Learned
     start: ModelStage[Any] | None = None
@@ -62,7 +62,11 @@ class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
         return planned_steps(self.train, self.data, self.search.stops_at)
 
     def run(self, space: Workspace) -> None:
-        """Train the gates; save their scores with the pre-trained model's fingerprint, and the weights if trained."""
+        """Train the gates, and save their scores with the pre-trained model's fingerprint.
+
+        Weights that were trained too are saved times their gates without noise, so that a ticket computes what the
+        search trained.
+        """
         from tombola.gates import Gating
         from tombola.masks import fingerprint
         from tombola.models.heads import copy_base, copy_head
@@ -103,9 +107,10 @@ class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
             stop_at=self.search.stops_at,
             progress=space.progress,
         )
-        gating.learned().save(space.folder / SCORES)
         if self.search.weights:
+            gating.fold(model)
             self.save(space, model, tokenizer_of(self.model, self.defend, space))
+        gating.learned().save(space.folder / SCORES)
         space.write_json(LOG, log)
 
     def _importance(self, space: Workspace, model: PreTrainedModel, units: Units) -> Scores:

@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from torch.amp import GradScaler
 
 from tombola.errors import TombolaError
-from tombola.objectives import Batch, LogitLoss, Objective, inputs_of, logits_of
+from tombola.objectives import Batch, LogitLoss, Objective, inputs_of, items_of, logits_of
 from tombola.objectives.passes import disagreement
 from tombola.training.selective.masks import Candidates
 from tombola.training.selective.settings import Selection
@@ -58,7 +58,7 @@ class DropoutRisk:
         """Return the divergence between the halves of a doubled batch's logits, summed over items."""
         first, second = logits.chunk(2)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
-        return scale * labels.ne(-100).sum() * disagreement(first, second, labels)
+        return scale * items_of(labels) * disagreement(first, second, labels)
 
     def reduced(self, index: int, gradient: Tensor) -> Tensor:
         """Return what `add` needs of the divergence's gradient with respect to a candidate."""
