@@ -1,10 +1,13 @@
 """Every attack against a linear classifier: what it must find, and with how many queries."""
 
+from typing import ClassVar, Literal
+
 import pytest
 
 from tests.attacks.toys import BagOfWords, SharedWords, attack_one, resources
 from tombola.attacks import (
     PWWS,
+    Attack,
     BertAttack,
     DeepWordBug,
     EmbeddingSwap,
@@ -252,3 +255,21 @@ class TestBertAttack:
     def test_without_a_masked_lm_the_error_says_how_to_get_one(self):
         with pytest.raises(MissingResource, match="bert-base-uncased"):
             attack_one(BertAttack(), fresh(), "a good plot", 1)
+
+
+class Blind(Attack):
+    """Returns a text that it has not asked the model about."""
+
+    paper: ClassVar[str] = "a test"
+
+    name: Literal["blind"] = "blind"
+
+    def perturb(self, text, label, tools):
+        yield from ()
+        return text.replace(0, "cold")
+
+
+@pytest.mark.parametrize(("budget", "result"), [(1, "Failed"), (2, "Successful")])
+def test_the_last_text_of_an_attack_counts_towards_the_budget(budget, result):
+    found = attack_one(Blind(), fresh(), "good plot", 1, budget=budget)
+    assert (found.result_type, found.num_queries) == (result, budget)

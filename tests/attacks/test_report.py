@@ -6,8 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from tombola.attacks.report import AttackReport, Example
-from tombola.errors import DataError
+from tombola.errors import DataError, TombolaError
 from tombola.evaluation.intervals import wilson
+from tombola.foundations.checksums import write_checksums
 from tombola.tasks import Task
 
 HOSTILE = "<script>alert('x')</script> & \"good\" film </p>"
@@ -86,6 +87,22 @@ def test_figures_that_cannot_be_had_are_none():
     summary = report([example(0, "Skipped")]).summary()
     assert summary["success_rate"] is summary["mean_queries"] is summary["mean_similarity"] is None
     json.dumps(summary, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("report.json", '"seed": 3', '"seed": 3, "former": 1'),
+        ("examples.jsonl", '"num_queries"', '"queries"'),
+        ("examples.jsonl", '"changes": {"1": "decent"}', '"changes": []'),
+    ],
+)
+def test_a_report_of_another_version_is_refused(tmp_path, file, old, new):
+    path = report(MIXED).save(tmp_path) / file
+    path.write_text(path.read_text().replace(old, new))
+    write_checksums(tmp_path, only=("report.json", "examples.jsonl"))
+    with pytest.raises(TombolaError, match="not contain an attack report of this version: attack the model"):
+        AttackReport.load(tmp_path)
 
 
 def test_what_was_saved_is_loaded(tmp_path):

@@ -95,7 +95,7 @@ def test_equal_values_of_two_columns_are_two_groups() -> None:
     task = HANS.model_copy(update={"groups": ["sarcasm", "slang", "label"]})
     columns = {"sarcasm": ["yes", "no", "no", "no"], "slang": ["yes", "yes", "yes", "maybe"]}
     split = Split(task, "validation", [("a", "b")] * 4, [0, 1, 0, 1], list("0123"), "", columns)
-    found = group_scores(split, np.eye(2)[[0, 0, 0, 0]])
+    found, _ = group_scores(split, np.eye(2)[[0, 0, 0, 0]])
     assert {name: (score.value, score.n) for name, score in found.items()} == {
         "accuracy/sarcasm=yes": (1.0, 1),
         "accuracy/no": (1 / 3, 3),
@@ -104,6 +104,17 @@ def test_equal_values_of_two_columns_are_two_groups() -> None:
         "accuracy/entailment": (1.0, 2),
         "accuracy/non-entailment": (0.0, 2),
     }
+
+
+def test_a_group_without_the_metric_is_noted() -> None:
+    task = HANS.model_copy(update={"metrics": ["auc"], "groups": ["source"]})
+    columns = {"source": ["a", "a", "b", "b"]}
+    split = Split(task, "validation", [("a", "b")] * 4, [0, 1, 1, 1], list("0123"), "", columns)
+    found, notes = group_scores(split, np.eye(2)[[0, 1, 1, 0]])
+    assert {name: score.value for name, score in found.items()} == {"auc/a": 1.0}
+    assert notes == [
+        "hans/validation has no auc/b: auc needs examples of both labels; the data has only one of them."
+    ]
 
 
 def test_leakage_is_counted_whatever_case_and_punctuation() -> None:

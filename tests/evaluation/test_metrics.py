@@ -133,10 +133,25 @@ def test_what_cannot_be_scored() -> None:
 
 def test_score_intervals() -> None:
     assert Score(0.9, 0.03, 100, "binomial").interval() == wilson(90, 100)
-    low, high = Score(0.5, 0.1, 50, "Fisher z").interval()
-    assert (low, high) == pytest.approx((0.5 - 1.959964 * 0.1, 0.5 + 1.959964 * 0.1))
-    assert Score(0.99, 0.1, 50, "Fisher z").interval()[1] == 1.0
     assert Score(0.99, 0.1, 50, "of my own error").interval()[1] == pytest.approx(0.99 + 1.959964 * 0.1)
+
+
+@pytest.mark.parametrize(("n", "noise"), [(12, 0.3), (80, 1.0), (80, 0.01)])
+def test_the_interval_of_a_correlation_is_fishers(n: int, noise: float) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    y = x + noise * rng.normal(size=n)
+    expected = stats.pearsonr(x, y).confidence_interval()
+    assert metrics["pearson"](x[:, None], y).interval() == pytest.approx((expected.low, expected.high))
+
+
+def test_a_perfect_correlation_has_no_width() -> None:
+    assert Score(-1.0, 0.0, 10, "Fisher z").interval() == (-1.0, -1.0)
+
+
+def test_the_interval_of_a_perfect_f1_is_not_a_point() -> None:
+    labels = np.array([0, 1] * 10)
+    assert metrics["macro_f1"](one_hot(labels, 2), labels).interval() == wilson(20, 20)
 
 
 def test_auc_equals_scikit_learn_with_ties() -> None:

@@ -69,6 +69,17 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
+def test_a_read_only_disk_is_reported_for_the_file_itself(tmp_path, monkeypatch):
+    def refuse(self, *_, **options):
+        raise OSError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        write_whole(tmp_path / "results.json", "new")
+    assert caught.value.filename == str(tmp_path / "results.json")
+
+
 def test_what_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for place in (Path(), tmp_path):

@@ -126,13 +126,26 @@ def test_correlations_ratios_and_remarks_are_written_out(browser, tmp_path):
     assert "has not learned the task" in page.locator(".remarks").text_content()
 
 
-def test_ties_are_rounded_in_tables_as_in_sentences(browser, tmp_path):
-    shares = {"dense": 0.8625, "heads": 0.8375}
-    cells = [cell(name, {"validation": {"accuracy": score(share)}}) for name, share in shares.items()]
+def test_numbers_are_rounded_in_tables_as_in_sentences(browser, tmp_path):
+    shares = [0.8625, 0.8375, 0.8345, 0.0065, 0.5715]
+    perplexities = [31.0625, 1.0005, 9999.9996, 12345.678, 2e7]
+    cells = [
+        cell(
+            f"model {number}",
+            {
+                "validation": {"accuracy": score(share)},
+                "other": {"perplexity": Score(perplexity, 0.5, 90, "delta method")},
+            },
+        )
+        for number, (share, perplexity) in enumerate(zip(shares, perplexities, strict=True))
+    ]
     page = Visit(browser, write_report(result(*cells, folder=tmp_path))).page
     scored = page.locator("section", has=page.get_by_role("heading", name="Scores", exact=True))
-    for share in shares.values():
-        assert write_value(share, "accuracy").removesuffix(" %") in scored.locator("tbody").text_content()
+    shown = [
+        cell.evaluate("one => one.firstChild.textContent") for cell in scored.locator("td:has(small)").all()
+    ]
+    assert shown[::2] == [write_value(share, "accuracy").removesuffix(" %") for share in shares]
+    assert shown[1::2] == [write_value(value, "perplexity") for value in perplexities]
 
 
 def test_pointing_at_a_chart_tells_its_numbers(visit):

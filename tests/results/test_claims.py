@@ -101,14 +101,18 @@ def test_the_sentence_has_the_difference_its_interval_the_demand_and_the_seeds()
 
 def test_results_on_one_page_keep_their_own_claims(tmp_path):
     claims = {"c": Claim(variant="imp", over="random")}
-    worse = [*runs("imp", 0.5, 0.5), *runs("random", 0.8, 0.81)]
-    both = combine(
-        [
-            result(*BETTER, name="one", claims=claims),
-            result(*worse, name="two", claims=claims, folder=tmp_path),
-        ]
-    )
-    assert {one.claim: one.verdict for one in both.claims()} == {"one: c": "holds", "two: c": "does not hold"}
+    worse = [
+        cell(variant, {"test": value, "validation": 0.9 - value}, 0.5, seed)
+        for variant, values in (("imp", (0.5, 0.5)), ("random", (0.8, 0.81)))
+        for seed, value in enumerate(values)
+    ]
+    one = result(*BETTER, name="one", claims=claims)
+    two = result(*worse, name="two", claims=claims, folder=tmp_path)
+    both = combine({"one": one, "two": two})
+    assert {found.claim: (found.verdict, found.on) for found in both.claims()} == {
+        "one: c": ("holds", "validation"),
+        "two: c": ("does not hold", "test"),
+    }
 
 
 def test_a_run_judges_its_claims_and_stores_the_verdicts(world, tmp_path):

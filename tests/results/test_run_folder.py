@@ -128,6 +128,18 @@ def test_a_damaged_result_is_written_again(world, store, tmp_path):
     assert len(Result.load(tmp_path).cells) == 1
 
 
+def test_a_result_of_another_format_is_replaced_only_by_its_own_recipe(world, store, tmp_path, caplog):
+    file = run(world, store, tmp_path).folder / "results.json"
+    former = json.dumps(json.loads(file.read_text()) | {"format": 1})
+    file.write_text(former)
+    with pytest.raises(TombolaError, match=r"another recipe \(.*results.json has format 1, but .*\): choose"):
+        run(world, store, tmp_path, draw={"sparsity": 0.6})
+    assert file.read_text() == former
+    run(world, store, tmp_path)
+    assert "reads format 2: it is written again" in caplog.text
+    assert len(Result.load(tmp_path).cells) == 1
+
+
 def test_the_dense_model_is_a_folder_that_knows_its_task(world, store, tmp_path):
     result = run(world, store, tmp_path, variants={"dense": {"search": None}, "random": {}})
     dense, ticket = result.cells

@@ -2,12 +2,13 @@
 
 import statistics
 
+import numpy as np
 import pytest
 
 from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.intervals import wilson
 from tombola.evaluation.scores import Score
-from tombola.results.summary import estimate_scores, estimate_values, parameters_left
+from tombola.results.summary import Summary, estimate_scores, estimate_values, parameters_left
 
 IMP = {"search": {"method": "iterative"}}
 DENSE = [cell("dense", value, seed=seed) for seed, value in enumerate((0.80, 0.82, 0.84))]
@@ -39,12 +40,16 @@ def test_one_seed_has_its_standard_error_and_wilsons_interval():
     assert (found.low, found.high) == wilson(1, 20)
 
 
-def test_a_correlation_of_one_seed_has_a_normal_interval():
-    found = estimate_scores([Score(-0.3, 0.1, 50, "Fisher z")], "pearson")
-    assert (found.low, found.high) == (
-        pytest.approx(-0.3 - 1.96 * 0.1, abs=1e-4),
-        pytest.approx(-0.104, abs=1e-4),
+def test_a_correlation_of_one_seed_has_fishers_interval():
+    found = estimate_scores([Score(-0.3, 0.91 * 0.1, 103, "Fisher z")], "pearson")
+    assert (found.low, found.high) == pytest.approx(
+        np.tanh(np.arctanh(-0.3) + np.array([-0.196, 0.196])), abs=1e-4
     )
+
+
+def test_seeds_with_one_measurement_are_as_sure_of_the_speed_as_one_run():
+    same = Summary(tuple(cell("heads", 0.8, 0.5, seed, measured=measured(1.42)) for seed in (1, 2, 3)))
+    assert same.speedup == measured(1.42).speedup
 
 
 def test_seeds_that_score_the_same_are_as_sure_as_one_run():

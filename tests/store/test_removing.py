@@ -1,5 +1,7 @@
 """Stages are removed on request: those that one run alone needs, or one by its key."""
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -39,6 +41,16 @@ def test_a_run_takes_along_what_it_alone_needs(store, tmp_path):
     assert [root.result.parent.name for root in roots(store)] == ["second"]
     last = find_removal(store, str(tmp_path / "second" / "results.json"))
     assert {item.name for item in last.items} == {START.name, SECOND.name}
+
+
+def test_a_run_is_known_by_any_path(store, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path / "first")
+    monkeypatch.chdir(tmp_path / "second")
+    register_root(store, Path("../link/results.json"), FIRST.with_inputs(), finished=True)
+    assert len(roots(store)) == 2
+    for what in ("../first", "../link/", "../link/results.json"):
+        assert [item.name for item in find_removal(store, what).items] == [FIRST.name]
+    assert find_removal(store, ".").run.result.parent.name == "second"
 
 
 def test_a_stage_is_named_by_the_beginning_of_its_key(store, tmp_path):

@@ -160,9 +160,11 @@ class AttackReport:
             del about["summary"]
             text = (folder / "examples.jsonl").read_bytes().decode("utf-8", "surrogatepass")
             records = [json.loads(line) for line in text.split("\n") if line]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise DamagedArtefact(f"{folder} does not contain an attack report: {again}") from None
-        return cls(examples=[Example.from_json(record) for record in records], **about)
+            return cls(examples=[Example.from_json(record) for record in records], **about)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise DamagedArtefact(
+                f"{folder} does not contain an attack report of this version: {again}"
+            ) from None
 
     def to_task(self, folder: str | Path, name: str, split: str = "validation") -> Path:
         """Write the successes as a task called `name`, for training or evaluation, and return its YAML file."""

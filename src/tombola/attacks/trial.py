@@ -42,9 +42,9 @@ def trial(attack: Attack, text: Text, truth: int, tools: Tools) -> Steps[Outcome
         return Outcome(text, before, before)
     try:
         final = yield from attack.perturb(text, truth, tools)
+        after = (yield from ask([final]))[0]
     except BudgetSpent:
         return Outcome(text, before, before)
-    after = (yield from ask([final]))[0]
     if int(after.argmax()) == truth or tools.resources.encoder is None:
         return Outcome(final, before, after)
     return Outcome(final, before, after, (yield from similarity([(str(text), str(final))]))[0])

@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 
+from tombola.errors import DataError
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
 from tombola.evaluation.labels import LabelOrder, label_order, order_doubts
 from tombola.evaluation.metrics import score
@@ -80,9 +81,11 @@ class Classes(Evaluator):
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the logits, overall and in the task's groups."""
         split, (logits, order) = inputs.split, self.logits(inputs)
-        scores = score(split.task, logits, split.labels) | group_scores(split, logits)
+        scores = score(split.task, logits, split.labels)
+        of_groups, unscored = group_scores(split, logits)
         doubts = [] if order.named else order_doubts(split.task, logits, np.asarray(split.labels))
-        return Evaluation(scores, logits, order.notes + doubts + _missing_labels(split))
+        notes = order.notes + doubts + unscored + _missing_labels(split)
+        return Evaluation(scores | of_groups, logits, notes)
 
     def constant(self, split: Split) -> float | None:
         """Return the score of the best single class for all."""
@@ -157,13 +160,15 @@ def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:
     return max(values, key=lambda value: merit(value, name))
 
 
-def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
+def group_scores(split: Split, logits: np.ndarray) -> tuple[dict[str, Score], list[str]]:
     """Return the headline metric in each of the task's groups present in the data, as `accuracy/lexical_overlap`.
 
-    A value that occurs in several breakdowns is named with its column, as `accuracy/sarcasm=yes`.
+    A value that occurs in several breakdowns is named with its column, as `accuracy/sarcasm=yes`. Notes name the groups
+    in which the metric is not defined, such as the area under the curve where all examples have one label.
     """
     task, labels = split.task, np.asarray(split.labels)
     found: dict[str, Score] = {}
+    notes = []
     columns = {"label": [(task.labels or ())[label] for label in split.labels], **split.columns}
     breakdowns = {
         "+".join(group): [
@@ -177,8 +182,11 @@ def group_scores(split: Split, logits: np.ndarray) -> dict[str, Score]:
         for value in dict.fromkeys(values):
             members = np.array([one == value for one in values])
             place = value if shared[value] == 1 else f"{name}={value}"
-            found[f"{task.headline}/{place}"] = metrics[task.headline](logits[members], labels[members])
-    return found
+            try:
+                found[f"{task.headline}/{place}"] = metrics[task.headline](logits[members], labels[members])
+            except DataError as error:
+                notes.append(f"{task.name}/{split.name} has no {task.headline}/{place}: {error}")
+    return found, notes
 
 
 def _missing_labels(split: Split) -> list[str]:

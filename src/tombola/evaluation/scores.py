@@ -1,7 +1,7 @@
 """A score: a metric's value and its uncertainty."""
 
 from dataclasses import asdict, dataclass
-from math import exp, log
+from math import atanh, exp, log, tanh
 from typing import Any, Self
 
 from tombola.evaluation.intervals import normal_quantile, wilson
@@ -18,7 +18,8 @@ LARGEST_LOG = 700.0
 class Score:
     """A metric's value, its standard error, the number of examples, and the method of the error.
 
-    `DELTA` is the method for the exponential of a mean (a perplexity), whose error is about normal on the log scale.
+    `DELTA` is the method for the exponential of a mean (a perplexity), whose error is about normal on the log scale;
+    `FISHER` that for a correlation, whose error is about normal on the scale of Fisher's z.
     """
 
     value: float
@@ -41,9 +42,10 @@ class Score:
         return cls(**content)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the confidence interval: Wilson's for a proportion, normal on the log scale for a perplexity.
+        """Return the confidence interval: Wilson's for a proportion, Fisher's for a correlation.
 
-        Otherwise it is normal; that of a correlation, an area or a bootstrapped score, such as F1, ends at −1 and 1.
+        Otherwise it is normal, on the log scale for a perplexity; that of an area or a bootstrapped score, such as F1,
+        ends at −1 and 1. A bootstrap of examples that are all right has no spread: its lower end is Wilson's.
         """
         if self.method == "binomial":
             return wilson(round(self.value * self.n), self.n, level)
@@ -51,6 +53,11 @@ class Score:
         if self.method == DELTA:
             centre, half = log(self.value), half / self.value
             return exp(max(centre - half, -LARGEST_LOG)), exp(min(centre + half, LARGEST_LOG))
+        if self.method == FISHER and abs(self.value) < 1:
+            centre, half = atanh(self.value), half / (1 - self.value**2)
+            return tanh(centre - half), tanh(centre + half)
         low, high = self.value - half, self.value + half
+        if self.method.startswith(BOOTSTRAP) and self.value == 1 and self.stderr == 0:
+            low = wilson(self.n, self.n, level)[0]
         bounded = self.method.startswith((FISHER, HANLEY, BOOTSTRAP)) and abs(self.value) <= 1
         return (max(-1.0, low), min(1.0, high)) if bounded else (low, high)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,4 +125,5 @@ def write_whole(path: Path, text: str, **options: Any) -> None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only disk refuses even what there is not
+            temporary.unlink(missing_ok=True)

@@ -78,7 +78,7 @@ function tooltip(write) {
 }
 
 const share = (value) => `${+fixed(100 * value, 1)} %`;
-const AXES = { number: (value) => String(+value.toPrecision(3)), percent: share, correlation: (value) => String(+value.toFixed(3)).replace("-", "−"), count: (value) => String(value) };
+const AXES = { number: (value) => String(+value.toPrecision(3)), percent: share, correlation: (value) => (Math.abs(value) < 10000 ? String(+fixed(value, 3)) : decimal(value)).replace("-", "−"), count: (value) => String(value) };
 
 function drawCurves(part) {
   const writeX = part.ticks.length ? (place) => part.ticks[place] ?? "" : AXES[part.x_format];

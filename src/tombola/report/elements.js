@@ -17,10 +17,19 @@ function button(label, press, attributes = {}) {
   return made;
 }
 
-// Rounds ties to even, as Python does in the sentences of the page: 86.25 is 86.2 in both.
+// Rounds as Python does in the sentences of the page: the number as it is stored, and ties to even, so 86.25 is 86.2 in
+// both, and 83.45, stored as a little more, 83.5. toFixed does the same, except that ties go away from zero.
 function fixed(value, digits) {
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false, roundingMode: "halfEven" };
-  return new Intl.NumberFormat("en-GB", options).format(value);
+  const halves = Math.abs(value) * 2 ** (digits + 1);
+  const up = value.toFixed(digits);
+  const even = halves % 2 === 1 && up.at(-1) % 2 === 1 ? (value - Math.sign(value) * 10 ** -(digits + 1)).toFixed(digits) : up;
+  return +even === 0 ? even.replace("-", "") : even;
+}
+
+// Numbers that are not shares: three decimals, or three digits of a large one, such as the perplexity of a destroyed model.
+function decimal(value) {
+  if (Math.abs(value) < 10000) return fixed(value, 3);
+  return value.toExponential(2).replace(/\.?0+e/, "e").replace(/e\+(\d)$/, "e+0$1");
 }
 
 const FORMATS = {
@@ -30,14 +39,13 @@ const FORMATS = {
   sparsity: (value) => value === 0 ? "dense" : fixed(100 * value, 1),
   count: (value) => Math.round(value).toLocaleString("en-GB"),
   number: (value) => fixed(value, 1),
-  correlation: (value) => fixed(+value.toFixed(3) === 0 ? 0 : value, 3).replace("-", "−"),
+  correlation: (value) => decimal(value).replace("-", "−"),
   ratio: (value) => `${fixed(value, 2)} ×`,
-  points: (value) => signed(100 * value, 1),
-  change: (value) => signed(value, 3),
+  points: (value) => signed(value, fixed(Math.abs(100 * value), 1)),
+  change: (value) => signed(value, decimal(Math.abs(value))),
 };
 
-function signed(value, digits) {
-  const text = fixed(Math.abs(value), digits);
+function signed(value, text) {
   return (+text === 0 ? "" : value > 0 ? "+" : "−") + text;
 }
 

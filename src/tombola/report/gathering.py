@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tombola.attacks.report import AttackReport
 from tombola.errors import TombolaError
 from tombola.foundations.folders import publishable
+from tombola.recipe.claims import Claim
+from tombola.results.conclusion import conclude
 from tombola.results.record import CellResult, RunRecord, StageCounts
 from tombola.results.result import RESULTS, Result
 
@@ -19,6 +21,14 @@ class Sources:
 
     results: list[Result]
     attacks: dict[str, AttackReport]
+
+    @property
+    def runs(self) -> dict[str, Result]:
+        """The results by unique names."""
+        names = [result.name for result in self.results]
+        if len(set(names)) < len(names):
+            names = _names([result.folder for result in self.results])
+        return dict(zip(names, self.results, strict=True))
 
 
 def gather(folders: Iterable[Path | str]) -> Sources:
@@ -41,21 +51,17 @@ def gather(folders: Iterable[Path | str]) -> Sources:
     )
 
 
-def combine(results: list[Result]) -> Result | None:
+def combine(runs: Mapping[str, Result]) -> Result | None:
     """Combine several results into one with an additional axis `run`; return a single one unchanged."""
+    names, results = list(runs), list(runs.values())
     if len(results) < 2:
         return results[0] if results else None
-    names = [result.name for result in results]
-    if len(set(names)) < len(names):
-        names = _names([result.folder for result in results])
     records = [result.record for result in results]
     record = RunRecord(
         name=" and ".join(names),
         about=" ".join(dict.fromkeys(one.about for one in records)),
         recipe={name: one.recipe for name, one in zip(names, records, strict=True)},
-        verdict=" ".join(
-            f"{name}: {one.verdict}" for name, one in zip(names, records, strict=True) if one.verdict
-        ),
+        verdict=" ".join(f"{name}: {told}" for name, one in runs.items() if (told := _verdict(one))),
         date=" and ".join(dict.fromkeys(one.date for one in records if one.date)),
         machine=records[0].machine if all(one.machine == records[0].machine for one in records) else {},
         versions={package: number for one in records for package, number in one.versions.items()},
@@ -68,18 +74,26 @@ def combine(results: list[Result]) -> Result | None:
             for cell in result.cells
         ],
         failures=[failure for one in records for failure in one.failures],
-        claims={
-            f"{run}: {name}": claim.model_copy(update={"at": {"run": run, **claim.at}})
-            for run, one in zip(names, records, strict=True)
-            for name, claim in one.claims.items()
-        },
+        claims={f"{run}: {name}": claim for run, one in runs.items() for name, claim in _claims(run, one)},
     )
     return Result(record, results[0].folder)
 
 
+def _verdict(result: Result) -> str:
+    """Return the sentence of a result whose cells say nothing among those of other runs; empty for other results."""
+    return conclude(result) if result.record.verdict or result.sharing() else ""
+
+
+def _claims(run: str, result: Result) -> Iterator[tuple[str, Claim]]:
+    """Yield the claims of a result, restricted to its run and its first data set unless they name another."""
+    for name, claim in result.record.claims.items():
+        on = claim.on or next(iter(result.targets), None)
+        yield name, claim.model_copy(update={"at": {"run": run, **claim.at}, "on": on})
+
+
 def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
     """Return the cell with its run as an axis, and with the whole path of its ticket."""
-    ticket = publishable(str((folder / cell.ticket).resolve())) if cell.ticket else None
+    ticket = str((folder / cell.ticket).resolve()) if cell.ticket else None
     return cell.model_copy(update={"axes": {"run": run, **cell.axes}, "ticket": ticket})
 
 

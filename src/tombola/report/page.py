@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
-from tombola.attacks.report import AttackReport
 from tombola.foundations.checksums import write_whole
 from tombola.report.attacked import attacked, figures
 from tombola.report.claims import claims
@@ -53,7 +52,7 @@ def report(
 
 
 def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Path:
-    result = combine(sources.results)
+    result = combine(sources.runs)
     store = store if isinstance(store, Store) else Store(store)
     texts = attacked(result, sources.attacks, store)
     if result is None:
@@ -61,23 +60,23 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
         own = (figures(sources.attacks), by_changed_words(None, sources.attacks), texts)
         alone = [section for section in own if section]
         return render(path, names, "Attacks on text classifiers.", alone, attack_lead(sources.attacks))
-    found = _sections(result, sources.attacks, store) if result.cells else []
+    found = _sections(result, sources, store) if result.cells else []
     sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
     return render(path, result.name, result.record.about, sections, lead(result), _facets(result))
 
 
-def _sections(result: Result, attacks: dict[str, AttackReport], store: Store) -> list[Section | None]:
+def _sections(result: Result, sources: Sources, store: Store) -> list[Section | None]:
     return [
         glance(result),
         claims(result),
-        sharing(result),
+        sharing(sources.runs),
         headline(result),
         side_by_side(result),
         against_sparsity(result),
         matching(result),
         transition(result),
         frontier(result),
-        by_changed_words(result, attacks),
+        by_changed_words(result, sources.attacks),
         while_training(result),
         losses(result, store),
         over_epochs(result),

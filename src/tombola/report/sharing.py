@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tombola.pipeline.sharing import ALONE, RANDOM, WITH, WITHOUT
 from tombola.report.parts import Column, Estimate, Row, Section, Table
 from tombola.report.rows import difference, score_format
@@ -9,9 +11,14 @@ from tombola.results import decisions
 from tombola.results.result import Result
 
 
-def sharing(result: Result) -> Section | None:
-    """Return a table for each data set that tasks were scored on."""
-    found = {on: rows for on in result.datasets if (rows := result.sharing(on))}
+def sharing(runs: Mapping[str, Result]) -> Section | None:
+    """Return a table for each run and each data set that tasks were scored on."""
+    found = {
+        f"{name if len(runs) > 1 else 'sharing'}, {on}": rows
+        for name, result in runs.items()
+        for on in result.datasets
+        if (rows := result.sharing(on))
+    }
     rows = [row for own in found.values() for row in own]
     notes = [
         "All tasks are trained together, once with all parameters shared and once with each task under its own ticket.",
@@ -23,11 +30,11 @@ def sharing(result: Result) -> Section | None:
         *(["Alone: the task's single fine-tuning."] if any(row.alone is not None for row in rows) else []),
         "Differences are paired by seed. Parameters left are those of the encoder, including embeddings.",
     ]
-    tables = [_table(on, own) for on, own in found.items()]
+    tables = [_table(name, own) for name, own in found.items()]
     return Section("Sharing", " ".join(notes), tables) if tables else None
 
 
-def _table(on: str, found: list[decisions.SharingRow]) -> Table:
+def _table(name: str, found: list[decisions.SharingRow]) -> Table:
     several = len({row.on for row in found if row.on is not None}) > 1
     alone = any(row.alone is not None for row in found)
     random = any(row.random is not None for row in found)
@@ -60,7 +67,7 @@ def _table(on: str, found: list[decisions.SharingRow]) -> Table:
         )
         for row in found
     ]
-    return Table(f"sharing, {on}", columns, rows)
+    return Table(name, columns, rows)
 
 
 def _gain(row: decisions.SharingRow) -> Estimate | None:

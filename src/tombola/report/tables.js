@@ -96,7 +96,7 @@ function drawHeatmap(part) {
   const most = part.signed ? Math.max(...known, 0) || 1 : 1;
   const cell = (value) => value === null ? element("td") : element("td",
     { "--share": Math.abs(value) / most, "--hue": part.signed && value < 0 ? "var(--warm)" : "var(--cool)" },
-    part.signed ? signed(part.scale * value, part.digits) : fixed(part.scale * value, part.digits));
+    part.signed ? signed(value, fixed(Math.abs(part.scale * value), part.digits)) : fixed(part.scale * value, part.digits));
   const head = element("tr", {}, ...[part.corner, ...part.columns].map((name) => element("th", { scope: "col" }, name)));
   const rows = part.rows.map((name, index) => element("tr", {}, element("th", { scope: "row" }, name), ...part.values[index].map(cell)));
   const table = element("table", { class: "heat" }, element("thead", {}, head), element("tbody", {}, ...rows));

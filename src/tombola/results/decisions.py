@@ -23,7 +23,7 @@ class Estimate(Record):
         std: Standard deviation over seeds; None for one seed.
         stderr: Standard error of a single run's score, averaged over seeds.
         low: Lower end of the 95 % interval: Student's t over seeds; for one run, or if all seeds score the same,
-            Wilson's for a share and normal for anything else.
+            that of `Score.interval`: Wilson's for a share, Fisher's for a correlation, else normal.
         high: Upper end.
         seeds: Number of seeds.
     """

@@ -43,11 +43,13 @@ class RunFolder:
         path: The folder.
         previous: The result it already contains, of the same recipe or of a part of its grid.
         replaced: The result of another recipe, which will be replaced.
+        conflict: How the recipe of the result that it contains differs, if that is another recipe.
     """
 
     path: Path
     previous: RunRecord | None = None
     replaced: RunRecord | None = None
+    conflict: str | None = None
 
     def places(self) -> dict[str, str]:
         """Return the paths of earlier tickets and models by `cell_key`: they stay the same when the grid grows.
@@ -137,12 +139,11 @@ def claimed(plan: Plan, output: Path | None, *, replace: bool) -> Iterator[RunFo
             if is_main():
                 locks_held.enter_context(_in_use(path, recipe_hash(plan.recipe)))
             found = _inspect(plan, path)
-            if found.replaced is not None and not replace:
-                difference = _difference(found.replaced.recipe, portable(plan.recipe))
+            if found.conflict is not None and not replace:
                 if output is None:
                     continue
                 raise TombolaError(
-                    f"{path} contains the result of another recipe ({difference}): choose another folder with "
+                    f"{path} contains the result of another recipe ({found.conflict}): choose another folder with "
                     "--output, or replace the result with --replace"
                 )
             if number > 1:
@@ -159,14 +160,29 @@ def _inspect(plan: Plan, path: Path) -> RunFolder:
         return RunFolder(path)
     try:
         old = Result.load(path).record
-    except TombolaError:  # damaged, or of another version: nothing to keep
-        return RunFolder(path)
+    except TombolaError as error:
+        return _inspect_unreadable(plan, path, error)
     if old.recipe_hash == recipe_hash(plan.recipe):
         return RunFolder(path, previous=old)
     planned = {cell_key(one.cell.variant, portable(one.cell.raw())) for one in plan.cells}
     if all(cell_key(cell.variant, cell.recipe) in planned for cell in old.cells):
         return RunFolder(path, previous=old)
-    return RunFolder(path, replaced=old)
+    return RunFolder(
+        path, replaced=old, conflict=_difference(old.recipe, portable(plan.recipe)) or "other cells"
+    )
+
+
+def _inspect_unreadable(plan: Plan, path: Path, error: TombolaError) -> RunFolder:
+    """Return the folder of a result that is damaged or of another version; it is replaced if it is of this recipe."""
+    reason, own = str(error).partition(": run the command")[0], recipe_hash(plan.recipe)
+    try:
+        found = json.loads((path / RESULTS).read_bytes())["recipe_hash"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = own  # there is no recipe left that it could belong to
+    if found != own:
+        return RunFolder(path, conflict=reason)
+    logger.warning("%s: it is written again", reason)
+    return RunFolder(path)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from statistics import mean
 
 from tombola.evaluation.intervals import mean_interval
 from tombola.pipeline.stages.measure import Measured
+from tombola.results.statistics import all_equal
 from tombola.shrink.sizes import Speedup
 
 
@@ -46,14 +47,18 @@ def mean_shipped(measured: Sequence[Measured]) -> Shipped | None:
 
 
 def mean_speedups(measured: Sequence[Measured]) -> dict[int, Speedup]:
-    """Return the speed-up by batch size: the geometric mean over seeds with its t interval, or that of one run."""
+    """Return the speed-up by batch size: the geometric mean over seeds with its t interval, or that of one run.
+
+    Seeds that share a model share its measurement, which counts as one run.
+    """
     batches = sorted(set.intersection(*(set(one.speedup) for one in measured))) if measured else []
     return {batch: _mean([one.speedup[batch] for one in measured]) for batch in batches}
 
 
 def _mean(speedups: Sequence[Speedup]) -> Speedup:
-    if len(speedups) == 1:
+    ratios = [log(one.ratio) for one in speedups]
+    if all_equal(ratios):
         return speedups[0]
-    found = mean_interval([log(one.ratio) for one in speedups])
+    found = mean_interval(ratios)
     busy = "; ".join(dict.fromkeys(one.busy for one in speedups if one.busy)) or None
     return Speedup(ratio=exp(found.mean), low=exp(found.low), high=exp(found.high), busy=busy)

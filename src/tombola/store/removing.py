@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tombola.errors import TombolaError
 from tombola.store.garbage import Item, discard, items
-from tombola.store.roots import Root, damaged_roots, roots
+from tombola.store.roots import Root, damaged_roots, place_of, roots
 from tombola.store.store import Store
 
 SHORTEST = 4
@@ -65,8 +65,11 @@ def find_removal(store: Store, what: str) -> Removal:
         TombolaError: If it matches nothing or several stages, or if a run that needs it is active.
     """
     alive = [root for root in roots(store) if root.alive]
-    place = Path(what).expanduser().absolute()
-    run = next((root for root in alive if place in (root.result, root.result.parent)), None)
+    place = Path(what).expanduser()
+    run = next(
+        (root for root in alive if root.result == place_of(place) or root.result.parent == place.resolve()),
+        None,
+    )
     if run is not None:
         return _of_run(store, run, alive)
     if place.exists():

@@ -72,7 +72,7 @@ def register_root(store: Store, result: Path, stages: Iterable[Stage[Any]], fini
     The stages of an existing result are kept until it is replaced: the run may never finish. A read-only store records
     no roots: its owner decides what to delete.
     """
-    path = str(result.absolute())
+    path = str(place_of(result))
     file, names = _root_file(store, path), {stage.name for stage in stages}
     try:
         with locked(store):
@@ -90,7 +90,7 @@ def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterato
     """Protect the stages of a result from garbage collection, however long the run takes."""
     stages = list(stages)
     register_root(store, result, stages, finished=False)
-    file, over = _root_file(store, str(result.absolute())), threading.Event()
+    file, over = _root_file(store, str(place_of(result))), threading.Event()
 
     def renew() -> None:
         while not over.wait(RENEWAL):
@@ -143,6 +143,11 @@ def damaged_roots(store: Store) -> list[str]:
         except DamagedArtefact as error:
             wrong.append(str(error))
     return wrong
+
+
+def place_of(result: Path) -> Path:
+    """Return the absolute path of a result, the same however it is written."""
+    return result.parent.resolve() / result.name
 
 
 def _root_files(store: Store) -> list[Path]:
