@@ -41,3 +41,24 @@ def test_the_files_of_a_run_are_there():
             path = PACKAGE / name if "/" in name.rstrip("/") else PACKAGE / folder / name
             missing += [] if path.exists() else [name]
     assert missing == []
+
+
+def test_the_wheel_holds_every_data_file_and_every_licence():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    package = ROOT / "src" / "tombola"
+    packed = {
+        path
+        for pattern in settings["tool"]["setuptools"]["package-data"]["tombola"]
+        for path in package.glob(pattern)
+    }
+    data = {
+        path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc", ".pyi")
+    }
+    assert data - packed == set()
+    licences = {
+        path
+        for pattern in settings["project"]["license-files"]
+        for path in ROOT.glob(pattern)
+        if path.is_file()
+    }
+    assert {path for path in data if path.name.startswith(("LICENSE", "NOTICE"))} - licences == set()

@@ -153,6 +153,16 @@ def test_every_verb_has_help_with_an_example():
         assert "Example:" in said, verb
 
 
+@pytest.mark.parametrize("group", [app, *(one.typer_instance for one in app.registered_groups)])
+def test_help_is_a_line_per_paragraph_and_its_examples_can_be_pasted(group):
+    for command in group.registered_commands:
+        for paragraph in command.help.split("\n\n"):
+            assert "\n" not in paragraph  # Typer would break the line there, however wide the terminal is
+        example = command.help.partition("Example:[/bold] ")[2].replace("\\[", "[")
+        quoted = "".join(example.split("'")[::2])
+        assert "[" not in quoted, example  # zsh takes an unquoted bracket for a pattern
+
+
 def test_importing_the_package_and_asking_for_help_load_nothing_heavy():
     code = (
         "import sys, tombola, tombola.cli; "

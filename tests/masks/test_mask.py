@@ -200,3 +200,13 @@ def test_apply_removes_even_what_is_not_finite():
         model.bert.encoder.layer[0].output.dense.weight[0, 0] = float("nan")
     (~Mask.full(Units.of(model, "weight"))).apply(model)
     assert not model.bert.encoder.layer[0].output.dense.weight.any()
+
+
+def test_units_scores_and_masks_show_in_a_session_what_they_are():
+    model = tiny("bert")
+    units = Units.of(model, "weight")
+    scores = Scores.magnitude(units, model)
+    assert repr(units) == f"Units(bert weight: {units.count:,})"
+    assert repr(scores) == f"Scores(bert weight: {units.count:,})"
+    half = f"{units.count // 2:,} of {units.count:,} kept"
+    assert repr(draw(scores, sparsity=0.5)) == f"Mask(bert weight: {half}, sparsity 0.5000)"

@@ -84,6 +84,8 @@ def test_a_ticket_of_several_tasks_can_be_copied(ran: tuple[Result, Path], tmp_p
     ticket = MultiTaskTicket.from_pretrained(next((folder / "out" / "tickets").iterdir()))
     copy = MultiTaskTicket.from_pretrained(ticket.save_pretrained(tmp_path / "copy"))
     assert copy.info == ticket.info
+    shown = f"MultiTaskTicket({str(copy.folder)!r}): {', '.join(map(repr, ticket.tasks))}"
+    assert repr(copy) == shown
     name = ticket.tasks[0]
     for first, second in zip(ticket.model(name).parameters(), copy.model(name).parameters(), strict=True):
         assert torch.equal(first, second)

@@ -72,3 +72,12 @@ def test_exactly_the_accepted_loss_is_accepted(monkeypatch, tmp_path, after, tol
 def test_one_example_and_equal_predictions_have_an_interval_with_a_width(monkeypatch, tmp_path):
     text = verdict(monkeypatch, tmp_path, cell("original", 1.0), cell("ticket", 1.0, 0.5), right=[True])
     assert "(difference +0.0, 95 %: −65.3 to +65.3)" in text
+
+
+def test_a_session_shows_the_verdict_and_a_row_for_each_model(monkeypatch, tmp_path):
+    monkeypatch.setattr(evaluate, "read_correct", lambda folder: None)
+    cells = cell("original", 0.9), cell("ticket", 0.89, 0.5)
+    found = judge(result(*cells, folder=tmp_path), AnyStore(), 1.0, tmp_path / "model")
+    first, *rows = repr(found).splitlines()
+    assert first == f"Compression: {found.verdict} ({tmp_path / 'model'})"
+    assert [row.split(":")[0].split()[0] for row in rows] == ["original", "ticket"]

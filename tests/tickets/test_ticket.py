@@ -58,6 +58,17 @@ def test_both_sparsities_are_reported_and_not_mixed_up(ticket):
     assert mask["total_sparsity"] < mask["weight_sparsity"]
 
 
+def test_a_session_shows_what_it_is_and_its_scores(ticket):
+    first, *scores = repr(ticket).splitlines()
+    assert first.startswith(f"Ticket({str(ticket.folder)!r}): ")
+    assert first.endswith(", 50.0% of the prunable weights removed")
+    (metric, score), *_ = ticket.metrics["validation"].items()
+    assert f"  validation: {metric} {score['value']:.4f}" in scores[0]
+    hostile = {**ticket.info, "base": {"name": "a\nb\x1b[31m"}}
+    assert repr(tombola.Ticket(ticket.folder, hostile)).splitlines()[0].count(r"a\nb\x1b[31m") == 1
+    assert repr(tombola.Ticket(ticket.folder, {})).endswith(": an incomplete description")
+
+
 def test_the_card_has_a_table_and_the_recipe(ticket):
     card = (ticket.folder / "README.md").read_text()
     score = ticket.metrics["validation"]["accuracy"]

@@ -15,6 +15,7 @@ from tombola.api.running import AnyStore, plan_recipe, run, study
 from tombola.api.unlabelled import label_stage, with_planned_texts, with_texts
 from tombola.errors import TombolaError
 from tombola.foundations.paths import path_part, require_own
+from tombola.foundations.sequences import as_tuple
 from tombola.models.finding import find_folder
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
@@ -42,16 +43,16 @@ def compress(
     latency: float | None = None,
     parameters: float | None = None,
     within: float = 1.0,
-    against: Sequence[str] | None = None,
-    batch_size: Sequence[int] | None = None,
+    against: str | Sequence[str] | None = None,
+    batch_size: int | Sequence[int] | None = None,
     threads: int | None = None,
     device: str | None = None,
     seconds: float | None = None,
-    text: Sequence[str] = (),
+    text: str | Sequence[str] = (),
     label: str | None = None,
     unlabelled: str | Path | None = None,
     recipe: str | Path = "compress/default",
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     output: Path | str | None = None,
     store: AnyStore = None,
     engine: Local | Ray | None = None,
@@ -67,10 +68,10 @@ def compress(
         latency: Target latency of a forward pass in milliseconds, instead of a speed-up.
         parameters: Share of the parameters to keep, instead of a speed-up.
         within: Accepted loss, in points of the headline score.
-        against: What to make the ticket robust to: any of `typos` and `synonyms`, or an empty list; by
-            default the recipe's, which is `typos` in `compress/default`.
-        batch_size: Batch sizes to time; if there are several, each must meet the target. By default the recipe's,
-            1 and 32 in `compress/default`.
+        against: What to make the ticket robust to: `typos`, `synonyms`, a list of both, or an empty list; by default
+            the recipe's, which is `typos` in `compress/default`.
+        batch_size: Batch size to time, or several, each of which must meet the target. By default the recipe's, 1 and
+            32 in `compress/default`.
         threads: Threads of a forward pass; by default PyTorch's setting.
         device: Where the model will run and is timed: `cpu` (the default), or an accelerator that PyTorch supports,
             such as `cuda`.
@@ -79,14 +80,14 @@ def compress(
         label: The label column; inferred by default.
         unlabelled: A file with more training texts, labelled by the original.
         recipe: The recipe to use.
-        overrides: Changes to the recipe, such as `"retrain.epochs=8"`.
+        overrides: Changes to the recipe, one or several, such as `"retrain.epochs=8"`.
         output: The folder for the model, the results and the report; by default `runs/compress-TASK`.
         store: The folder or URL of the store of finished stages.
         engine: The engine that runs the stages; by default this process.
         watcher: Receives progress events.
 
     Returns:
-        The result, a table of the original and the ticket, and the verdict.
+        The result, with a row for the original and one for the ticket, the folder of the ticket, and the verdict.
     """
     order = Order(
         model=str(model),
@@ -96,16 +97,16 @@ def compress(
         latency=latency,
         parameters=parameters,
         within=within,
-        against=None if against is None else tuple(against),
-        batch_size=None if batch_size is None else tuple(batch_size),
+        against=None if against is None else as_tuple(against),
+        batch_size=(batch_size,) if isinstance(batch_size, int) else batch_size and tuple(batch_size),
         threads=threads,
         device=device,
         seconds=seconds,
-        text=tuple(text),
+        text=as_tuple(text),
         label=label,
         unlabelled=None if unlabelled is None else str(unlabelled),
         recipe=str(recipe),
-        overrides=tuple(overrides),
+        overrides=as_tuple(overrides),
     )
     return carry_out(order, output=output, store=store, engine=engine, watcher=watcher)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tombola.foundations.sequences import as_tuple
+
 if TYPE_CHECKING:
     from tombola.tasks.inferring import Inferred
 
@@ -14,7 +16,7 @@ def init_task(
     data: Path | str,
     path: Path | str | None = None,
     *,
-    text: Iterable[str] = (),
+    text: str | Iterable[str] = (),
     label: str | None = None,
     language: str | None = None,
     force: bool = False,
@@ -39,7 +41,7 @@ def init_task(
 
     return inferring.init_task(
         Path(data),
-        tuple(text),
+        as_tuple(text),
         label,
         Path(path) if path is not None else None,
         replace=force,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tombola.foundations.sequences import as_tuple
+
 if TYPE_CHECKING:
     from tombola.foundations.hardware.doctor import Check
     from tombola.results.comparing import ResultComparison
@@ -25,12 +27,12 @@ def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, l
     return find(kind, search)
 
 
-def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = False) -> str:
+def validate(file: Path | str, overrides: str | Iterable[str] = (), *, data: bool = False) -> str:
     """Check a recipe or a task file without running it, and raise all mistakes at once.
 
     Args:
         file: A recipe or task file, or the name of a built-in recipe.
-        overrides: Changes to a recipe, such as `"draw.sparsity=0.5"`.
+        overrides: Changes to a recipe, one or several, such as `"draw.sparsity=0.5"`.
         data: Also read the data and the models' configs and tokenizers, and check that the trackers are installed.
 
     Returns:
@@ -39,7 +41,7 @@ def validate(file: Path | str, overrides: Iterable[str] = (), *, data: bool = Fa
     """
     from tombola.recipe.catalogue import check_file
 
-    return check_file(str(file), overrides, data)
+    return check_file(str(file), as_tuple(overrides), data)
 
 
 def report(

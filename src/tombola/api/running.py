@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from tombola.foundations.sequences import as_tuple
 from tombola.pipeline.engines import Local, Ray
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.plan import Plan, plan_cells
@@ -31,7 +32,7 @@ AnyStore = Store | Path | str | None
 
 def run(
     recipe: Source | Plan,
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     *,
     output: Path | str | None = None,
     store: AnyStore = None,
@@ -45,7 +46,7 @@ def run(
 
     Args:
         recipe: A recipe file, the name of a built-in recipe, a mapping, or a plan.
-        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        overrides: Changes, one or several, such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` and so on if
             that holds the result of another recipe.
         store: The folder or URL of the store of finished stages; by default `TOMBOLA_STORE` or
@@ -60,12 +61,12 @@ def run(
     return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=tickets)
 
 
-def plan_run(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
+def plan_run(recipe: Source, overrides: str | Iterable[str] = (), **settings: Any) -> Plan:
     """Return the cells and stages that `run` would run for a recipe, without running them.
 
     Args:
         recipe: A recipe file, the name of a built-in recipe, or a mapping.
-        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        overrides: Changes, one or several, such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
     return plan_recipe(load_recipe(find_recipe(recipe), overrides, **settings))
@@ -84,7 +85,7 @@ def plan_recipe(raw: Raw) -> Plan:
 
 def study(
     source: Source | StudySettings | Plan,
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     *,
     output: Path | str | None = None,
     store: AnyStore = None,
@@ -98,7 +99,7 @@ def study(
 
     Args:
         source: A study or recipe file, the name of a built-in one, a mapping, or a plan.
-        overrides: Changes to every recipe, such as `"seed=[1,2,3]"`.
+        overrides: Changes to every recipe, one or several, such as `"seed=[1,2,3]"`.
         output: The folder for `results.json`; by default `runs/NAME`, or `runs/NAME-2` and so on if that holds the
             result of another recipe.
         store: The folder or URL of the store of finished stages.
@@ -118,7 +119,7 @@ def study(
 
 def share(
     recipe: Source | Plan,
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     *,
     output: Path | str | None = None,
     store: AnyStore = None,
@@ -131,7 +132,7 @@ def share(
 
     Args:
         recipe: A recipe with `tasks`: a file, the name of a built-in recipe, a mapping, or a plan.
-        overrides: Changes such as `"seed=[1,2,3]"`.
+        overrides: Changes, one or several, such as `"seed=[1,2,3]"`.
         output: The folder for `results.json` and a multi-task ticket per seed; by default `runs/NAME`, or
             `runs/NAME-2` and so on if that holds the result of another recipe.
         store: The folder or URL of the store of finished stages.
@@ -144,12 +145,12 @@ def share(
     return _carry_out(plan, output, store, engine, watcher, replace=replace, tickets=True)
 
 
-def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -> Plan:
+def plan_share(recipe: Source, overrides: str | Iterable[str] = (), **settings: Any) -> Plan:
     """Return the cells and stages that `share` would run for a recipe, without running them.
 
     Args:
         recipe: A recipe with `tasks`: a file, the name of a built-in recipe, or a mapping.
-        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        overrides: Changes, one or several, such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         **settings: Changes by keyword, with `__` for dots: `draw__sparsity=0.5`.
     """
     return plan_sharing(load_recipe(find_recipe(recipe), overrides, **settings))
@@ -157,10 +158,10 @@ def plan_share(recipe: Source, overrides: Iterable[str] = (), **settings: Any) -
 
 def transfer(
     recipe: Source | Plan,
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     *,
-    sources: Sequence[str] = (),
-    targets: Sequence[str] = (),
+    sources: str | Sequence[str] = (),
+    targets: str | Sequence[str] = (),
     output: Path | str | None = None,
     store: AnyStore = None,
     engine: Local | Ray | None = None,
@@ -172,7 +173,7 @@ def transfer(
 
     Args:
         recipe: A recipe with a search: a file, the name of a built-in recipe, a mapping, or a plan.
-        overrides: Changes such as `"draw.sparsity=0.7"`.
+        overrides: Changes, one or several, such as `"draw.sparsity=0.7"`.
         sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
         output: The folder for `results.json` and the tickets; by default `runs/NAME`, or `runs/NAME-2` and so on if
@@ -191,18 +192,21 @@ def transfer(
 
 
 def plan_transfer(
-    recipe: Source, overrides: Iterable[str] = (), sources: Sequence[str] = (), targets: Sequence[str] = ()
+    recipe: Source,
+    overrides: str | Iterable[str] = (),
+    sources: str | Sequence[str] = (),
+    targets: str | Sequence[str] = (),
 ) -> Plan:
     """Return the cells and stages that `transfer` would run for a recipe, without running them.
 
     Args:
         recipe: A recipe with a search: a file, the name of a built-in recipe, or a mapping.
-        overrides: Changes such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
+        overrides: Changes, one or several, such as `"draw.sparsity=0.5"`. A list makes a grid: `"seed=[1,2,3]"`.
         sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
     """
     raw = load_recipe(find_recipe(recipe), overrides)
-    return plan_recipe(transfer_grid(raw, list(sources), list(targets)))
+    return plan_recipe(transfer_grid(raw, list(as_tuple(sources)), list(as_tuple(targets))))
 
 
 def _carry_out(

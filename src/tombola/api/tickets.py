@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.sequences import as_tuple
 from tombola.tickets.importing import import_mask as import_mask
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 def evaluate(
     model: Ticket | MultiTaskTicket | str | Path,
-    on: Iterable[str] = ("validation",),
+    on: str | Iterable[str] = "validation",
     *,
     task: str | None = None,
     data: Path | str | None = None,
@@ -61,7 +62,7 @@ def evaluate(
     from tombola.tickets.opening import open_classifier, tasks_of
 
     shared = tasks_of(model) if task is None else []
-    folder, targets = str(data) if data else None, list(on)
+    folder, targets = str(data) if data else None, as_tuple(on)
     work, long = [], LongTexts(stride)
     names: list[str | None] = [*shared] or [task]
     for name in names:
@@ -193,11 +194,11 @@ def attack(
     )
 
 
-def inspect(*sources: str | Path, task: str | None = None) -> Comparison:
+def inspect(*sources: Ticket | MultiTaskTicket | str | Path, task: str | None = None) -> Comparison:
     """Open masks, and show their sparsity by layer and matrix and the overlap between several.
 
     Args:
-        *sources: Tickets (folders or hub ids), multi-task tickets or mask files.
+        *sources: Tickets, multi-task tickets (opened, folders or hub ids) or mask files.
         task: The task of multi-task tickets; by default all of them.
 
     Returns:
@@ -208,33 +209,39 @@ def inspect(*sources: str | Path, task: str | None = None) -> Comparison:
     return Comparison.of(sources, task)
 
 
-def shrink(ticket: Path | str, output: Path | str, *, task: str | None = None) -> Shrinkage:
+def shrink(
+    ticket: Ticket | MultiTaskTicket | Path | str, output: Path | str, *, task: str | None = None
+) -> Shrinkage:
     """Cut the removed heads, neurons, FFNs and layers out of a ticket's model, check the result, and measure the gain.
 
     Args:
-        ticket: A ticket's folder.
+        ticket: A ticket or a multi-task ticket, or its folder.
         output: The folder to write.
         task: The task of a multi-task ticket.
     """
     from tombola.tickets.multitask import as_ticket
+    from tombola.tickets.saved import path_of
     from tombola.tickets.shrinking import shrink_ticket
 
-    with as_ticket(Path(ticket), task) as folder:
+    with as_ticket(path_of(ticket), task) as folder:
         return shrink_ticket(folder, output)
 
 
-def pack(ticket: Path | str, path: Path | str, *, task: str | None = None) -> Packing:
+def pack(
+    ticket: Ticket | MultiTaskTicket | Path | str, path: Path | str, *, task: str | None = None
+) -> Packing:
     """Pack a ticket of single weights into one file: the remaining values, and one bit for every weight.
 
     Args:
-        ticket: A ticket's folder.
+        ticket: A ticket or a multi-task ticket, or its folder.
         path: The file to write.
         task: The task of a multi-task ticket.
     """
     from tombola.tickets.multitask import as_ticket
+    from tombola.tickets.saved import path_of
     from tombola.tickets.shrinking import pack_ticket
 
-    with as_ticket(Path(ticket), task) as folder:
+    with as_ticket(path_of(ticket), task) as folder:
         return pack_ticket(folder, path)
 
 
@@ -253,11 +260,17 @@ def convert_pruned_heads(folder: Path | str, output: Path | str) -> ModelShape:
     return convert(folder, output)
 
 
-def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str | None = None) -> Export:
+def export(
+    model: Ticket | MultiTaskTicket | Path | str,
+    path: Path | str,
+    *,
+    int8: bool = False,
+    task: str | None = None,
+) -> Export:
     """Export a model to ONNX for any batch size and length, and check it in onnxruntime.
 
     Args:
-        model: The folder of a ticket, a shrunk model or any model.
+        model: A ticket, a multi-task ticket, or the folder of one, of a shrunk model or of any model.
         path: The `.onnx` file to write; or a folder, which also gets the config and the tokenizer, so that `predict`,
             `evaluate` and `attack` can open it.
         int8: Also write a dynamically quantised version.
@@ -265,10 +278,11 @@ def export(model: Path | str, path: Path | str, *, int8: bool = False, task: str
     """
     from tombola.tickets.exporting import export_folder
     from tombola.tickets.multitask import as_ticket, is_multi_task
+    from tombola.tickets.saved import path_of
 
-    folder = Path(model)
+    folder = path_of(model)
     if task is not None and not is_multi_task(folder):
-        raise TombolaError(f"{model} is not a multi-task ticket: leave out --task")
+        raise TombolaError(f"{folder} is not a multi-task ticket: leave out --task")
     if not is_multi_task(folder):
         return export_folder(folder, path, int8=int8)
     with as_ticket(folder, task) as own:

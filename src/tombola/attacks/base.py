@@ -68,7 +68,7 @@ class Attack(Choice):
 
     name: str
     called: str | None = Field(
-        None,
+        default=None,
         min_length=1,
         description="name in results; by default the attack's name and its changed settings",
     )

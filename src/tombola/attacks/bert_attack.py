@@ -24,10 +24,12 @@ class BertAttack(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "encoder")
 
     name: Literal["bert_attack"] = "bert_attack"
-    candidates: int = Field(48, gt=0, description="proposals of the masked language model for each word")
-    max_changed: float = Field(0.4, gt=0, le=1, description="maximum share of words to change")
+    candidates: int = Field(
+        default=48, gt=0, description="proposals of the masked language model for each word"
+    )
+    max_changed: float = Field(default=0.4, gt=0, le=1, description="maximum share of words to change")
     min_similarity: float = Field(
-        0.2, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
+        default=0.2, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
     )
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:

@@ -28,7 +28,7 @@ class DeepWordBug(Attack):
     )
 
     name: Literal["deepwordbug"] = "deepwordbug"
-    max_edits: int = Field(30, gt=0, description="maximum edit distance to the original")
+    max_edits: int = Field(default=30, gt=0, description="maximum edit distance to the original")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by replacing them with the unknown token, then misspell them in turn."""

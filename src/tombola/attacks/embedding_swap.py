@@ -27,11 +27,13 @@ class EmbeddingSwap(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["embedding_swap"] = "embedding_swap"
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word")
-    min_similarity: float = Field(
-        0.85, ge=-1, le=1, description="minimum cosine similarity of both texts' windows"
+    candidates: int = Field(
+        default=10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word"
     )
-    window: int = Field(15, gt=0, description="words around a change whose similarity is measured")
+    min_similarity: float = Field(
+        default=0.85, ge=-1, le=1, description="minimum cosine similarity of both texts' windows"
+    )
+    window: int = Field(default=15, gt=0, description="words around a change whose similarity is measured")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion, then replace them with neighbours of the same part of speech."""

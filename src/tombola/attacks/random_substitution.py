@@ -18,8 +18,8 @@ class RandomSubstitution(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors")
 
     name: Literal["random_substitution"] = "random_substitution"
-    candidates: int = Field(10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to choose from")
-    max_changed: float = Field(0.4, gt=0, le=1, description="maximum share of words to change")
+    candidates: int = Field(default=10, ge=1, le=TABLE_WIDTH, description="nearest neighbours to choose from")
+    max_changed: float = Field(default=0.4, gt=0, le=1, description="maximum share of words to change")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Replace words until the label changes or the allowed fraction of words is used up."""

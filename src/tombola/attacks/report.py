@@ -84,6 +84,11 @@ class AttackReport:
     similarity_rows: int = 0
     resumed: int = 0  # examples that were finished before this run
 
+    def __repr__(self) -> str:
+        n, attacked = len(self.examples), len(self.of("Successful", "Failed"))
+        failed = f"{attacked} right before the attack, {len(self.of('Failed'))} after"
+        return f"AttackReport({self.attack}: {n} examples, {failed})"
+
     def of(self, *kinds: ResultType) -> list[Example]:
         """Return the examples with one of these results.
 

@@ -27,9 +27,11 @@ class TextBugger(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["textbugger"] = "textbugger"
-    neighbours: int = Field(5, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word")
+    neighbours: int = Field(
+        default=5, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word"
+    )
     min_similarity: float = Field(
-        0.8, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
+        default=0.8, ge=-1, le=1, description="minimum cosine similarity of the two sentences"
     )
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:

@@ -25,14 +25,19 @@ class TextFooler(Attack):
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 
     name: Literal["textfooler"] = "textfooler"
-    candidates: int = Field(50, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word")
+    candidates: int = Field(
+        default=50, ge=1, le=TABLE_WIDTH, description="nearest neighbours to try for each word"
+    )
     min_cosine: float = Field(
-        0.5, ge=-1, le=1, description="minimum cosine similarity of a word and its neighbour"
+        default=0.5, ge=-1, le=1, description="minimum cosine similarity of a word and its neighbour"
     )
     min_similarity: float = Field(
-        0.840845057, ge=0, le=1, description="minimum similarity of both texts' windows, as 1 − angle / π"
+        default=0.840845057,
+        ge=0,
+        le=1,
+        description="minimum similarity of both texts' windows, as 1 − angle / π",
     )
-    window: int = Field(15, gt=0, description="words around a change whose similarity is measured")
+    window: int = Field(default=15, gt=0, description="words around a change whose similarity is measured")
 
     def perturb(self, text: Text, label: int, tools: Tools) -> Steps[Text]:
         """Rank words by deletion, then replace them with synonyms; of several successes take the most similar."""

@@ -55,7 +55,7 @@ def attack(
 ) -> None:
     """Attack a ticket or any classifier; an interrupted attack resumes where it stopped.
 
-    [bold]Example:[/bold] tombola attack runs/quick/tickets/imp --recipe textfooler -n 500 --seed 0
+    [bold]Example:[/bold] tombola attack runs/bert_tickets-quick/tickets/imp_sparsity-0.5 --recipe textfooler -n 50
     """
     from tombola import api
     from tombola.cli import tables

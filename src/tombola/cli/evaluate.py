@@ -31,7 +31,7 @@ def evaluate(
 ) -> None:
     """Score a ticket or any classifier, with standard errors; a multi-task ticket on all its tasks.
 
-    [bold]Example:[/bold] tombola evaluate runs/quick/tickets/imp --on validation --on reviews_tweets/test
+    [bold]Example:[/bold] tombola evaluate runs/bert_tickets-quick/tickets/imp_sparsity-0.5 --on test
     """
     from tombola import api
     from tombola.cli import tables

@@ -18,7 +18,11 @@ def import_mask(
     ],
     kind: Annotated[
         Literal["bert_tickets", "srnets", "super_tickets"],
-        typer.Option("--from", help="The code that wrote the mask."),
+        typer.Option(
+            "--from",
+            metavar="SYSTEM",
+            help="The code that wrote the mask: bert_tickets, srnets or super_tickets.",
+        ),
     ],
     model: Annotated[str, typer.Option(help="The pre-trained model that the mask belongs to.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the mask.")],

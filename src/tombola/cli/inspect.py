@@ -20,7 +20,7 @@ def inspect(
 ) -> None:
     """Show masks: their sparsity by layer and matrix, and the overlap between several.
 
-    [bold]Example:[/bold] tombola inspect runs/quick/tickets/* --plot masks.html
+    [bold]Example:[/bold] tombola inspect runs/bert_tickets-quick/tickets/* --plot masks.html
     """
     from tombola import api
     from tombola.cli import tables

@@ -14,7 +14,6 @@ import typer
 
 from tombola.cli import console
 from tombola.cli.interrupts import ANEW, GOES_ON, interrupted
-from tombola.foundations.hardware.threads import wait_patiently
 from tombola.recipe.builtin import recipe_names
 from tombola.version import __version__
 
@@ -140,10 +139,15 @@ def verb(
         command.__signature__ = signature.replace(parameters=[*own, *added])
         command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
         del command.__wrapped__  # its signature differs
-        to.command(name)(command)
+        to.command(name, help=_reflowed(inspect.getdoc(function) or ""))(command)
         return function
 
     return register
+
+
+def _reflowed(text: str) -> str:
+    """Return a docstring with a line per paragraph, since typer keeps the line breaks of all but the first."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
@@ -180,6 +184,8 @@ def start(
     if version:
         typer.echo(f"tombola {__version__}")
         raise typer.Exit
+    from tombola.foundations.hardware.threads import wait_patiently
+
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     wait_patiently()
     load_plugins(plugin)

@@ -16,7 +16,7 @@ def predict(
     screen: Screen,
     model: Model,
     file: Annotated[
-        str | None, typer.Argument(help="Texts as CSV, TSV or JSON lines; - reads standard input.")
+        str | None, typer.Argument(help="A CSV, TSV or JSON-lines file; - reads standard input.")
     ] = None,
     task: TaskName = None,
     output: Annotated[
@@ -44,7 +44,7 @@ def predict(
 ) -> None:
     """Predict texts: write the same rows with a label and probabilities, or a number.
 
-    [bold]Example:[/bold] tombola predict runs/quick/tickets/imp new.csv -o labelled.csv
+    [bold]Example:[/bold] tombola predict runs/bert_tickets-quick/tickets/imp_sparsity-0.5 new.csv -o labelled.csv
     """
     from tombola import api
     from tombola.evaluation.submission import missing_files

@@ -10,7 +10,7 @@ from tombola.cli.running import RunOptions, carry_out
 def run(screen: Screen, options: RunOptions) -> None:
     """Run a recipe: search, draw, retrain, evaluate. Finished stages are not run again.
 
-    [bold]Example:[/bold] tombola run bert_tickets/quick draw.sparsity=0.5 seed=\\[1,2,3]
+    [bold]Example:[/bold] tombola run bert_tickets/quick draw.sparsity=0.5 seed='\\[1,2,3]'
     """
     from tombola import api
 

@@ -18,7 +18,7 @@ def share(screen: Screen, options: RunOptions) -> None:
 
     To cut one task out of the result and shrink it: tombola shrink TICKET --task NAME -o DIR
 
-    [bold]Example:[/bold] tombola share super_tickets/mtl_quick seed=\\[1,2,3]
+    [bold]Example:[/bold] tombola share super_tickets/mtl_quick seed='\\[1,2,3]'
     """
     from tombola import api
 

@@ -31,7 +31,7 @@ def shrink(
 ) -> None:
     """Cut the removed heads, neurons, FFNs and layers out of the model, check the result, and measure the gain.
 
-    [bold]Example:[/bold] tombola shrink runs/heads/tickets/winning -o small
+    [bold]Example:[/bold] tombola shrink runs/heads/tickets/ticket -o small
     """
     from tombola import api
     from tombola.cli import tables

@@ -29,7 +29,7 @@ def study(
 
     The same command resumes where it stopped: finished stages are not run again.
 
-    [bold]Example:[/bold] tombola study bert_tickets/quick seed=\\[1,2,3] --workers 2 --table study.csv
+    [bold]Example:[/bold] tombola study bert_tickets/quick seed='\\[1,2,3]' --table study.csv
     """
     from tombola import api
     from tombola.pipeline.study import plan_study, read_study

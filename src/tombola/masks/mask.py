@@ -107,7 +107,7 @@ class Mask(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         return (
             f"Mask({self.base.model_type} {self.units.granularity}: "
-            f"{self.kept} of {self.count} kept, sparsity {self.sparsity:.4f})"
+            f"{self.kept:,} of {self.count:,} kept, sparsity {self.sparsity:.4f})"
         )
 
     def _combine(self, other: "Mask", operation: Callable[[Bits, Bits], Bits]) -> "Mask":

@@ -53,6 +53,9 @@ class Scores(Mapping[str, Tensor]):
         sums = cls.total(units, {name: weight.detach().abs() for name, weight in weights.items()})
         return cls(units, {group.name: sums[group.name] / group.unit_weights for group in units.groups})
 
+    def __repr__(self) -> str:
+        return f"Scores({self.units.base.model_type} {self.units.granularity}: {self.units.count:,})"
+
     def __getitem__(self, name: str) -> Tensor:
         return self.stored[name].abs() if self.absolute else self.stored[name]
 

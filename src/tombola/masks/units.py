@@ -69,6 +69,9 @@ class Units:
     def __str__(self) -> str:
         return f"{self.count} {self.granularity} units of {self.base}"
 
+    def __repr__(self) -> str:
+        return f"Units({self.base.model_type} {self.granularity}: {self.count:,})"
+
     def join(self, other: "Units") -> "Units":
         """Return both kinds of units together, such as heads and FFNs; no weight may belong to both.
 

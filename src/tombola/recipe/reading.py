@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from tombola.errors import RecipeError, UnknownName
 from tombola.foundations.plugins import find_plugin_file, load_installed_plugins, load_plugins
+from tombola.foundations.sequences import as_tuple
 from tombola.foundations.settings import TAGS, Settings, settings_type
 from tombola.foundations.yaml12 import parse_yaml
 from tombola.recipe.recipe import Recipe
@@ -54,7 +55,7 @@ def read_recipe(path: Path) -> Raw:
 def parse_overrides(overrides: Iterable[str]) -> Raw:
     """Return the values of `key=value` overrides by dotted key."""
     parsed = {}
-    for override in overrides:
+    for override in as_tuple(overrides):
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise RecipeError(f"{override!r}: write overrides as key=value, e.g. draw.sparsity=0.5")

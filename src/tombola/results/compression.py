@@ -61,6 +61,10 @@ class Compression:
     verdict: str
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        _, *rows = repr(self.result).splitlines()
+        return "\n".join([f"Compression: {self.verdict} ({self.model})", *rows])
+
     def cell(self, variant: str, runtime: str = "transformers") -> CellResult:
         """Return the cell of a variant in a runtime."""
         return _cell(self.result, variant, runtime)

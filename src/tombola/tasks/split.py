@@ -37,6 +37,9 @@ class Split:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        return f"Split({self.task.name}/{self.name}: {len(self):,} examples)"
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that decides a result: the task's name, version, kind, labels and settings, and the rows.

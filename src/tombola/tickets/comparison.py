@@ -11,6 +11,7 @@ from pathlib import Path
 from tombola.errors import TombolaError
 from tombola.masks import MASK, Mask
 from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_task
+from tombola.tickets.saved import SavedTicket, path_of
 from tombola.tickets.ticket import Ticket
 
 
@@ -21,7 +22,7 @@ class Comparison:
     masks: dict[str, Mask]
 
     @classmethod
-    def of(cls, sources: Iterable[str | Path], task: str | None = None) -> Comparison:
+    def of(cls, sources: Iterable[SavedTicket | str | Path], task: str | None = None) -> Comparison:
         """Open tickets or mask files.
 
         Args:
@@ -44,14 +45,15 @@ class Comparison:
         return reduce(and_, self.masks.values())
 
 
-def open_masks(source: str | Path, task: str | None = None) -> dict[str, Mask]:
+def open_masks(source: SavedTicket | str | Path, task: str | None = None) -> dict[str, Mask]:
     """Load the mask of a ticket or mask file, or the masks of a multi-task ticket, by name.
 
     Args:
-        source: A ticket, a multi-task ticket (folders or hub ids) or a mask file.
+        source: A ticket, a multi-task ticket (opened, a folder or a hub id) or a mask file.
         task: The task of a multi-task ticket; by default all of them.
     """
-    path = Path(source)
+    path = path_of(source)
+    source = path if isinstance(source, SavedTicket) else source
     if is_multi_task(path):
         ticket = MultiTaskTicket.from_pretrained(path)
         tasks = ticket.tasks if task is None else [require_task(ticket, task)]

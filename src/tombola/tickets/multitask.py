@@ -68,6 +68,9 @@ class MultiTaskTicket(SavedTicket):
     otherwise: ClassVar[str] = "not a multi-task ticket"
     required: ClassVar[tuple[str, ...]] = ("tasks", "recipe")
 
+    def __repr__(self) -> str:
+        return f"MultiTaskTicket({str(self.folder)!r}): {', '.join(map(repr, self.tasks))}"
+
     @classmethod
     def from_pretrained(cls, source: str | Path) -> Self:
         """Open a multi-task ticket.

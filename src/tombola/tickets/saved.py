@@ -93,6 +93,15 @@ class SavedTicket:
         )
 
 
+def path_of(source: SavedTicket | str | Path) -> Path:
+    """Return the path of a ticket, or of a file or folder.
+
+    Args:
+        source: A ticket, a multi-task ticket or a path.
+    """
+    return source.folder if isinstance(source, SavedTicket) else Path(source)
+
+
 def task_of(about: Mapping[str, Any], folder: Path) -> str:
     """Return the task in a recipe, or in a part of a multi-task ticket.
 

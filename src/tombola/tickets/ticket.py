@@ -48,6 +48,13 @@ class Ticket(SavedTicket):
     otherwise: ClassVar[str] = "a model but not a ticket"
     required: ClassVar[tuple[str, ...]] = ("metrics", "recipe")
 
+    def __repr__(self) -> str:
+        try:
+            lines = _lines(self.info)
+        except (AttributeError, LookupError, TypeError, ValueError):  # a description that somebody else wrote
+            lines = ["an incomplete description"]
+        return "\n  ".join([f"Ticket({str(self.folder)!r}): {lines[0]}", *lines[1:]])
+
     @cached_property
     def mask(self) -> Mask:
         """The mask of the units that are kept."""
@@ -135,6 +142,18 @@ def _mask_weights(folder: Path) -> None:
     ticket.mask.apply(model)
     with quiet():
         model.save_pretrained(folder)
+
+
+def _lines(info: Mapping[str, Any]) -> list[str]:
+    """Return what a ticket is, and its scores on each data set, with control characters escaped."""
+    mask, task = info.get("mask"), public_name(str(info["recipe"]["task"]))
+    removed = f"{mask['weight_sparsity']:.1%} of the prunable weights removed" if mask else "dense"
+    scores = (
+        f"{on}: {', '.join(f'{metric} {figures(score)[0]}' for metric, score in found.items())}"
+        for on, found in info["metrics"].items()
+    )
+    lines = [f"{public_name(str(info['base']['name']))} for {task}, {removed}", *scores]
+    return [repr(line)[1:-1] for line in lines]
 
 
 def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:

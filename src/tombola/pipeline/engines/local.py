@@ -24,16 +24,18 @@ class Local(Kind):
 
     kind: Literal["local"] = "local"
     workers: int = Field(
-        1,
+        default=1,
         gt=0,
         description="processes, but no more than there are cores; with one, stages run in this process",
     )
     threads: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="threads of every stage, however many workers there are; by default PyTorch's own number",
     )
-    retries: int = Field(2, ge=0, description="how often a stage is given to another worker after one died")
+    retries: int = Field(
+        default=2, ge=0, description="how often a stage is given to another worker after one died"
+    )
 
     def run(
         self, stages: Sequence[Stage[Any]], store: Store, watcher: Watcher, keep_going: bool = True

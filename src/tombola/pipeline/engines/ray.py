@@ -25,8 +25,8 @@ from tombola.store.store import Store
 class Resources(Settings):
     """The resources of a stage."""
 
-    cpus: float = Field(1, ge=0, description="processors")
-    gpus: float = Field(0, ge=0, description="GPUs, or a share of one")
+    cpus: float = Field(default=1, ge=0, description="processors")
+    gpus: float = Field(default=0, ge=0, description="GPUs, or a share of one")
 
 
 class Ray(Kind):
@@ -34,18 +34,22 @@ class Ray(Kind):
 
     kind: Literal["ray"] = "ray"
     address: str | None = Field(
-        None, description="address of a cluster, or auto; by default one is started on this machine"
+        default=None, description="address of a cluster, or auto; by default one is started on this machine"
     )
-    workers: int | None = Field(None, gt=0, description="processors of a cluster started on this machine")
-    retries: int = Field(3, ge=0, description="how often a stage is restarted after its worker was lost")
+    workers: int | None = Field(
+        default=None, gt=0, description="processors of a cluster started on this machine"
+    )
+    retries: int = Field(
+        default=3, ge=0, description="how often a stage is restarted after its worker was lost"
+    )
     threads: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="threads of every stage, on every machine; by default PyTorch's number on this machine",
     )
-    resources: Resources = Field(Resources(), description="resources of each stage")
+    resources: Resources = Field(default=Resources(), description="resources of each stage")
     by_kind: dict[str, Resources] = Field(
-        {}, description="resources of certain kinds of stage, e.g. train: {gpus: 1}"
+        default={}, description="resources of certain kinds of stage, e.g. train: {gpus: 1}"
     )
 
     def run(

@@ -17,13 +17,17 @@ class Selection(Settings):
     """
 
     kind: SelectionKind = Field(description="risk by which weights are selected")
-    upper: float = Field(100.0, ge=0, le=100, description="risk percentile above which weights stay frozen")
-    lower: float = Field(0.0, ge=0, le=100, description="risk percentile below which weights stay frozen")
-    gamma: float = Field(0.5, ge=0, le=1, description="ensemble: share of `first`")
-    elementwise: bool = Field(
-        False, description="select single weights within each tensor, not whole tensors"
+    upper: float = Field(
+        default=100.0, ge=0, le=100, description="risk percentile above which weights stay frozen"
     )
-    every: int = Field(1, gt=0, description="first, random: steps between selections")
+    lower: float = Field(
+        default=0.0, ge=0, le=100, description="risk percentile below which weights stay frozen"
+    )
+    gamma: float = Field(default=0.5, ge=0, le=1, description="ensemble: share of `first`")
+    elementwise: bool = Field(
+        default=False, description="select single weights within each tensor, not whole tensors"
+    )
+    every: int = Field(default=1, gt=0, description="first, random: steps between selections")
 
     @property
     def two_passes(self) -> bool:
