@@ -292,6 +292,34 @@ def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> N
     assert epochs(recipe=str(RECIPES / "quickstart.yaml"))[1] == ()
 
 
+@pytest.mark.parametrize(
+    ("length", "note"),
+    [
+        (
+            6,
+            "texts longer than 6 tokens, 50% of them, are truncated; to read more of them, set train.max_length, "
+            "at most 64",
+        ),
+        (64, "texts longer than 64 tokens, 25% of them, are truncated"),
+        (128, "texts longer than 64 tokens, 25% of them, are truncated"),
+    ],
+)
+def test_texts_that_are_too_long_are_counted_before_the_work(
+    world: World, tmp_path: Path, length: int, note: str
+) -> None:
+    texts = ["a film", "the film", "the plot was very very fine", "fine " * 70]
+    rows = [f"{texts[i % 4]},{i % 2}" for i in range(40)]
+    data = tmp_path / "long.csv"
+    data.write_text("\n".join(["text,label", *rows]) + "\n")
+    task = tmp_path / "long.yaml"
+    infer_task(data).path.rename(task)
+    task.write_text(task.read_text().partition("\nholdout")[0].replace("{train:", "{test: long.csv, train:"))
+    _, notes = plan_compression(Order(str(world.model), str(task), overrides=(f"train.max_length={length}",)))
+    assert [one for one in notes if "truncated" in one] == [note]
+    _, notes = plan_compression(Order(str(world.model), str(world.task)))
+    assert not [one for one in notes if "truncated" in one]
+
+
 def test_a_ticket_that_should_withstand_synonyms_is_trained_on_swapped_words(
     world: World, data: Path
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.results.builder import cell, result
+from tests.results.builder import cell, measured, result
 from tombola.evaluation.scores import Score
 from tombola.pipeline.stages import evaluate
 from tombola.results.compression import judge
@@ -72,3 +72,21 @@ def test_exactly_the_accepted_loss_is_accepted(monkeypatch, tmp_path, after, tol
 def test_one_example_and_equal_predictions_have_an_interval_with_a_width(monkeypatch, tmp_path):
     text = verdict(monkeypatch, tmp_path, cell("original", 1.0), cell("ticket", 1.0, 0.5), right=[True])
     assert "(difference +0.0, 95 %: −65.3 to +65.3)" in text
+
+
+@pytest.mark.parametrize(
+    ("speedup", "batch_size", "told"),
+    [
+        (2.0, [1, 32], ", short of the 2 requested,"),  # measured: 1.5 and 1.7
+        (1.7, [1, 32], ", short of the 1.7 requested,"),
+        (1.7, [32], ","),
+        (1.52, [1, 32], ","),
+        (1.5, [1, 32], ","),
+    ],
+)
+def test_a_speed_up_that_is_clearly_missed_is_told(monkeypatch, tmp_path, speedup, batch_size, told):
+    draw = {"layout": "uniform", "speedup": speedup, "batch_size": batch_size}
+    recipe = {"search": {"method": "importance", "units": "head+neuron"}, "draw": draw}
+    ticket = cell("ticket", 0.9, 0.5, recipe=recipe, measured=measured(1.5))
+    text = verdict(monkeypatch, tmp_path, cell("original", 0.9), ticket)
+    assert f"1.50 times (batch 1), 1.70 times (batch 32) as fast as the original{told} accuracy" in text
