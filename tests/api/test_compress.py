@@ -11,10 +11,12 @@ import pytest
 import tombola
 from tests.children import run_python
 from tests.shrink.test_latency import shares_of_flops
+from tests.tiny import tiny
 from tests.world import World, sentences
 from tombola.api import choosing
 from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
+from tombola.api.original import is_finetuned
 from tombola.errors import TombolaError
 from tombola.pipeline.costs import Cost
 from tombola.pipeline.stages.train import Train
@@ -157,6 +159,29 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
     (tmp_path / "five" / "config.json").write_text(json.dumps(config))
     with pytest.raises(TombolaError, match="is a classifier with 5 outputs, but films has 2 labels"):
         is_finetuned(str(tmp_path / "five"), Task.named(raw["task"]))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "task", "message"),
+    [
+        (
+            1,
+            "rte",
+            r"has a single output, as for regression, but rte has 2 labels \(entailment, not_entailment\)",
+        ),
+        (
+            2,
+            "stsb",
+            "is a classifier with 2 outputs, but stsb predicts a number: use a model that was fine-tuned",
+        ),
+    ],
+)
+def test_a_regression_model_and_a_classifier_are_told_apart(
+    tmp_path: Path, outputs: int, task: str, message: str
+) -> None:
+    tiny("bert", num_labels=outputs).save_pretrained(tmp_path)
+    with pytest.raises(TombolaError, match=message):
+        is_finetuned(str(tmp_path), Task.named(task))
 
 
 @pytest.mark.parametrize(

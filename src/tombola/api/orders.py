@@ -197,7 +197,9 @@ def _train_enough(raw: Raw, order: Order, more: int) -> tuple[str, ...]:
     if epochs <= training["epochs"]:
         return ()
     raw["retrain"]["epochs"] = epochs
-    return (f"the ticket is trained for {epochs} epochs, since one has only {steps:,} steps",)
+    return (
+        f"the ticket is trained for {epochs} epochs, since one has only {steps:,} {'step' if steps == 1 else 'steps'}",
+    )
 
 
 def _swap_words(raw: Raw, task: Task, changed: Collection[str]) -> tuple[str, ...]:
