@@ -11,10 +11,12 @@ import pytest
 import tombola
 from tests.children import run_python
 from tests.shrink.test_latency import shares_of_flops
+from tests.tiny import tiny
 from tests.world import World, sentences
 from tombola.api import choosing
 from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
+from tombola.api.original import is_finetuned
 from tombola.errors import TombolaError
 from tombola.pipeline.costs import Cost
 from tombola.pipeline.stages.train import Train
@@ -160,6 +162,29 @@ def test_a_fine_tuned_classifier_is_not_trained_again(
 
 
 @pytest.mark.parametrize(
+    ("outputs", "task", "message"),
+    [
+        (
+            1,
+            "rte",
+            r"has a single output, as for regression, but rte has 2 labels \(entailment, not_entailment\)",
+        ),
+        (
+            2,
+            "stsb",
+            "is a classifier with 2 outputs, but stsb predicts a number: use a model that was fine-tuned",
+        ),
+    ],
+)
+def test_a_regression_model_and_a_classifier_are_told_apart(
+    tmp_path: Path, outputs: int, task: str, message: str
+) -> None:
+    tiny("bert", num_labels=outputs).save_pretrained(tmp_path)
+    with pytest.raises(TombolaError, match=message):
+        is_finetuned(str(tmp_path), Task.named(task))
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"against": ("noise",)}, "--against noise: choose from typos, synonyms"),
@@ -290,6 +315,34 @@ def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> N
     assert epochs("train.batch_size=1", "retrain.epochs=3") == (3, ())
     assert epochs(seconds=600.0) == (4, ())
     assert epochs(recipe=str(RECIPES / "quickstart.yaml"))[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("length", "note"),
+    [
+        (
+            6,
+            "texts longer than 6 tokens, 50% of them, are truncated; to read more of them, set train.max_length, "
+            "at most 64",
+        ),
+        (64, "texts longer than 64 tokens, 25% of them, are truncated"),
+        (128, "texts longer than 64 tokens, 25% of them, are truncated"),
+    ],
+)
+def test_texts_that_are_too_long_are_counted_before_the_work(
+    world: World, tmp_path: Path, length: int, note: str
+) -> None:
+    texts = ["a film", "the film", "the plot was very very fine", "fine " * 70]
+    rows = [f"{texts[i % 4]},{i % 2}" for i in range(40)]
+    data = tmp_path / "long.csv"
+    data.write_text("\n".join(["text,label", *rows]) + "\n")
+    task = tmp_path / "long.yaml"
+    infer_task(data).path.rename(task)
+    task.write_text(task.read_text().partition("\nholdout")[0].replace("{train:", "{test: long.csv, train:"))
+    _, notes = plan_compression(Order(str(world.model), str(task), overrides=(f"train.max_length={length}",)))
+    assert [one for one in notes if "truncated" in one] == [note]
+    _, notes = plan_compression(Order(str(world.model), str(world.task)))
+    assert not [one for one in notes if "truncated" in one]
 
 
 def test_a_ticket_that_should_withstand_synonyms_is_trained_on_swapped_words(

@@ -19,6 +19,7 @@ from tombola.cli import app
 from tombola.errors import DataError, TombolaError
 from tombola.foundations.checksums import sealed
 from tombola.tasks import Task
+from tombola.tasks.inferring import infer_task
 from tombola.tickets.predicting import TextFile
 
 TEXTS = ["the film was lovely", "a dull plot, very poor", "great story"]
@@ -134,6 +135,20 @@ def test_json_lines_in_the_encoding_of_the_task(world: World, tmp_path: Path, en
     (tmp_path / "new.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding=encoding)
     assert TextFile.read(tmp_path / "new.jsonl", task).rows == [row]
     assert TextFile.of("a film for the café\n".encode(), task, None).rows == [row]
+
+
+@pytest.mark.parametrize("columns", [("body",), ("second", "first"), ("first", "body")])
+def test_columns_named_as_in_the_data_come_before_those_named_as_in_the_task(
+    tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    names = ["text", "first", "second", "body"]
+    rows = [f"{','.join(f'{name} {number}' for name in names)},{number % 2}" for number in range(30)]
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join([",".join([*names, "label"]), *rows]) + "\n")
+    task = infer_task(data, columns).task
+    assert TextFile.read(data, task).split.texts[3] == tuple(f"{name} 3" for name in columns)
+    if len(columns) == 1:
+        assert TextFile.of(b"text,note\na film,new\n", task, "csv").split.texts == [("a film",)]
 
 
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ def test_contradictory_names_are_refused() -> None:
         label_order(config("world", "sports"), Task.named("rte"))
 
 
+def test_labels_that_are_numbers_can_be_named_in_the_task_file() -> None:
+    numbered = MNLI.model_copy(update={"labels": ["0", "1", "2"]})
+    with pytest.raises(ModelError, match=r"or, .*set `labels: \[good, bad, mixed\]` in the task file"):
+        label_order(config("good", "bad", "mixed"), numbered)
+    with pytest.raises(ModelError, match=r"order of the model's outputs\.$"):
+        label_order(config("good", "bad", "mixed"), MNLI)
+
+
 def test_a_wrong_order_without_names_shows_in_its_predictions() -> None:
     labels = np.arange(90) % 3
     turned = np.eye(3)[(labels + 1) % 3]

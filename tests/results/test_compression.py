@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.results.builder import cell, result
+from tests.results.builder import cell, measured, result
 from tombola.evaluation.scores import Score
 from tombola.pipeline.stages import evaluate
 from tombola.results.compression import judge
@@ -81,3 +81,21 @@ def test_a_session_shows_the_verdict_and_a_row_for_each_model(monkeypatch, tmp_p
     first, *rows = repr(found).splitlines()
     assert first == f"Compression: {found.verdict} ({tmp_path / 'model'})"
     assert [row.split(":")[0].split()[0] for row in rows] == ["original", "ticket"]
+
+
+@pytest.mark.parametrize(
+    ("speedup", "batch_size", "told"),
+    [
+        (2.0, [1, 32], ", short of the 2 requested,"),  # measured: 1.5 and 1.7
+        (1.7, [1, 32], ", short of the 1.7 requested,"),
+        (1.7, [32], ","),
+        (1.52, [1, 32], ","),
+        (1.5, [1, 32], ","),
+    ],
+)
+def test_a_speed_up_that_is_clearly_missed_is_told(monkeypatch, tmp_path, speedup, batch_size, told):
+    draw = {"layout": "uniform", "speedup": speedup, "batch_size": batch_size}
+    recipe = {"search": {"method": "importance", "units": "head+neuron"}, "draw": draw}
+    ticket = cell("ticket", 0.9, 0.5, recipe=recipe, measured=measured(1.5))
+    text = verdict(monkeypatch, tmp_path, cell("original", 0.9), ticket)
+    assert f"1.50 times (batch 1), 1.70 times (batch 32) as fast as the original{told} accuracy" in text

@@ -134,6 +134,16 @@ def test_a_speedup_measured_on_a_busy_machine_is_told():
     assert found.notes == ["the speed-up of heads · 50 % is uncertain: load 7 on 2 cores"]
 
 
+def test_speedups_that_are_uncertain_for_different_reasons_are_told_apart():
+    sizes = measured(1.4)
+    known = {size: one.model_copy(update={"busy": f"load {size}"}) for size, one in sizes.speedup.items()}
+    found = result(cell("heads", 0.9, 0.5, measured=sizes.model_copy(update={"speedup": known})))
+    assert found.notes == [
+        "the speed-up of heads · 50 % (batch 1) is uncertain: load 1",
+        "the speed-up of heads · 50 % (batch 32) is uncertain: load 32",
+    ]
+
+
 def test_nothing_matches_a_dense_model_that_an_attack_leaves_nothing():
     found = result(
         cell("dense", 0.9, under={"textfooler": 0.0}), cell("imp", 0.9, 0.8, under={"textfooler": 0.0})

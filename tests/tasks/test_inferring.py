@@ -310,6 +310,14 @@ def test_what_is_no_number_among_numbers_is_named(tmp_path: Path, stranger: str)
     assert not task_file_of(data).exists()
 
 
+def test_labels_of_skipped_rows_do_not_count(tmp_path: Path) -> None:
+    rows = [(sentence(n), str(n % 2)) for n in range(60)] + [("", "other")] * 60
+    found = infer_task(csv_of(tmp_path / "some.csv", rows, "text,label"))
+    assert found.task.labels == ["0", "1"]
+    assert "2 labels: 0, 1; the most common one, 0, in 50%" in found.notes
+    assert len(found.task.load("train")) == 42
+
+
 def test_a_file_without_a_whole_row_is_refused(tmp_path: Path) -> None:
     data = csv_of(tmp_path / "empty.csv", [("", str(n % 2)) for n in range(60)], "text,label")
     with pytest.raises(DataError, match="no row has both text and label"):

@@ -19,6 +19,7 @@ from tombola.api.order_checks import (
     check_single,
     given_targets,
 )
+from tombola.api.truncation import about_truncation
 from tombola.api.unlabelled import texts_to_label
 from tombola.attacks.resources import ENCODER, Resources
 from tombola.augmentations import Typos
@@ -107,7 +108,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if not same_task:
         _judged_on(raw, Task.named(task), changed, typos=typos)
     check_single(raw)
-    return raw, notes
+    return raw, (*notes, *about_truncation(raw, _training_texts(raw)))
 
 
 def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tuple[str, tuple[str, ...]]:
@@ -196,7 +197,9 @@ def _train_enough(raw: Raw, order: Order, more: int) -> tuple[str, ...]:
     if epochs <= training["epochs"]:
         return ()
     raw["retrain"]["epochs"] = epochs
-    return (f"the ticket is trained for {epochs} epochs, since one has only {steps:,} steps",)
+    return (
+        f"the ticket is trained for {epochs} epochs, since one has only {steps:,} {'step' if steps == 1 else 'steps'}",
+    )
 
 
 def _swap_words(raw: Raw, task: Task, changed: Collection[str]) -> tuple[str, ...]:

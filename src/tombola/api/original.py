@@ -18,6 +18,7 @@ from tombola.recipe.reading import Raw
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tasks.label_values import some
 
 ORIGINAL = "original.json"
 """Name under which the store keeps the original's training while a compression runs."""
@@ -41,9 +42,15 @@ def is_finetuned(model: str, task: Task) -> bool:
         return False
     outputs = len(config.get("id2label") or {}) or 2
     if outputs != task.num_labels:
+        own = (
+            "has a single output, as for regression"
+            if outputs == 1
+            else f"is a classifier with {outputs} outputs"
+        )
+        needed = f"has {task.num_labels} labels ({some(task.labels)})" if task.labels else "predicts a number"
         raise TombolaError(
-            f"{model} is a classifier with {outputs} outputs, but {task.name} has {task.num_labels} labels: use a "
-            "classifier for this task, or a pre-trained model"
+            f"{model} {own}, but {task.name} {needed}: use a model that was fine-tuned for this task, or a pre-trained "
+            "model"
         )
     label_order(open_config(folder), task)
     return True

@@ -48,7 +48,7 @@ def label_order(config: "PreTrainedConfig", task: Task) -> LabelOrder:
         _same_count(count, task, in_place)
         raise ModelError(
             f"The model's labels are {names}, but those of the task {task.name!r} are {task.labels}: set id2label in "
-            "the model's config.json to the task's names, in the order of the model's outputs."
+            f"the model's config.json to the task's names, in the order of the model's outputs{_or_name(task, names)}."
         )
     if outputs == in_place:
         return LabelOrder(outputs, True, [])
@@ -80,6 +80,13 @@ def _same_count(count: int, task: Task, outputs: list[list[int]]) -> list[list[i
     raise ModelError(
         f"The model has {count} outputs, but the task {task.name!r} needs {task.num_labels}.{remedy}"
     )
+
+
+def _or_name(task: Task, names: list[str]) -> str:
+    """Return another remedy if the labels of the task are mere numbers: its file can name them as the model does."""
+    if task.labels != [str(number) for number in range(len(names))]:
+        return ""
+    return f", or, if the numbers in the data follow that order, set `labels: [{', '.join(names)}]` in the task file"
 
 
 def _require_one_order(config: "PreTrainedConfig", names: list[str]) -> None:

@@ -12,6 +12,7 @@ from tombola.errors import TombolaError
 from tombola.evaluation.intervals import paired_interval
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.stages.fit import Fit
+from tombola.recipe.drawing import DrawSettings
 from tombola.results.doubts import nothing_to_match
 from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tombola.store.store import Store
 
 ORIGINAL, TICKET = "original", "ticket"
+CLEARLY_BELOW = 0.95
+"""Share of the requested speed-up below which it counts as missed: a draw fits it to a few per cent."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,9 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     metric = result.headline(on)
     before, after = (next(iter(cell.scores[on].values())).value for cell in (original, ticket))
     parts = (
-        [f"{_speed(ticket)} as fast as the original"] if ticket.measured and ticket.measured.speedup else []
+        [f"{_speed(ticket)} as fast as the original{_missed(ticket)}"]
+        if ticket.measured and ticket.measured.speedup
+        else []
     )
     interval = (
         f" (difference {_points(clean.mean)}, 95 %: {_points(clean.low)} to {_points(clean.high)})"
@@ -208,6 +213,20 @@ def _named(name: str, result: Result) -> str:
 def _speed(cell: CellResult) -> str:
     assert cell.measured is not None
     return ", ".join(f"{_times(found)} (batch {size})" for size, found in cell.measured.speedup.items())
+
+
+def _missed(cell: CellResult) -> str:
+    """Return the requested speed-up if the measured one is clearly below it at a batch size that counts."""
+    assert cell.measured is not None
+    draw = cell.recipe.get("draw") or {}
+    wanted, sizes = (
+        draw.get(name, DrawSettings.model_fields[name].default) for name in ("speedup", "batch_size")
+    )
+    if wanted is None:
+        return ""
+    counting = [found for size, found in cell.measured.speedup.items() if size in sizes]
+    missed = any(found.high < wanted and found.ratio < CLEARLY_BELOW * wanted for found in counting)
+    return f", short of the {wanted:g} requested" if missed else ""
 
 
 def _times(found: Speedup) -> str:

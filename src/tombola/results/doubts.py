@@ -124,7 +124,12 @@ def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
 def _busy(rows: Iterable[Summary]) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for row in rows:
-        for reason in dict.fromkeys(one.busy for one in row.speedup.values() if one.busy):
-            found.setdefault(reason, []).append(row.label)
+        reasons: dict[str, list[str]] = {}
+        for size, one in row.speedup.items():
+            if one.busy:
+                reasons.setdefault(one.busy, []).append(f"{size}")
+        for reason, sizes in reasons.items():
+            some = "" if len(sizes) == len(row.speedup) else f" (batch {', '.join(sizes)})"
+            found.setdefault(reason, []).append(row.label + some)
     for reason, labels in found.items():
         yield f"the speed-up of {', '.join(labels)} is uncertain: {reason}"

@@ -229,19 +229,17 @@ def _content(
             f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "
             'token-classification, as the page "Your own data" shows.'
         )
-    answers = [str(value).strip() for value in columns[label] if not is_empty(value)]
+    rows = zip(*(columns[name] for name in (*texts, label)), strict=True)
+    answers = [str(row[-1]).strip() for row in rows if not any(map(is_empty, row))]
+    complete = len(answers)
+    if not complete:
+        raise DataError(f"{data}: no row has both {' and '.join(texts)} and {label}.")
     mark = decimal_mark(answers, data, label)
     kind = kind_of_labels(answers, data, label, mark)
     names = ["text"] if len(texts) == 1 else ["first", "second"]
     renamed = {
         ours: theirs for ours, theirs in (*zip(names, texts, strict=True), ("label", label)) if ours != theirs
     }
-    complete = sum(
-        not any(is_empty(columns[name][row]) for name in (*texts, label))
-        for row in range(len(columns[label]))
-    )
-    if not complete:
-        raise DataError(f"{data}: no row has both {' and '.join(texts)} and {label}.")
     source = {**source, "skip_empty": True}
     if len(set(map(str, columns.get("id", ())))) < len(columns.get("id", ())):
         source["numbered"] = True

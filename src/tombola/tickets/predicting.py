@@ -146,9 +146,16 @@ def _as_json_lines(path: Path, task: Task) -> Path:
 
 
 def _as_named(task: Task) -> Task:
-    """Return the task with an extra first layout, in which columns have the task's own names."""
-    plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": task.source.layouts})
-    return task.model_copy(update={"source": plain})
+    """Return the task with an extra layout, in which columns have the task's own names.
+
+    Layouts that name the columns of the texts come first: the data may also have a column with one of the task's names.
+    """
+    plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": []})
+    layouts = task.source.layouts
+    named = [one for one in layouts if one.header is None and any(name in one.map for name in task.text)]
+    first, *others = [*named, plain, *(one for one in layouts if one not in named)]
+    source = task.source.model_copy(update={**dict(first), "alternatives": others})
+    return task.model_copy(update={"source": source})
 
 
 def _nested(prediction: Prediction) -> dict[str, Any]:
