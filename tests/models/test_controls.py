@@ -6,8 +6,10 @@ import torch
 from tests.tiny import MODEL_TYPES, tiny
 from tombola.errors import ModelError
 from tombola.masks import Mask, Scores, Units, draw
+from tombola.masks.drawing import random_scores
 from tombola.masks.perturb import perturb
 from tombola.models.controls import Noise, Reinitialise, Shuffle, apply_control
+from tombola.shrink import shrink
 
 
 def changed(control, seed=3):
@@ -192,3 +194,10 @@ def test_a_single_layer_cannot_be_shuffled(across):
     """ALBERT passes one layer many times: shuffling would leave the model as it is."""
     with pytest.raises(ModelError, match="layers cannot be shuffled: use across: matrices"):
         apply_control(Shuffle(across=across), tiny("albert", inner_group_num=1), 1)
+
+
+def test_a_model_of_unequal_layers_cannot_be_reinitialised():
+    model = tiny("bert")
+    small = shrink(model, draw(random_scores(Units.of(model, "head"), 1), 0.4))
+    with pytest.raises(ModelError, match="control: a shrunk model whose layers have different sizes"):
+        apply_control(Reinitialise(kind="reinitialise"), small, 1)

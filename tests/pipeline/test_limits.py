@@ -3,7 +3,8 @@
 import pytest
 
 import tombola
-from tests.world import World
+from tests.tiny import tiny
+from tests.world import World, make_world
 from tombola.api import plan_run
 from tombola.errors import RecipeError, TombolaError
 
@@ -18,8 +19,6 @@ def test_a_length_beyond_the_positions_is_said_once(world: World, caplog):
 
 
 def test_roberta_has_fewer_positions_than_its_config_says(tmp_path, caplog):
-    from tests.world import make_world
-
     roberta = make_world(tmp_path, "roberta")
     plan_run(roberta.recipe(train={"max_length": 64}))
     assert "exceed the 63 positions" in caplog.text
@@ -96,3 +95,48 @@ def test_numbers_cannot_be_smoothed(world: World, tmp_path, place):
     )
     with pytest.raises(RecipeError, match=r"loss\.label_smoothing: number is a regression task"):
         plan_run({**world.recipe(**changes), "task": str(tmp_path / "number.yaml")})
+
+
+@pytest.mark.parametrize(
+    ("search", "draw", "complaint"),
+    [
+        (
+            {"method": "importance", "units": "ffn"},
+            {"parameters": 0.1},
+            r"draw\.parameters: the smallest model",
+        ),
+        (
+            {"method": "importance", "units": "ffn"},
+            {"sparsity": 0.4, "layout": "uniform"},
+            r"draw\.sparsity: the smallest model",
+        ),
+        (
+            {"method": "importance", "units": "head+neuron"},
+            {"sparsity": 0.4, "layout": "uniform", "layers": 3},
+            r"draw\.layers: with these units the model can keep 1 to 2 layers, not 3",
+        ),
+        (
+            {"method": "magnitude", "classifier": True},
+            {"sparsity": 0.5, "pattern": "4x4"},
+            r"draw\.pattern 4x4: head\.classifier",
+        ),
+    ],
+)
+def test_a_draw_that_no_scores_can_meet_is_refused(world: World, search, draw, complaint):
+    with pytest.raises(RecipeError, match=complaint):
+        plan_run(world.recipe(search=search, draw=draw))
+
+
+@pytest.mark.parametrize("method", ["sparsegpt", "wanda", "block_influence"])
+def test_calibration_of_layers_that_are_passed_several_times_is_refused(tmp_path, method):
+    albert = make_world(tmp_path, "albert")
+    with pytest.raises(TombolaError, match="albert models apply the same layers several times"):
+        plan_run(albert.recipe(search={"method": method}))
+
+
+def test_layers_of_a_model_with_a_single_one_cannot_be_shuffled(tmp_path):
+    single = make_world(tmp_path)
+    tiny("bert", "base", num_hidden_layers=1).save_pretrained(single.model)
+    control = {"kind": "shuffle", "across": "layers"}
+    with pytest.raises(TombolaError, match="control: this model has a single layer"):
+        plan_run(single.recipe(search={"method": "magnitude"}, retrain={"control": control}))

@@ -168,15 +168,15 @@ def test_layers_that_are_passed_several_times_are_refused(monkeypatch):
     assert family.config is not None
     looped = family.config.model_copy(update={"layers": "inner_group_num"})
     monkeypatch.setattr(
-        "tombola.search.calibration.family_of", lambda model: family.model_copy(update={"config": looped})
+        "tombola.search.calibration.family_of_type", lambda name: family.model_copy(update={"config": looped})
     )
-    with pytest.raises(ModelError, match="applies the same layers several times"):
+    with pytest.raises(ModelError, match="models apply the same layers several times"):
         LayerWalk(tiny("bert"), padded())
 
 
 @pytest.mark.parametrize("model_type", sorted(LOOPED & set(MODEL_TYPES)))
 def test_looped_types_are_refused(model_type):
-    with pytest.raises(ModelError, match="applies the same layers several times"):
+    with pytest.raises(ModelError, match="models apply the same layers several times"):
         LayerWalk(tiny(model_type), padded())
 
 

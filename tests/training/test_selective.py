@@ -99,9 +99,7 @@ def test_candidates_are_weights_of_the_layers_alone(model_type: str) -> None:
 @pytest.mark.parametrize("kind", ["second", "random", "first", "ensemble"])
 def test_with_nothing_left_out_it_is_adamw_bit_for_bit(kind: str, elementwise: bool, fused: bool) -> None:
     chosen, plain = dropping(), dropping()
-    optimizer, objective = selective(
-        chosen, Selection(kind=kind, elementwise=elementwise, gamma=0.3), fused=fused
-    )
+    optimizer, objective = selective(chosen, Selection(kind=kind, elementwise=elementwise), fused=fused)
     run(chosen, optimizer, objective, 4)
     risk = DropoutRisk(Candidates(plain), Selection(kind="first"), summed=False)
     twice = TwoDraws(CrossEntropy(), risk) if optimizer.risk else CrossEntropy()
@@ -255,11 +253,11 @@ def test_second_follows_the_formula_and_updates_all_in_the_first_step() -> None:
     assert moved == expected.tolist()
 
 
-@pytest.mark.parametrize("kind", ["second", "ensemble"])
-def test_single_weights_are_compared_with_the_signs_of_gradient_and_momentum(kind: Any) -> None:
+@pytest.mark.parametrize("risk", [{"kind": "second"}, {"kind": "ensemble", "gamma": 0.0}])
+def test_single_weights_are_compared_with_the_signs_of_gradient_and_momentum(risk: Any) -> None:
     """As released: |0.1·g/m − 1| of each weight; without signs a gradient against its momentum seems to agree."""
     model = dropping()
-    optimizer, objective = selective(model, Selection(kind=kind, upper=30, elementwise=True, gamma=0.0))
+    optimizer, objective = selective(model, Selection(**risk, upper=30, elementwise=True))
     run(model, optimizer, objective, 2)
     objective.step(model, a_batch(9), lambda loss: loss.backward())
     weights = optimizer.candidates.weights
@@ -268,8 +266,8 @@ def test_single_weights_are_compared_with_the_signs_of_gradient_and_momentum(kin
     for weight in weights:
         ratio = 0.1 * weight.grad / optimizer.state[weight]["exp_avg"]
         for chosen, values in ((signed, ratio), (unsigned, ratio.abs())):
-            risk = (values - 1).abs()
-            chosen.append(risk <= torch.quantile(risk, 0.3))
+            distance = (values - 1).abs()
+            chosen.append(distance <= torch.quantile(distance, 0.3))
     optimizer.step()
     moved = [weight.detach() != old for weight, old in zip(weights, before, strict=True)]
     assert all(torch.equal(one, two) for one, two in zip(moved, signed, strict=True))

@@ -36,10 +36,16 @@ def fresh() -> PreTrainedModel:
 
 
 @pytest.mark.parametrize(
-    ("kind", "elementwise"), [("first", False), ("second", False), ("ensemble", True), ("random", True)]
+    "chosen",
+    [
+        {"kind": "first", "every": 3},
+        {"kind": "second"},
+        {"kind": "ensemble", "elementwise": True, "every": 3, "gamma": 0.3},
+        {"kind": "random", "elementwise": True, "every": 3},
+    ],
 )
-def test_a_resumed_run_ends_bit_equal(tmp_path: Path, kind: str, elementwise: bool) -> None:
-    select = Selection(kind=kind, upper=60, elementwise=elementwise, every=3, gamma=0.3)
+def test_a_resumed_run_ends_bit_equal(tmp_path: Path, chosen: dict[str, Any]) -> None:
+    select = Selection(**chosen, upper=60)
     options: dict[str, Any] = {"select": select, "weight_decay": 0.1, "dropout": 0.2, "learning_rate": 1e-3}
     whole, killed, resumed = fresh(), fresh(), fresh()
     log = toy_train(whole, tmp_path / "whole", **options)

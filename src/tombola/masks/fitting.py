@@ -6,7 +6,7 @@ layer, which depends on the heads and neurons that the layer keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -158,24 +158,17 @@ def fit_uniform(
             keep the share `WIDTH` of its neurons, since training tends to make up for missing neurons better than for
             missing layers.
     """
+    check_uniform(ranking, costs, fixed, layers)
     found: list[tuple[float, float, list[Kept | None]]] = []
     count, whole = len(ranking.layers), ranking.layers[0].whole
-    counts = _numbers_of_layers(ranking, fixed, layers)
-    lowest = np.inf
-    for kept in ranking.layers[0].options:
-        if not kept.heads or not kept.neurons:
-            continue
+    for kept, sizes in _equal_layers(ranking, costs, fixed, layers):
         worth = [one.importance(kept) for one in ranking.layers]
         order = sorted(range(count), key=lambda index: (index not in fixed, -worth[index], index))
-        for left in counts:
-            cost = max(cost.constant + left * cost.layer(kept.heads, kept.neurons) for cost in costs)
-            lowest = min(lowest, cost)
+        for left, cost in sizes:
             if cost <= 1:
                 stay = set(order[:left])
                 chosen = [kept if index in stay else None for index in range(count)]
                 found.append((cost, sum(worth[index] for index in stay), chosen))
-    if not found:
-        raise too_small(lowest)
     if layers == "most":
         wide = [
             one for one in found if any(kept and kept.neurons >= WIDTH * whole.neurons for kept in one[2])
@@ -183,6 +176,44 @@ def fit_uniform(
         return max(wide or found, key=lambda one: (sum(kept is not None for kept in one[2]), one[1]))[2]
     tight = [one for one in found if one[0] >= TIGHT]
     return max(tight or found, key=lambda one: one[1])[2]
+
+
+def check_uniform(
+    ranking: Ranking,
+    costs: Sequence[Cost],
+    fixed: Sequence[int] = (),
+    layers: int | Literal["importance", "most"] = "importance",
+) -> None:
+    """Raise if `fit_uniform` finds nothing, whatever the scores are."""
+    sizes = _equal_layers(ranking, costs, fixed, layers)
+    lowest = min((cost for _, allowed in sizes for _, cost in allowed), default=np.inf)
+    if lowest > 1:
+        raise too_small(lowest)
+
+
+def check_freely(ranking: Ranking, costs: Sequence[Cost]) -> None:
+    """Raise if the smallest layers exceed a cost, whatever the scores are."""
+    lowest = max(
+        cost.constant
+        + sum(min(cost.layer(one.heads, one.neurons) for one in layer.options) for layer in ranking.layers)
+        for cost in costs
+    )
+    if lowest > 1:
+        raise too_small(lowest)
+
+
+def _equal_layers(
+    ranking: Ranking,
+    costs: Sequence[Cost],
+    fixed: Sequence[int],
+    layers: int | Literal["importance", "most"],
+) -> Iterator[tuple[Kept, list[tuple[int, float]]]]:
+    """Yield every allowed size of a layer, with the numbers of such layers and the largest cost of each number."""
+    counts = _numbers_of_layers(ranking, fixed, layers)
+    for kept in ranking.layers[0].options:
+        if kept.heads and kept.neurons:
+            each = [(cost.constant, cost.layer(kept.heads, kept.neurons)) for cost in costs]
+            yield kept, [(left, max(constant + left * layer for constant, layer in each)) for left in counts]
 
 
 def _numbers_of_layers(

@@ -17,11 +17,16 @@ from tombola.foundations.lazy import lazy_module
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from tombola.masks import Units
 else:
     torch = lazy_module("torch")
+
+SINGLE_LAYER = (
+    "control: this model has a single layer, or uses one for all (ALBERT), so layers cannot be shuffled: use across: "
+    "matrices"
+)
 
 controls: Choices[type[Control]] = Choices("control")
 
@@ -32,6 +37,10 @@ class Control(Choice):
     choices: ClassVar = controls
 
     kind: str
+
+    def check(self, config: PreTrainedConfig) -> None:
+        """Raise if models of this config lack what it destroys."""
+        return None
 
     @abstractmethod
     def apply(self, model: PreTrainedModel, seed: int) -> None:
@@ -66,6 +75,11 @@ class Reinitialise(Control):
             known = model.base_model.state_dict()
             if not known.keys() <= fresh.keys():  # a NomicBERT has a pooler below a classifier alone
                 fresh = type(model)._from_config(model.config).base_model.state_dict()
+        if any(name not in fresh or fresh[name].shape != own.shape for name, own in known.items()):
+            raise ModelError(
+                "control: a shrunk model whose layers have different sizes cannot be reinitialised: use the model that "
+                "it was cut from, or one with equal layers"
+            )
         model.base_model.load_state_dict({name: fresh[name] for name in known})
         if model.get_output_embeddings() is not None:
             renew_head(model, seed)
@@ -81,6 +95,15 @@ class Shuffle(Control):
         description="matrices: permute the entries of each matrix; layers: permute the prunable matrices of layers (as "
         "released); whole_layers: permute layers with their biases and norms",
     )
+
+    def check(self, config: PreTrainedConfig) -> None:
+        """Raise if there are no layers to permute."""
+        from tombola.families import family_of_type
+
+        family = family_of_type(config.model_type)
+        keys = family.config if family is not None else None
+        if self.across != "matrices" and keys is not None and getattr(config, keys.layers) < 2:
+            raise ModelError(SINGLE_LAYER)
 
     def apply(self, model: PreTrainedModel, seed: int) -> None:
         """Permute entries within every prunable matrix, the matrices of layers, or whole layers."""
@@ -160,10 +183,7 @@ def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
 
 def _order(count: int, seed: int) -> list[int]:
     if count < 2:
-        raise ModelError(
-            "control: this model has a single layer, or uses one for all (ALBERT), so layers cannot be shuffled: use "
-            "across: matrices"
-        )
+        raise ModelError(SINGLE_LAYER)
     order: list[int] = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
     return order
 

@@ -11,7 +11,7 @@ from tombola.foundations.quiet import quiet
 from tombola.models.finding import VOCABULARIES
 from tombola.models.heads import head_of
 from tombola.models.placing import placed
-from tombola.models.safety import open_pretrained, read_config
+from tombola.models.safety import open_config, open_pretrained, read_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -151,6 +151,24 @@ def load_model(
     if new_pooler:
         _renew_pooler(model, seed)
     return placed(model)
+
+
+def outline(folder: Path, task: "Task") -> "PreTrainedModel":
+    """Return the model with a head for `task` on the meta device: its sizes, without its weights."""
+    import torch
+    import transformers
+
+    from tombola.tasks import kind_of
+
+    kind = kind_of(task)
+    config = open_config(folder)
+    config.update(kind.head(task))
+    try:
+        with quiet(), torch.device("meta"):
+            model: PreTrainedModel = getattr(transformers, kind.model).from_config(config)
+    except ValueError as error:
+        raise _not_served(error, folder, task) from None
+    return model
 
 
 def _renew_pooler(model: "PreTrainedModel", seed: int) -> None:

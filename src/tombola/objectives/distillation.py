@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.errors import TombolaError
 from tombola.foundations.hardware import Precision, autocast
@@ -57,6 +57,12 @@ class Distill(Settings):
         None,
         description="folder or hub id of a model fine-tuned on the task; by default the recipe's own plain fine-tuning",
     )
+
+    @model_validator(mode="after")
+    def _layers_of_hidden_states(self) -> Self:
+        if self.layers != "even" and not self.hidden:
+            raise ValueError("layers: says which hidden states to match; set hidden above 0, or leave it out")
+        return self
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
-from tombola.pipeline.references import ModelSource
+from tombola.pipeline.references import DataSource, ModelSource
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
 from tombola.search.importance import Importance, whole_units
@@ -22,7 +21,7 @@ NEVER_ALL = 0.75
 """A global sparsity below which rounding never removes all units."""
 
 
-def check_draw(recipe: Recipe, model: ModelSource) -> None:
+def check_draw(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
     """Reject a draw that removes too many units, with both numbers, and layers that the model does not have."""
     search, draw = recipe.search, recipe.draw
     assert search is not None
@@ -33,7 +32,7 @@ def check_draw(recipe: Recipe, model: ModelSource) -> None:
         structured = "head" in search.units and (draw.sparsity >= 0.5 or search.min_heads > 1)
     if draw.counts is None and search.layers is None and draw.pattern is None and not structured:
         return
-    units = _units(model.folder, search.model_copy(update={"classifier": False, "biases": False}))
+    units = _units(model, search.model_copy(update={"biases": False}), data)
     if draw.pattern is not None:
         _check_pattern(draw.pattern, units)
     if draw.counts is not None:
@@ -103,13 +102,6 @@ def _check_share(sparsity: float, local: bool, units: Units) -> None:
 
 
 @cached_in_run
-def _units(folder: str, search: SearchSettings) -> Units:
-    """Return the units of a model from its config, without reading its weights."""
-    import torch
-    from transformers import AutoModel
-
-    from tombola.models.safety import open_config
-
-    config = open_config(Path(folder))
-    with torch.device("meta"):
-        return search.units_of(AutoModel.from_config(config))
+def _units(model: ModelSource, search: SearchSettings, data: DataSource) -> Units:
+    """Return the units of a model with a head for the data's task, without reading its weights."""
+    return search.units_of(model.outline(data.definition))

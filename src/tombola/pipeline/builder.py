@@ -119,7 +119,7 @@ class StageBuilder(TrainingBuilder):
         """Plan a mask that meets the draw's target."""
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
-        return shared(
+        fit = shared(
             Fit,
             model=self._timed_model() if target.quantity in TIMED else self.model,
             data=self.data,
@@ -136,6 +136,8 @@ class StageBuilder(TrainingBuilder):
             within=within,
             progress=progress,
         )
+        shared(fit.check)
+        return fit
 
     def _latency(self) -> Latency:
         """Plan the latency table of the model's geometry on this machine."""

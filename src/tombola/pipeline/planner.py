@@ -11,7 +11,7 @@ from tombola.foundations.caching import cached_in_run
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import StageBuilder
-from tombola.pipeline.references import DataSource
+from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.draw import Draw
@@ -25,7 +25,7 @@ from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.cell import Cell
 from tombola.recipe.sections import RetrainSettings, WantedPrecision
-from tombola.search import Found, searches
+from tombola.search import Found, SearchSettings, searches
 from tombola.store.stage import Stage, topological_order
 from tombola.tasks.targets import all_targets
 
@@ -111,6 +111,11 @@ def _precision(wanted: WantedPrecision) -> Precision:
     return resolve_precision(wanted)
 
 
+@cached_in_run
+def _check_model(search: SearchSettings, model: ModelSource) -> None:
+    search.check_model(model.config())
+
+
 def training_data(stage: Stage[Any]) -> list[DataSource]:
     """Return all data that a stage and its inputs have seen, in trainings, searches and scorers that read data."""
     seen = [
@@ -126,7 +131,8 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     """Plan the search on the recipe's own task, or on another task whose mask is transferred."""
     recipe = cell.recipe
     assert recipe.search is not None
-    check_draw(recipe, builder.model)
+    _check_model(recipe.search, builder.model)
+    check_draw(recipe, builder.model, builder.data)
     search = (cell.source or recipe).search
     assert search is not None
     searching = StageBuilder(cell.source, builder.precision) if cell.source else builder

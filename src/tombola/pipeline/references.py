@@ -58,6 +58,10 @@ class ModelSource(Reference):
 
         return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
 
+    def outline(self, task: Task) -> PreTrainedModel:
+        """Return the model's sizes, with a head for the task: a model without values."""
+        return _outline(self.folder, task)
+
     def load_finetuned(self, task: Task) -> PreTrainedModel:
         """Load the model with its own trained head for the task."""
         from tombola.models.loading import load_model
@@ -222,6 +226,13 @@ def _find_model(name: str, pooler: Pooler) -> ModelSource:
     found = find_model(name)
     suffix = "" if pooler == "own" else f"+{pooler} pooler"
     return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+
+
+@cached_in_run
+def _outline(folder: str, task: Task) -> PreTrainedModel:
+    from tombola.models.loading import outline
+
+    return outline(Path(folder), task)
 
 
 @cached_in_run

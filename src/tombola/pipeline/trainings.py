@@ -97,6 +97,8 @@ class TrainingBuilder:
         last: bool = False,
     ) -> Train:
         """Plan a training on the recipe's task; `evaluate.every` and `evaluate.best` apply to the last one."""
+        if control is not None:
+            control.check(self.model.config())
         wanted = settings or self.recipe.train
         settings = shared(_training_on, self.data, wanted, length, self.recipe.train)
         return shared(

@@ -174,6 +174,8 @@ class Recipe(Settings):
             raise ValueError(
                 f"draw.heads, draw.ffns: {self.search.method} draws more than once; set a sparsity"
             )
+        if self._has_ffn_ratio:
+            raise ValueError("draw.heads, draw.ffns: replace search.ffn_ratio; remove one or the other")
         for kind in counts:
             if kind not in self.search.units.split("+"):
                 raise ValueError(f"draw.{kind}s: needs search.units with {kind}, not {self.search.units}")
@@ -189,6 +191,7 @@ class Recipe(Settings):
                 "retrain.shrink: single weights cannot be cut out; set search.units to one of "
                 f"{', '.join(sorted(STRUCTURED))}"
             )
+        self._check_control(self.search)
         target = self.draw.target
         if target is None:
             return self
@@ -203,8 +206,7 @@ class Recipe(Settings):
                 f"draw.{self._target_key}: keeps the most important units, but search.order: losing removes them "
                 "first; set a sparsity with a free layout"
             )
-        ratio = type(self.search).model_fields.get("ffn_ratio")
-        if ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default:
+        if self._has_ffn_ratio:
             raise ValueError(
                 f"draw.{self._target_key}: weighs heads against FFNs and neurons by their cost; leave out "
                 "search.ffn_ratio, or set a sparsity with a free layout"
@@ -224,10 +226,31 @@ class Recipe(Settings):
         return self
 
     @property
+    def _has_ffn_ratio(self) -> bool:
+        """Whether the search sets how many FFNs or neurons to remove relative to heads."""
+        ratio = type(self.search).model_fields.get("ffn_ratio") if self.search is not None else None
+        return ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default
+
+    @property
     def _target_key(self) -> str:
         target = self.draw.target
         assert target is not None
         return "layout" if target.quantity == "sparsity" else target.quantity
+
+    def _check_control(self, search: SearchSettings) -> None:
+        """Reject a control that cannot handle layers cut to sizes of their own, some perhaps without an FFN."""
+        retrain = self.retrain
+        if retrain is None or retrain.control is None or not retrain.shrink:
+            return
+        if self.draw.layout == "uniform" or search.units == "layer":
+            return
+        kind, across = retrain.control.kind, getattr(retrain.control, "across", "matrices")
+        matrices = kind in ("shuffle", "noise") and across == "matrices"
+        if kind == "reinitialise" or across != "matrices" or (matrices and "ffn" in search.units):
+            raise ValueError(
+                f"retrain.control: {kind} needs layers of equal size, but retrain.shrink cuts each to "
+                "a size of its own; leave out retrain.shrink, or set draw.layout: uniform"
+            )
 
     def _gradual(self) -> None:
         assert self.search is not None
@@ -235,6 +258,11 @@ class Recipe(Settings):
             raise ValueError("draw.rounds: trains a small model between rounds; set retrain.shrink: true")
         if self.search.method == "learned" or self.search.task is not None:
             raise ValueError("draw.rounds: needs a search that scores the units on the recipe's own task")
+        if getattr(self.search, "start", None) == "random":
+            raise ValueError(
+                "search.start: random scores new weights, but draw.rounds scores those that each round has trained; "
+                "remove one of them"
+            )
         if self.retrain.start not in ("rewind", "last_round"):
             raise ValueError(
                 "retrain.start: after draw.rounds, training continues with the small model of the last round; leave "

@@ -20,7 +20,7 @@ from tombola.masks.names import Scope, UnitsName
 from tombola.search.planning import Found, StageBuilder
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from tombola.augmentations import AugmentSettings
     from tombola.masks import Base, Mask, Scores, Units
@@ -104,6 +104,10 @@ class SearchSettings(Choice):
             model, self.units, base, classifier=self.classifier, biases=self.biases, layers=self.layers
         )
         return units if self.pooler else units.without("pooler")
+
+    def check_model(self, config: PreTrainedConfig) -> None:
+        """Raise if the search cannot work on models of this config."""
+        return None
 
     @property
     def coverage(self) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from pydantic import Field
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import UnitsName
 from tombola.search import Evidence, ScorerSettings, scorer
-from tombola.search.calibration import Calibration, LayerWalk
+from tombola.search.calibration import Calibration, LayerWalk, check_passes
 from tombola.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from tombola import masks
     from tombola.masks import Scores, Units
@@ -36,6 +36,10 @@ class BlockInfluence(ScorerSettings):
         None,
         description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
+
+    def check_model(self, config: PreTrainedConfig) -> None:
+        """Raise if the model's layers cannot be looked at one by one."""
+        check_passes(config)
 
     def scored(self) -> Self:
         """One pass over the data serves any number of layers."""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field
 
 from tombola.errors import DataError, ModelError
-from tombola.families import family_of
+from tombola.families import family_of, family_of_type
 from tombola.foundations.lazy import lazy_module
 from tombola.foundations.settings import Settings
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from tombola.objectives import Batch
 else:
@@ -72,7 +72,7 @@ class LayerWalk:
     """
 
     def __init__(self, model: PreTrainedModel, batches: Iterable[Batch]) -> None:
-        _check_passes(model)
+        check_passes(model.config)
         self.model = model
         self.layers: list[nn.Module] = list(family_of(model).layers_of(model))
         self.batches: list[Batch] = []
@@ -260,13 +260,14 @@ def _inputs_of(model: nn.Module, batch: Batch) -> dict[str, Any]:
     return {name: value for name, value in batch.items() if name in taken and name != "labels"}
 
 
-def _check_passes(model: PreTrainedModel) -> None:
+def check_passes(config: PreTrainedConfig) -> None:
     """Reject models that reuse the same layers: a matrix then has several inputs."""
-    keys, config = family_of(model).config, model.config
+    family = family_of_type(config.model_type)
+    keys = family.config if family is not None else None
     counted = config.attribute_map.get("num_hidden_layers", "num_hidden_layers")
     if keys is not None and keys.layers != counted and hasattr(config, counted):
         raise ModelError(
-            f"a {config.model_type} model applies the same layers several times, so they cannot be calibrated one by "
+            f"{config.model_type} models apply the same layers several times, so they cannot be calibrated one by "
             "one: use a search without calibration, such as magnitude"
         )
 

@@ -112,6 +112,15 @@ class Importance(ScorerSettings):
             raise ValueError("augment: only works with inputs: augmented or both")
         return self
 
+    @model_validator(mode="after")
+    def _of_heads(self) -> Self:
+        kinds = self.units.split("+")
+        for name, works in (("min_heads", "head" in kinds), ("ffn_ratio", len(kinds) > 1)):
+            if not works and getattr(self, name) != type(self).model_fields[name].default:
+                wanted = "heads" if name == "min_heads" else "heads and another kind of unit"
+                raise ValueError(f"{name}: needs units with {wanted}, not {self.units}")
+        return self
+
     def scored(self) -> Self:
         """One pass over the data serves winning and losing tickets of all sizes."""
         order = "random" if self.order == "random" else "winning"

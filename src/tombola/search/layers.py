@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import Scope, UnitsName
@@ -46,6 +46,12 @@ class Layers(ScorerSettings):
         None,
         description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
+
+    @model_validator(mode="after")
+    def _batches_to_score_on(self) -> Self:
+        if self.batches is not None and self.keep != "importance":
+            raise ValueError(f"batches: only works with keep: importance, not {self.keep}")
+        return self
 
 
 def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:

@@ -17,11 +17,11 @@ from pydantic import Field, model_validator
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import Scope, UnitsName
 from tombola.search import Evidence, ScorerSettings
-from tombola.search.calibration import Calibration, LayerWalk, StatisticName, Watch
+from tombola.search.calibration import Calibration, LayerWalk, StatisticName, Watch, check_passes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from tombola import masks
     from tombola.masks import Mask, Part, Scores, Units
@@ -49,6 +49,10 @@ class LayerwiseSettings(ScorerSettings):
         if self.biases:
             raise ValueError(f"biases: {self.method} prunes weights by their inputs, but biases have none")
         return self
+
+    def check_model(self, config: PreTrainedConfig) -> None:
+        """Raise if the model's layers cannot be calibrated one by one."""
+        check_passes(config)
 
     @abstractmethod
     def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:

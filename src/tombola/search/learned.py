@@ -93,6 +93,8 @@ class Learned(SearchSettings):
             raise ValueError(
                 "init: importance orders the scores, but gate.initial: random shuffles them; remove one of them"
             )
+        if self.sample == "step" and not self.gate.noisy:
+            raise ValueError(f"sample: {self.gate.kind} gates have no noise to sample; leave it out")
         if self.draw_epoch is not None and self.train.steps is not None:
             raise ValueError(
                 "draw_epoch: counts epochs, but the training is set in steps; set train.epochs instead of train.steps"

@@ -113,6 +113,21 @@ class TrainSettings(Settings):
         return self
 
     @model_validator(mode="after")
+    def _clips_something(self) -> Self:
+        if self.clip_per != "all" and not self.clip:
+            raise ValueError(f"clip_per: {self.clip_per} has no effect with clip: 0; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _learns_from_labels(self) -> Self:
+        if self.distill is not None and self.distill.weight == 1 and self.loss != CrossEntropyLoss():
+            raise ValueError(
+                "loss: has no effect with distill.weight: 1, which leaves the labels out; use a lower weight, or the "
+                "default loss"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _selective_updates_are_adamw(self) -> Self:
         if self.select is not None and self.optimizer != "adamw":
             raise ValueError(f"select only works with AdamW: remove select, or optimizer={self.optimizer}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tombola.errors import RecipeError, TombolaError
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ScoreStage, StageResult, UsesFamily
 from tombola.pipeline.stages.defend import Defend, tokenizer_of
@@ -92,6 +93,25 @@ class Fit(UsesFamily, MaskStage):
         step = "" if self.progress == 1 else f", {self.progress:.0%} of the way"
         return f"draw {self.layout} layers for {words[self.quantity]}{step}"
 
+    def check(self) -> None:
+        """Raise if no choice of these units meets the target, as far as that is known without timing."""
+        import torch
+
+        from tombola.masks import Scores
+        from tombola.masks.fitting import Cost
+
+        origin = self.model.outline(self.data.definition)
+        units = self.search.units_of(origin)
+        alike = Scores(units, {group.name: torch.zeros(group.shape) for group in units.groups})
+        unknown = [Cost(0.0, lambda heads, neurons: 0.0)]
+        try:
+            _Choice(self, origin, alike).check(
+                Costs(self, origin).within_target() if self.latency is None else unknown
+            )
+        except TombolaError as error:
+            place = "" if str(error).startswith("draw.") else f"draw.{self.quantity}: "
+            raise RecipeError(f"{place}{error}") from None
+
     def run(self, space: Workspace) -> None:
         """Choose units within the cost; if the target is a time, measure the choice and correct it."""
         from tombola.masks.nesting import layers_left, lift
@@ -101,7 +121,7 @@ class Fit(UsesFamily, MaskStage):
         within = self.within.load(space) if self.within else None
         choice = _Choice(self, origin, scores)
         texts = self._texts(space, origin)
-        costs = Costs(self, origin, space, texts)
+        costs = Costs(self, origin, space.read(self.latency) if self.latency else None, texts)
         kept = choice.make(costs.within_target())
         reached = costs.reached(kept)
         if texts is not None:
@@ -186,12 +206,26 @@ class _Choice:
         lowest = stage.multiple if stage.progress < 1 or stage.within else 0
         self.ranking = Ranking(scores, stage.multiple, heads, min_heads=least, min_neurons=lowest)
 
+    @property
+    def uniform(self) -> bool:
+        """Whether all remaining layers are alike."""
+        return self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}
+
+    def check(self, costs: Sequence[Cost]) -> None:
+        """Raise if no choice is within the costs."""
+        from tombola.masks.fitting import check_freely, check_uniform
+
+        if self.uniform:
+            check_uniform(self.ranking, costs, self.fixed, self.stage.layers)
+        else:
+            check_freely(self.ranking, costs)
+
     def make(self, costs: Sequence[Cost]) -> list[Kept | None]:
         """Choose the most importance within the costs."""
         from tombola.masks.fitting import fit_uniform
         from tombola.masks.knapsack import fit_freely
 
-        if self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}:
+        if self.uniform:
             return fit_uniform(self.ranking, costs, self.fixed, self.stage.layers)
         return list(fit_freely(self.ranking, costs))
 

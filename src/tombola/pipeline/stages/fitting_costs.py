@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tombola.errors import RecipeError
 from tombola.recipe.drawing import Quantity
-from tombola.store.stage import Workspace
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.masks.fitting import Cost, Kept
     from tombola.pipeline.stages.fit import Fit
+    from tombola.shrink.latency import LatencyTable
     from tombola.shrink.texts import Texts
 
 ROUNDS = 15
@@ -23,11 +23,17 @@ ROUNDS = 15
 class Costs:
     """The costs of models, and the target that they must meet."""
 
-    def __init__(self, stage: Fit, origin: PreTrainedModel, space: Workspace, texts: Texts | None) -> None:
+    def __init__(
+        self,
+        stage: Fit,
+        origin: PreTrainedModel,
+        table: LatencyTable | None = None,
+        texts: Texts | None = None,
+    ) -> None:
         from tombola.shrink.measuring import correction_seconds
 
         self.stage = stage
-        self.table = space.read(stage.latency) if stage.latency else None
+        self.table = table
         if self.table is None or texts is None:
             self.plain = {0: _counted(stage.quantity, origin)}
             return

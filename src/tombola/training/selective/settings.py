@@ -27,7 +27,9 @@ class Selection(Settings):
     elementwise: bool = Field(
         default=False, description="select single weights within each tensor, not whole tensors"
     )
-    every: int = Field(default=1, gt=0, description="first, random: steps between selections")
+    every: int = Field(
+        default=1, gt=0, description="first, ensemble, random: steps between selections by dropout or at random"
+    )
 
     @property
     def two_passes(self) -> bool:
@@ -38,4 +40,12 @@ class Selection(Settings):
     def _ordered(self) -> Self:
         if self.lower > self.upper:
             raise ValueError(f"lower: must be at most `upper` ({self.upper:g}), not {self.lower:g}")
+        return self
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if self.gamma != type(self).model_fields["gamma"].default and self.kind != "ensemble":
+            raise ValueError(f"gamma: only works with kind: ensemble, not {self.kind}")
+        if self.every > 1 and self.kind == "second":
+            raise ValueError("every: second selects anew in every step; leave it out")
         return self
