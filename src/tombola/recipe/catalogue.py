@@ -24,10 +24,10 @@ def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, R
     """
     if kind is not None and kind not in _LISTS:
         raise UnknownName("list", kind, _LISTS)
-    found = {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
+    lists = {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
     if search is None:
-        return found
-    matching = {name: [row for row in rows if _matches(row, search)] for name, rows in found.items()}
+        return lists
+    matching = {name: [row for row in rows if _matches(row, search)] for name, rows in lists.items()}
     return {name: rows for name, rows in matching.items() if rows}
 
 
@@ -40,8 +40,8 @@ def summary(width: int = 6) -> Rows:
     rows = []
     for kind, entries in catalogue().items():
         names = [name for name, _ in entries]
-        rest = f" … ({len(names)})" if len(names) > width else ""
-        rows.append((kind, ", ".join(names[:width]) + rest))
+        ellipsis = f" … ({len(names)})" if len(names) > width else ""
+        rows.append((kind, ", ".join(names[:width]) + ellipsis))
     return rows
 
 

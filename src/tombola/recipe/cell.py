@@ -36,10 +36,10 @@ class Cell:
         if differs := _inherited_otherwise(_searching(self.recipe), search.get("train"), train):
             raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
         if self.source is not None:
-            own = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
+            changes = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
             if (searching := _searching(self.source)) is not None:
-                own["search"] = {"train": searching.model_dump(mode="json")}
-            raw["per_task"] = {self.source.task: own}
+                changes["search"] = {"train": searching.model_dump(mode="json")}
+            raw["per_task"] = {self.source.task: changes}
         return raw
 
 

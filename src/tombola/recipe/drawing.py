@@ -114,8 +114,8 @@ class DrawSettings(Settings):
     @property
     def counts(self) -> dict[str, int] | None:
         """The number of units of each kind to remove, if given instead of a sparsity."""
-        given = {"head": self.heads, "ffn": self.ffns}
-        return {kind: count for kind, count in given.items() if count is not None} or None
+        counts = {"head": self.heads, "ffn": self.ffns}
+        return {kind: count for kind, count in counts.items() if count is not None} or None
 
     @model_validator(mode="before")
     @classmethod
@@ -202,8 +202,8 @@ class DrawSettings(Settings):
             of_time = name in ("batch_size", "length", "threads", "device")
             needed = timed if of_time else self.target is not None
             if not needed and getattr(self, name) != type(self).model_fields[name].default:
-                wanted = (
+                targets = (
                     "speedup or latency" if of_time else "speedup, latency, parameters or layout: uniform"
                 )
-                raise ValueError(f"{name}: only works with {wanted}")
+                raise ValueError(f"{name}: only works with {targets}")
         return self

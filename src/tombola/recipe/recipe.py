@@ -99,10 +99,10 @@ class Recipe(Settings):
 
     @model_validator(mode="after")
     def _trained_to_be_watched(self) -> Self:
-        asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
-        if asked and self.search is not None and self.retrain is None:
+        keys = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
+        if keys and self.search is not None and self.retrain is None:
             raise ValueError(
-                f"evaluate.{asked[0]}: needs a training of the ticket, but retrain is null; leave it out"
+                f"evaluate.{keys[0]}: needs a training of the ticket, but retrain is null; leave it out"
             )
         return self
 
@@ -250,8 +250,8 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _augmented_by_something(self) -> Self:
         inputs = getattr(self.search, "inputs", "clean")
-        given = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
-        if inputs != "clean" and given is None:
+        augment = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
+        if inputs != "clean" and augment is None:
             raise ValueError(
                 f"search.inputs: {inputs} needs augmentations: add some, e.g. search.augment: {{of: [typos]}}"
             )

@@ -53,8 +53,8 @@ class OneTask(Settings):
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of heads and FFNs to remove, as far as given."""
-        given = {"heads": self.heads, "ffns": self.ffns}
-        return {name: count for name, count in given.items() if count is not None}
+        counts = {"heads": self.heads, "ffns": self.ffns}
+        return {name: count for name, count in counts.items() if count is not None}
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -250,17 +250,17 @@ def has_ticket(recipe: Recipe) -> bool:
 
 def _not_against_random(tasks: list[Recipe]) -> list[str]:
     """Return why tickets cannot be compared with random ones: there are none, or they are random already."""
-    tickets = [one for one in tasks if has_ticket(one)]
+    tickets = [recipe for recipe in tasks if has_ticket(recipe)]
     if not tickets:
         return [
             "controls: random needs tickets to compare with, but no task has one; set a sparsity, or leave it out"
         ]
     return [
-        f"controls: random compares tickets with random ones, but those of {Task.named(one.task).name} are random "
+        f"controls: random compares tickets with random ones, but those of {Task.named(recipe.task).name} are random "
         "already; use another search, or leave it out"
-        for one in tickets
-        if one.search is not None
-        and (one.search.method == "random" or getattr(one.search, "order", None) == "random")
+        for recipe in tickets
+        if recipe.search is not None
+        and (recipe.search.method == "random" or getattr(recipe.search, "order", None) == "random")
     ]
 
 

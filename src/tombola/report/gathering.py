@@ -24,7 +24,7 @@ class Sources:
 def gather(folders: Iterable[Path | str]) -> Sources:
     """Open the folders of runs, studies and attacks, each once."""
     results, attacked = [], []
-    for folder in {Path(one).resolve(): Path(one) for one in folders}.values():
+    for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
         if (folder / "examples.jsonl").is_file():
             attacked.append(folder)
         elif (folder.is_file() and folder.suffix == ".json") or (folder / RESULTS).is_file():
@@ -51,27 +51,28 @@ def combine(results: list[Result]) -> Result | None:
     records = [result.record for result in results]
     record = RunRecord(
         name=" and ".join(names),
-        about=" ".join(dict.fromkeys(one.about for one in records)),
-        recipe={name: one.recipe for name, one in zip(names, records, strict=True)},
+        about=" ".join(dict.fromkeys(record.about for record in records)),
+        recipe={name: record.recipe for name, record in zip(names, records, strict=True)},
         verdict=" ".join(
-            f"{name}: {one.verdict}" for name, one in zip(names, records, strict=True) if one.verdict
+            f"{name}: {record.verdict}" for name, record in zip(names, records, strict=True) if record.verdict
         ),
-        date=" and ".join(dict.fromkeys(one.date for one in records if one.date)),
-        machine=records[0].machine if all(one.machine == records[0].machine for one in records) else {},
-        versions={package: number for one in records for package, number in one.versions.items()},
+        date=" and ".join(dict.fromkeys(record.date for record in records if record.date)),
+        machine=records[0].machine if all(record.machine == records[0].machine for record in records) else {},
+        versions={package: number for record in records for package, number in record.versions.items()},
         stages=StageCounts(
-            all=sum(one.stages.all for one in records), run_now=sum(one.stages.run_now for one in records)
+            all=sum(record.stages.all for record in records),
+            run_now=sum(record.stages.run_now for record in records),
         ),
         cells=[
             _renamed(cell, name, result.folder)
             for name, result in zip(names, results, strict=True)
             for cell in result.cells
         ],
-        failures=[failure for one in records for failure in one.failures],
+        failures=[failure for record in records for failure in record.failures],
         claims={
             f"{run}: {name}": claim.model_copy(update={"at": {"run": run, **claim.at}})
-            for run, one in zip(names, records, strict=True)
-            for name, claim in one.claims.items()
+            for run, record in zip(names, records, strict=True)
+            for name, claim in record.claims.items()
         },
     )
     return Result(record, results[0].folder)
@@ -85,9 +86,9 @@ def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
 
 def _names(folders: list[Path]) -> list[str]:
     """Return unique names of folders: their last part, their last two, or whole paths."""
-    whole = [folder.resolve() for folder in folders]
+    paths = [folder.resolve() for folder in folders]
     for length in (1, 2):
-        names = ["/".join(folder.parts[-length:]) for folder in whole]
+        names = ["/".join(folder.parts[-length:]) for folder in paths]
         if len(set(names)) == len(names):
             return names
-    return [publishable(str(folder)) for folder in whole]
+    return [publishable(str(folder)) for folder in paths]

@@ -35,7 +35,7 @@ def losses(result: Result, store: Store) -> Section | None:
     """
     charts = []
     for name, find in (("training", _training), ("search", _search)):
-        series = [one for row in result.summaries() if (one := _series(row, store.root, find))]
+        series = [line for row in result.summaries() if (line := _series(row, store.root, find))]
         if series:
             charts.append(Curves(name, "step", "loss", series, x_format="count", y_format="number"))
     note = (
@@ -69,8 +69,8 @@ def _search(cell: CellResult, root: Path) -> Path | None:
         inputs = read_manifest(inside(root, cell.stages.mask))["stage"].get("inputs", {})
     except (TombolaError, OSError):
         return None
-    found = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
-    return next((folder for folder in found if folder.is_dir()), None)
+    candidates = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
+    return next((folder for folder in candidates if folder.is_dir()), None)
 
 
 def _read(folder: Path) -> Losses:

@@ -11,8 +11,8 @@ from tombola.results.result import Result
 
 def sharing(result: Result) -> Section | None:
     """Return a table for each data set that tasks were scored on."""
-    found = {on: rows for on in result.datasets if (rows := result.sharing(on))}
-    rows = [row for own in found.values() for row in own]
+    by_data_set = {on: rows for on in result.datasets if (rows := result.sharing(on))}
+    rows = [row for rows in by_data_set.values() for row in rows]
     notes = [
         "All tasks are trained together, once with all parameters shared and once with each task under its own ticket.",
         *(
@@ -23,14 +23,14 @@ def sharing(result: Result) -> Section | None:
         *(["Alone: the task's single fine-tuning."] if any(row.alone is not None for row in rows) else []),
         "Differences are paired by seed. Parameters left are those of the encoder, including embeddings.",
     ]
-    tables = [_table(on, own) for on, own in found.items()]
+    tables = [_table(on, rows) for on, rows in by_data_set.items()]
     return Section("Sharing", " ".join(notes), tables) if tables else None
 
 
-def _table(on: str, found: list[decisions.SharingRow]) -> Table:
-    several = len({row.on for row in found if row.on is not None}) > 1
-    alone = any(row.alone is not None for row in found)
-    random = any(row.random is not None for row in found)
+def _table(on: str, tasks: list[decisions.SharingRow]) -> Table:
+    several = len({row.on for row in tasks if row.on is not None}) > 1
+    alone = any(row.alone is not None for row in tasks)
+    random = any(row.random is not None for row in tasks)
     columns = [
         Column("task"),
         *([Column("on")] if several else []),
@@ -58,7 +58,7 @@ def _table(on: str, found: list[decisions.SharingRow]) -> Table:
                 row.remaining,
             ]
         )
-        for row in found
+        for row in tasks
     ]
     return Table(f"sharing, {on}", columns, rows)
 
