@@ -51,7 +51,7 @@ class Perturbation:
         """
         direction = self.real * gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         # scale the largest entry to 1 for both norms: squares of an overfitted model's gradients would underflow
-        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
+        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_smallest_normal())
         if self.adversary.norm == "linf":
             direction = direction.sign() if self.adversary.signed else direction
         else:
@@ -95,7 +95,7 @@ def embedding_of(model: nn.Module) -> nn.Embedding:
     return embedding
 
 
-def _tiny() -> float:
+def _smallest_normal() -> float:
     """Return the smallest positive normal float32."""
     return torch.finfo(torch.float32).tiny
 

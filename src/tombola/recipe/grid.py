@@ -169,9 +169,9 @@ def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place
         return recipe
 
     def where(complaint: Complaint) -> str:
-        if _says(of_task, complaint.path):
+        if _sets(of_task, complaint.path):
             return f"per_task.{task}"
-        return f"variants.{place}" if place and _says(changes, complaint.path) else ""
+        return f"variants.{place}" if place and _sets(changes, complaint.path) else ""
 
     raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in mistakes))
 
@@ -199,7 +199,7 @@ def _section_type(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(Recipe.model_fields[name].rebuild_annotation())
 
 
-def _says(changes: Raw, path: Path) -> bool:
+def _sets(changes: Raw, path: Path) -> bool:
     """Return whether changes set the value at a path, or choose the kind of settings that lack it."""
     part: Any = changes
     for key in path:

@@ -47,7 +47,7 @@ def read_recipe(path: Path) -> Raw:
     """Read the mapping in a recipe file, and resolve the paths of plugins next to it."""
     raw = _read(path)
     if isinstance(raw.get("plugins"), list):
-        raw["plugins"] = [_from_here(name, path.parent) for name in _plugin_names(raw)]
+        raw["plugins"] = [_plugin_path(name, path.parent) for name in _plugin_names(raw)]
     return raw
 
 
@@ -89,7 +89,7 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
     for key in LAID_OVER:
         if isinstance(merged.get(key), dict):
             merged[key] = {
-                name: _give_way(part, nested) if isinstance(part, dict) else part
+                name: _drop_overridden(part, nested) if isinstance(part, dict) else part
                 for name, part in merged[key].items()
             }
     return merged
@@ -107,7 +107,7 @@ def _without(variants: Any, name: str) -> Raw:
     return {other: changes for other, changes in names.items() if other != name}
 
 
-def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
+def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
     """Return the settings of a variant or task without those that a change overrides.
 
     Settings that choose their own method or kind would hide the change, so it is merged into them, as far as they have
@@ -124,7 +124,7 @@ def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
                     old, {name: new for name, new in value.items() if name in inner.model_fields}
                 )
             else:
-                kept[key] = _give_way(old, value, inner or Settings)
+                kept[key] = _drop_overridden(old, value, inner or Settings)
         elif key in part and not (isinstance(value, dict) and old is None):
             del kept[key]
     return kept
@@ -141,7 +141,7 @@ def _plugin_names(raw: Raw) -> list[str]:
     return list(names)
 
 
-def _from_here(name: str, base: Path) -> str:
+def _plugin_path(name: str, base: Path) -> str:
     return str(find_plugin_file(name, base)) if name.endswith(".py") else name
 
 

@@ -58,7 +58,7 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     base = found.parent if isinstance(found, Path) else Path()
     changes = {key.replace("__", "."): value for key, value in settings.items()}
     over = {**(raw.get("over") or {}), **parse_overrides(overrides), **changes}
-    return {**raw, "over": over, "recipes": _beside(raw["recipes"], base)}
+    return {**raw, "over": over, "recipes": _relative_to(raw["recipes"], base)}
 
 
 def study_claims(study: StudyRecipe, cells: Sequence[Cell]) -> dict[str, Claim]:
@@ -119,7 +119,7 @@ def _raws(study: StudyRecipe) -> dict[str, Raw]:
     return {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
 
 
-def _beside(recipes: Any, base: Path) -> Any:
+def _relative_to(recipes: Any, base: Path) -> Any:
     """Resolve the paths of recipes, relative to the study's file first."""
 
     def find(recipe: Any) -> Any:
