@@ -98,7 +98,7 @@ class TwoDraws(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean loss over the items of both halves."""
-        return self.inner.loss(model, twice(batch) if self.double else batch)
+        return self.inner.loss(model, doubled(batch) if self.double else batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Run the objective's step, and measure the divergence of its first pass."""
@@ -109,7 +109,7 @@ class TwoDraws(Objective):
 
         handle = model.register_forward_hook(measure)
         try:
-            return self.inner.step(model, twice(batch) if self.double else batch, backward)
+            return self.inner.step(model, doubled(batch) if self.double else batch, backward)
         finally:
             handle.remove()
 
@@ -118,6 +118,6 @@ class TwoDraws(Objective):
         self.inner.at(share)
 
 
-def twice(batch: Batch) -> dict[str, Tensor]:
+def doubled(batch: Batch) -> dict[str, Tensor]:
     """Return the batch concatenated with itself."""
     return {name: torch.cat([values, values]) for name, values in batch.items()}

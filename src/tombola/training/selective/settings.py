@@ -31,7 +31,7 @@ class Selection(Settings):
         return self.kind in ("first", "ensemble")
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.lower > self.upper:
             raise ValueError(f"lower: must be at most `upper` ({self.upper:g}), not {self.lower:g}")
         return self
