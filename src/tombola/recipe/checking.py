@@ -108,9 +108,9 @@ def _splits(recipe: Recipe) -> Iterator[Wanted]:
     """Yield the splits that a recipe reads: for training, mixed into it, and for evaluation and attacks."""
     data = recipe.data
     mixed = [entry.on for entry in (*data.mix, *getattr(recipe.search, "mix", ()))]
-    besides = [recipe.attack.on] if recipe.attack else []
-    besides += [recipe.evaluate.best] if recipe.evaluate.best else []
-    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *besides):
+    further = [recipe.attack.on] if recipe.attack else []
+    further += [recipe.evaluate.best] if recipe.evaluate.best else []
+    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *further):
         name, split = find_target(on, recipe.task)
         task = Task.named(name)
         if data.holdout and name == recipe.task:

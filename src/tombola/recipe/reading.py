@@ -67,7 +67,7 @@ def merge(base: Raw, changes: Raw) -> Raw:
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        if isinstance(value, dict) and isinstance(old, dict) and not _other(old, value):
+        if isinstance(value, dict) and isinstance(old, dict) and not _changes_kind(old, value):
             merged[key] = merge(old, value)
         else:
             merged[key] = value
@@ -130,7 +130,8 @@ def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> R
     return kept
 
 
-def _other(old: Raw, new: Raw) -> bool:
+def _changes_kind(old: Raw, new: Raw) -> bool:
+    """Return whether new settings have another `method` or `kind`."""
     return any(tag in new and new[tag] != old.get(tag) for tag in TAGS)
 
 

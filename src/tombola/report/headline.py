@@ -130,8 +130,8 @@ def _best(rows: list[Summary], on: str) -> tuple[int, str] | None:
     if len(scored) < 2:
         return None
     *rivals, best = scored
-    ours, theirs = best.scores[on], [rival.scores[on] for rival in rivals]
-    alone = all(ours.low > other.high or ours.high < other.low for other in theirs)
+    score, others = best.scores[on], [rival.scores[on] for rival in rivals]
+    alone = all(score.low > other.high or score.high < other.low for other in others)
     return (id(best), on) if alone else None
 
 

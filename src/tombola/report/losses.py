@@ -51,9 +51,9 @@ def _series(row: Summary, root: Path, find: Callable[[CellResult, Path], Path | 
     if not runs:
         return None
     points = []
-    for together in zip(*runs, strict=False):
-        values = [loss for _, loss in together]
-        points.append(Point(together[0][0], fmean(values), min(values), max(values)))
+    for points_of_runs in zip(*runs, strict=False):
+        values = [loss for _, loss in points_of_runs]
+        points.append(Point(points_of_runs[0][0], fmean(values), min(values), max(values)))
     return Series(model(row), points, facets(row))
 
 

@@ -17,7 +17,6 @@ from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
 from tombola.results.result import Result
 from tombola.results.statistics import at_least
-from tombola.shrink.sizes import Speedup
 from tombola.tasks.metrics import lower_is_better
 
 if TYPE_CHECKING:
@@ -201,8 +200,5 @@ def _named(name: str, result: Result) -> str:
 
 def _speed(cell: CellResult) -> str:
     assert cell.measured is not None
-    return ", ".join(f"{_times(speedup)} (batch {size})" for size, speedup in cell.measured.speedup.items())
-
-
-def _times(speedup: Speedup) -> str:
-    return f"{speedup.ratio:.2f} times"
+    speedups = cell.measured.speedup.items()
+    return ", ".join(f"{speedup.ratio:.2f} times (batch {size})" for size, speedup in speedups)

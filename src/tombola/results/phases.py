@@ -146,10 +146,10 @@ def super_ticket(
 
 
 def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
-    among = [row for row in rows if row.order in (None, "winning")]
-    highest = max(row.summary.merit(choose_on) for row in among)
-    equals = [row for row in among if at_least(row.summary.merit(choose_on), highest)]
-    best = max(equals, key=lambda row: row.sparsity)
+    candidates = [row for row in rows if row.order in (None, "winning")]
+    highest = max(row.summary.merit(choose_on) for row in candidates)
+    equally_good = [row for row in candidates if at_least(row.summary.merit(choose_on), highest)]
+    best = max(equally_good, key=lambda row: row.sparsity)
     return SuperTicket(
         sparsity=best.sparsity,
         remaining=best.remaining,

@@ -252,13 +252,13 @@ def _read(file: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate_json(text)
     except ValidationError as error:
-        raise TombolaError(f"{file} {_what_is_wrong(text, error)}: {again}") from None
+        raise TombolaError(f"{file} {_describe_error(text, error)}: {again}") from None
     if not is_intact(text):
         raise DamagedArtefact(f"{file} was changed or damaged after it was written: {again}")
     return record.model_copy(update={"checksum": ""})
 
 
-def _what_is_wrong(text: bytes, error: ValidationError) -> str:
+def _describe_error(text: bytes, error: ValidationError) -> str:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as damage:
