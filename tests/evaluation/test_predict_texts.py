@@ -13,9 +13,9 @@ from tests.tasks.test_token_classification import piece_tokenizer
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.errors import DataError
-from tombola.evaluation.evaluate import predict_texts
+from tombola.evaluation.evaluate import predict_split
 from tombola.evaluation.evaluators import Prediction
-from tombola.tasks import Task
+from tombola.tasks import Task, unlabelled
 
 TOKENIZER = word_tokenizer(["good bad fine film plot where is anna oslo rome"])
 TEXTS = ["good film", "bad", "fine plot"]
@@ -26,6 +26,10 @@ def model_for(task: Task, head: str = "sequence-classification", **config: Any):
     if names:
         config |= {"id2label": dict(enumerate(names)), "label2id": {n: i for i, n in enumerate(names)}}
     return tiny("bert", head, vocab_size=len(TOKENIZER), **config)
+
+
+def predict_texts(model: Any, tokenizer: Any, rows: Any, task: Task, **options: Any) -> list[Prediction]:
+    return predict_split(model, tokenizer, unlabelled(task, rows), **options)
 
 
 def logits(model: Any, *columns: list[str]) -> torch.Tensor:

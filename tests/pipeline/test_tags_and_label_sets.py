@@ -16,7 +16,7 @@ from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tests.world import World
 from tombola.errors import RecipeError
-from tombola.evaluation.evaluate import predict_split, predict_texts
+from tombola.evaluation.evaluate import predict_split
 from tombola.masks import Mask
 from tombola.models.loading import load_tokenizer, open_model
 from tombola.pipeline.planner import CellPlan
@@ -24,7 +24,7 @@ from tombola.search import Evidence
 from tombola.search.importance import Importance, importance
 from tombola.shrink.onnx import export_onnx
 from tombola.store.store import Store
-from tombola.tasks import Task, collate_of, encode
+from tombola.tasks import Task, collate_of, encode, unlabelled
 from tombola.tickets.shrinking import shrink_ticket
 from tombola.training.batches import ordered_batches
 
@@ -146,7 +146,9 @@ def test_a_ticket_is_shrunk(worlds: dict[str, World], store: Store, tmp_path: Pa
     split = task.load("validation")
     before = [
         one.label
-        for one in predict_texts(open_model(ticket), tokenizer, [text for (text,) in split.texts], task)
+        for one in predict_split(
+            open_model(ticket), tokenizer, unlabelled(task, [text for (text,) in split.texts])
+        )
     ]
     assert before == [one.label for one in predict_split(small, tokenizer, split)]
     kept = load_file(store.open(plan.evaluations["validation"]) / "predictions.safetensors")["predictions"]

@@ -14,7 +14,8 @@ from tombola.errors import TombolaError
 from tombola.foundations.plugins import loaded_plugins
 from tombola.masks import Mask, Units
 from tombola.pipeline.planner import CellPlan, plan_cell
-from tombola.pipeline.stages.bias import describe_bias
+from tombola.pipeline.stages.base import read_json
+from tombola.pipeline.stages.bias import DESCRIPTION
 from tombola.recipe.catalogue import catalogue
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe
@@ -203,7 +204,7 @@ def test_a_bias_model(world: World, tmp_path: Path) -> None:
     train = {**BRIEF, "loss": {"kind": "poe"}}
     plan = planned(world, "bias.py", bias={"method": "text_length", "folds": 3}, train=train)
     store = ran(plan, tmp_path)
-    described = describe_bias(store.open(plan.model.inputs["bias"]))
+    described = read_json(store.open(plan.model.inputs["bias"]) / DESCRIPTION)
     assert described["settings"] == {"method": "text_length", "folds": 3}
     assert "validation" in described["accuracy"]
     uses = plugin_uses(plan)

@@ -13,11 +13,11 @@ import yaml
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.errors import DataError, RecipeError
-from tombola.evaluation.evaluate import evaluate_split, predict_texts
+from tombola.evaluation.evaluate import evaluate_split, predict_split
 from tombola.evaluation.evaluators import evaluators
 from tombola.foundations.registry import Registry
 from tombola.models.loading import load_model
-from tombola.tasks import Split, Task, collate_of, encode, task_kinds
+from tombola.tasks import Split, Task, collate_of, encode, task_kinds, unlabelled
 from tombola.tasks.blocks import MaskTokens
 from tombola.tasks.definition import Source
 from tombola.tasks.kinds import KindSettings, TaskKind
@@ -93,7 +93,7 @@ def test_a_new_kind_is_one_class(tmp_path: Path) -> None:
     assert model.config.id2label == {0: "one", 1: "two", 2: "three"}
     found = evaluate_split(model, TOKENIZER, split)
     assert found.scores["grade"].n == 3
-    assert predict_texts(model, TOKENIZER, ["w1"], split.task)[0].label in raw["labels"]
+    assert predict_split(model, TOKENIZER, unlabelled(split.task, ["w1"]))[0].label in raw["labels"]
 
 
 def test_an_unknown_kind_gets_the_nearest(tmp_path: Path) -> None:

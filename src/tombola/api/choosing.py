@@ -42,7 +42,9 @@ def with_choice_data(raw: Raw) -> tuple[Raw, str]:
 def _reported(raw: Raw) -> set[str]:
     """Return the splits of the recipe's task whose scores are reported, also with changed texts."""
     on = [*(raw.get("evaluate") or {}).get("on", ()), (raw.get("attack") or {}).get("on")]
-    targets = [find_target(one, raw["task"]) for one in all_targets(tuple(filter(None, on)), raw["task"])]
+    targets = [
+        find_target(target, raw["task"]) for target in all_targets(tuple(filter(None, on)), raw["task"])
+    ]
     return {split.partition("+")[0] for task, split in targets if task == raw["task"]}
 
 
@@ -90,10 +92,10 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
     an_epoch = tickets * train.seconds / float(epochs)
     chosen = min(LONGEST, max(SHORTEST, int(seconds / an_epoch)))
     trained = "the ticket" if tickets == 1 else f"each of the {tickets} tickets"
-    told = f"epochs of training {trained}: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
-    told += " in total" if tickets > 1 else ""
+    note = f"epochs of training {trained}: {chosen:g}, about {chosen * an_epoch / 60:.1f} min"
+    note += " in total" if tickets > 1 else ""
     if an_epoch > seconds:
-        told += f", more than the {seconds / 60:.1f} min of --time: a ticket needs at least one epoch"
+        note += f", more than the {seconds / 60:.1f} min of --time: a ticket needs at least one epoch"
     if train.without_attacks:
-        told += ", not counting attacks during training"
-    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (told,)
+        note += ", not counting attacks during training"
+    return {**raw, "retrain": {**raw["retrain"], "epochs": chosen}}, (note,)

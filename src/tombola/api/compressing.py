@@ -98,7 +98,11 @@ def compress(
         parameters=parameters,
         within=within,
         against=None if against is None else as_tuple(against),
-        batch_size=(batch_size,) if isinstance(batch_size, int) else batch_size and tuple(batch_size),
+        batch_size=(batch_size,)
+        if isinstance(batch_size, int)
+        else None
+        if batch_size is None
+        else tuple(batch_size),
         threads=threads,
         device=device,
         seconds=seconds,
@@ -160,8 +164,8 @@ def _compress(
 ) -> Compression:
     """Draw, train and judge the ticket of a fine-tuned classifier that the stages in `dense` trained."""
     if order.seconds is not None:
-        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
-        notes += told
+        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        notes += timing_notes
     if chosen_on is not None:
         tried = plan_recipe(choice_recipe(raw, chosen_on))
         result = study(
@@ -203,8 +207,8 @@ def plan_order(
         raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
         store = store if isinstance(store, Store) else Store(store)
-        raw, told = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
-        notes += told
+        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        notes += timing_notes
     plan = plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
     return replace(plan, cells=[*dense, *plan.cells]), notes
 

@@ -89,12 +89,12 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     named["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
     raw |= {"model": order.model, "task": task}
     raw |= {key: value for key, value in named.items() if key not in changed}
-    _aim(raw, order, changed)
+    _set_targets(raw, order, changed)
     if order.device not in (None, "cpu") and "runtime" not in changed:
         raw["runtime"] = "transformers"
         notes += (f"ONNX is skipped: it would run on the cpu, but the target device is {order.device}",)
     if order.against is not None:
-        _withstand(raw, order.against)
+        _set_robustness(raw, order.against)
     typos = _drop_idle_typos(raw)
     more = 0
     if order.unlabelled is not None:
@@ -106,7 +106,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
         notes += _swap_words(raw, Task.named(task), changed)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
-        _judged_on(raw, Task.named(task), changed, typos=typos)
+        _set_evaluation(raw, Task.named(task), changed, typos=typos)
     check_single(raw)
     return raw, (*notes, *about_truncation(raw, _training_texts(raw)))
 
@@ -114,8 +114,9 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
 def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tuple[str, tuple[str, ...]]:
     path = Path(data)
     if ending_of(path) in ENDINGS:
-        found = infer_task(path, text, label)
-        return str(found.path), (*found.notes, *([f"task file: {found.path}"] if found.new else []))
+        inferred = infer_task(path, text, label)
+        notes = (f"task file: {inferred.path}",) if inferred.new else ()
+        return str(inferred.path), (*inferred.notes, *notes)
     if text or label:
         raise TombolaError(
             f"--text and --label are for data files; {data} is a task, which defines its own columns"
@@ -129,7 +130,7 @@ def _is_sentence_encoder(model: str) -> bool:
     return (folder / "modules.json").is_file() or model == "minilm"
 
 
-def _aim(raw: Raw, order: Order, changed: Collection[str]) -> None:
+def _set_targets(raw: Raw, order: Order, changed: Collection[str]) -> None:
     """Set the targets of the draw and the timing that goes with them."""
     given = given_targets(order)
     chosen = given or {name: raw["draw"].get(name) for name in TARGETS if f"draw.{name}" in changed}
@@ -152,10 +153,10 @@ def _aim(raw: Raw, order: Order, changed: Collection[str]) -> None:
         raw["measure"] = measure
 
 
-def _withstand(raw: Raw, against: Sequence[str]) -> None:
+def _set_robustness(raw: Raw, against: Sequence[str]) -> None:
     """Set the augmentations that the ticket is trained on and the defenses that correct its inputs."""
     kinds = [AGAINST[name]["augment"] for name in dict.fromkeys(against)]
-    raw["defend"] = list(dict.fromkeys(one for name in against for one in AGAINST[name]["defend"]))
+    raw["defend"] = list(dict.fromkeys(defense for name in against for defense in AGAINST[name]["defend"]))
     _augment(raw, kinds)
 
 
@@ -174,7 +175,7 @@ def _augment(raw: Raw, kinds: Sequence[Any]) -> None:
 def _drop_idle_typos(raw: Raw) -> bool:
     """Leave out typos, and their correction, if they cannot change the texts; return whether typos can change them."""
     kinds = list((raw["retrain"].get("augment") or {}).get("of") or ())
-    typos = [one for one in kinds if (one.get("kind") if isinstance(one, dict) else one) == "typos"]
+    typos = [kind for kind in kinds if (kind.get("kind") if isinstance(kind, dict) else kind) == "typos"]
     if not typos or not kind_of(Task.named(raw["task"])).reads_whole_texts:
         return True
     split = _training_texts(raw)
@@ -182,8 +183,10 @@ def _drop_idle_typos(raw: Raw) -> bool:
     if not unchanged:
         return True
     logger.warning("--against typos is skipped: %s", why_unchanged(unchanged, split))
-    raw["defend"] = [one for one in raw.get("defend") or () if one not in AGAINST["typos"]["defend"]]
-    _augment(raw, [one for one in kinds if one not in typos])
+    raw["defend"] = [
+        defense for defense in raw.get("defend") or () if defense not in AGAINST["typos"]["defend"]
+    ]
+    _augment(raw, [kind for kind in kinds if kind not in typos])
     return False
 
 
@@ -232,8 +235,8 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
     if task.english:
         return ()
     raw["defend"] = [
-        {"kind": "spelling", "dictionary": None} if one == "spelling" else one
-        for one in raw.get("defend") or ()
+        {"kind": "spelling", "dictionary": None} if defense == "spelling" else defense
+        for defense in raw.get("defend") or ()
     ]
     notes = [f"language: {task.language}; the spelling corrector only knows the words of the training texts"]
     if raw.get("attack"):
@@ -241,17 +244,19 @@ def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:
         resources = Resources(
             known.vectors, known.encoder or ENCODER, words=known.lexicon, language=task.language
         )
-        left = [one for one in known.recipes if not resources.missing(one)]
-        if out := [one.label for one in known.recipes if one not in left]:
+        left = [attack for attack in known.recipes if not resources.missing(attack)]
+        if out := [attack.label for attack in known.recipes if attack not in left]:
             notes.append(f"{', '.join(out)}: skipped, since the package only has English words")
             attacks = {
-                "recipes": [one.model_dump(exclude_defaults=True) | {"name": one.name} for one in left]
+                "recipes": [
+                    attack.model_dump(exclude_defaults=True) | {"name": attack.name} for attack in left
+                ]
             }
             raw["attack"] = {**raw["attack"], **attacks} if left else None
     return tuple(notes)
 
 
-def _judged_on(raw: Raw, task: Task, changed: Collection[str], *, typos: bool) -> None:
+def _set_evaluation(raw: Raw, task: Task, changed: Collection[str], *, typos: bool) -> None:
     """Evaluate on the task's reported split, on the same split with typos, and on the task's companions."""
     split = task.default_split
     on = [split]

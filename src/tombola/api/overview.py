@@ -77,7 +77,9 @@ def compare(*results: Result | Path | str) -> ResultComparison:
     from tombola.results.comparing import compare as put_side_by_side
     from tombola.results.result import Result
 
-    return put_side_by_side(*(one if isinstance(one, Result) else Result.load(one) for one in results))
+    return put_side_by_side(
+        *(result if isinstance(result, Result) else Result.load(result) for result in results)
+    )
 
 
 def doctor(store: Path | str | None = None) -> list[Check]:

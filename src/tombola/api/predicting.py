@@ -52,9 +52,9 @@ def predict(
     opened, long = open_classifier(model, task, max_length), LongTexts(stride)
     known = opened.definition
     long.check(known)
-    found = _predicted(opened, unlabelled(known, rows), long, progress)
+    predictions = _predict_split(opened, unlabelled(known, rows), long, progress)
     long.warn()
-    return found
+    return predictions
 
 
 def predict_file(
@@ -96,9 +96,9 @@ def predict_file(
     file = (
         TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
     )
-    found = _predicted(opened, file.split, long, progress)
+    predictions = _predict_split(opened, file.split, long, progress)
     long.warn()
-    text = file.with_predictions(found, written_as or ("jsonl" if file.form == "txt" else file.form))
+    text = file.with_predictions(predictions, written_as or ("jsonl" if file.form == "txt" else file.form))
     if output is not None:
         write_whole(Path(output), text, newline="\n")
     return text
@@ -146,8 +146,8 @@ def glue_submission(
         work += [(opened, known, file, find_test_file(known, file.test, root)) for file in glue_files(known)]
     written, long = [], LongTexts(stride)
     for opened, known, file, path in work:
-        found = _predicted(opened, unlabelled(known, path, file.test), long, progress)
-        written.append(write_submission(output, file, found, partial=partial))
+        predictions = _predict_split(opened, unlabelled(known, path, file.test), long, progress)
+        written.append(write_submission(output, file, predictions, partial=partial))
     long.warn()
     return written
 
@@ -165,24 +165,26 @@ def _submitted(
         if not tickets:
             raise TombolaError(f"{model} has no tickets: run its recipe again without --no-tickets")
         for name in dict.fromkeys(tickets.values()):
-            own = [ticket for ticket, one in tickets.items() if one == name]
-            if len(own) > 1:
+            of_task = [ticket for ticket, other in tickets.items() if other == name]
+            if len(of_task) > 1:
                 raise TombolaError(
-                    f"{model} has {len(own)} tickets of {name}, but only one can be submitted: name it, e.g. "
-                    f"{model}/{own[0]}"
+                    f"{model} has {len(of_task)} tickets of {name}, but only one can be submitted: name it, e.g. "
+                    f"{model}/{of_task[0]}"
                 )
         folders = {Path(model) / str(ticket): name for ticket, name in tickets.items()}
         return [
-            one
+            submitted
             for folder, name in folders.items()
             if task is None or task == name or task in tasks_of(folder)
-            for one in _submitted(folder, task if tasks_of(folder) else None)
+            for submitted in _submitted(folder, task if tasks_of(folder) else None)
         ]
     names = [task] if task is not None else tasks_of(model)
     return [(model, name) for name in names] or [(model, None)]
 
 
-def _predicted(opened: Opened, split: Split, long: LongTexts, progress: Progress | None) -> list[Prediction]:
+def _predict_split(
+    opened: Opened, split: Split, long: LongTexts, progress: Progress | None
+) -> list[Prediction]:
     from tombola.evaluation.evaluate import predict_split
     from tombola.models.loading import load_tokenizer
 

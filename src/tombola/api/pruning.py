@@ -124,21 +124,21 @@ def _selection(
 ) -> tuple[float, Scope, Any]:
     """Return the share of weights to remove from each matrix, the scope and the pattern."""
     try:
-        found = parse_pattern(pattern) if pattern is not None else None
+        parsed = parse_pattern(pattern) if pattern is not None else None
     except ValueError as error:
         raise TombolaError(f"pattern {error}") from None
-    implied = found.sparsity if found is not None else None
+    implied = parsed.sparsity if parsed is not None else None
     if implied is not None and sparsity is not None and abs(sparsity - implied) > 1e-9:
         raise TombolaError(
-            f"pattern {found} removes {implied:.4g} of the weights, not {sparsity:g}: pass only one of them"
+            f"pattern {parsed} removes {implied:.4g} of the weights, not {sparsity:g}: pass only one of them"
         )
     if implied is not None and scope is not None:
-        raise TombolaError(f"pattern {found} ranks the weights within each group: leave out the scope")
+        raise TombolaError(f"pattern {parsed} ranks the weights within each group: leave out the scope")
     share = 0.5 if sparsity is None else sparsity
     if not 0 <= share < 1:
         raise TombolaError(f"a sparsity must be between 0 and 1, not {share}")
     usual: Scope = "local" if search.usual_scope == "global" else search.usual_scope
-    return share if implied is None else implied, scope or usual, found
+    return share if implied is None else implied, scope or usual, parsed
 
 
 def _batches(

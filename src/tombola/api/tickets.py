@@ -79,7 +79,7 @@ def evaluate(
             if progress is not None:
                 progress(done + size * step // steps, whole, figures)
 
-        found = evaluate_split(
+        evaluation = evaluate_split(
             opened.model,
             load_tokenizer(opened.folder),
             split,
@@ -87,11 +87,11 @@ def evaluate(
             progress=report,
             long=long,
         )
-        for note in found.notes:
+        for note in evaluation.notes:
             logger.warning("%s", note)
-        scores[label] = found.scores
+        scores[label] = evaluation.scores
         done += len(split)
-        report(1, 1, {name: score.value for name, score in list(found.scores.items())[:1]}, done, 0)
+        report(1, 1, {name: score.value for name, score in list(evaluation.scores.items())[:1]}, done, 0)
     long.warn()
     return scores
 
@@ -285,5 +285,5 @@ def export(
         raise TombolaError(f"{folder} is not a multi-task ticket: leave out --task")
     if not is_multi_task(folder):
         return export_folder(folder, path, int8=int8)
-    with as_ticket(folder, task) as own:
-        return export_folder(own, path, int8=int8)
+    with as_ticket(folder, task) as of_task:
+        return export_folder(of_task, path, int8=int8)

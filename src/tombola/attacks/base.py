@@ -88,8 +88,8 @@ class Attack(Choice):
         if self.called is not None:
             return self.called
         changed = self.model_dump(exclude_defaults=True)
-        told = ", ".join(f"{key}={value}" for key, value in changed.items() if key != "name")
-        return f"{self.name}({told})" if told else self.name
+        settings = ", ".join(f"{key}={value}" for key, value in changed.items() if key != "name")
+        return f"{self.name}({settings})" if settings else self.name
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Attack:
@@ -100,13 +100,13 @@ def configure(name: str, settings: Mapping[str, Any]) -> Attack:
         settings: Changes to the published settings. Strings are parsed as YAML: "0.7" is a number.
     """
     kind = attacks[name]
-    raw = {key: _parsed(key, value) for key, value in settings.items()}
+    raw = {key: _parse_value(key, value) for key, value in settings.items()}
     if "name" in raw:
         raise RecipeError(f"{name}: the name cannot be changed; choose another attack instead")
     return checked(kind, raw, name)
 
 
-def _parsed(key: str, value: Any) -> Any:
+def _parse_value(key: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:

@@ -64,10 +64,12 @@ class BertAttack(Attack):
         """Return the masked LM's proposals for each word, column by column."""
         proposals: dict[int, list[str]] = {}
         for column in range(len(text.columns)):
-            here = [i for i in positions if text.column_of(i) == column]
-            if not here:
+            in_column = [i for i in positions if text.column_of(i) == column]
+            if not in_column:
                 continue
             spans = text.spans(column)
-            words = yield from propose(text.columns[column], tuple(spans[i] for i in here), self.candidates)
-            proposals.update(zip(here, words, strict=True))
+            words = yield from propose(
+                text.columns[column], tuple(spans[i] for i in in_column), self.candidates
+            )
+            proposals.update(zip(in_column, words, strict=True))
         return proposals

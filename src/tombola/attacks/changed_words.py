@@ -40,6 +40,6 @@ def accuracy_by_words(n: int, right: int, broken: Sequence[int]) -> list[Limited
     """
     curve = []
     for limit in LIMITS:
-        left = right - sum(limit is None or words <= limit for words in broken)
-        curve.append(LimitedAccuracy(limit, left / n, *wilson(left, n)))
+        correct = right - sum(limit is None or words <= limit for words in broken)
+        curve.append(LimitedAccuracy(limit, correct / n, *wilson(correct, n)))
     return curve

@@ -93,13 +93,13 @@ class SentenceSimilarity:
     def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
         """Send all candidates to the encoder at once."""
         reference = current.origin if self.to == "origin" else current
-        judged = [candidate for candidate in candidates if not self._spared(candidate)]
+        judged = [candidate for candidate in candidates if not self._is_exempt(candidate)]
         pairs = [self._pair(reference, candidate) for candidate in judged]
         near = yield from similar(pairs, self.least_cosine)
         too_far = {id(candidate) for candidate, enough in zip(judged, near, strict=True) if not enough}
         return [candidate for candidate in candidates if id(candidate) not in too_far]
 
-    def _spared(self, candidate: Text) -> bool:
+    def _is_exempt(self, candidate: Text) -> bool:
         assert candidate.last is not None
         short = self.window is not None and candidate.column_length(candidate.last) < self.window
         return self.spare_short and short

@@ -17,21 +17,21 @@ Edit = Callable[[str, Random], str | None]
 
 def swap(word: str, random: Random) -> str | None:
     """Swap two neighbouring letters."""
-    own = letters(word)
-    return _swapped(own, random.randrange(len(own) - 1)) if len(own) > 1 else None
+    parts = letters(word)
+    return _swapped(parts, random.randrange(len(parts) - 1)) if len(parts) > 1 else None
 
 
 def swap_inside(word: str, random: Random) -> str | None:
     """Swap two neighbouring letters, except the first and the last, in words of more than four letters."""
-    own = letters(word)
-    return _swapped(own, random.randrange(1, len(own) - 2)) if len(own) > 4 else None
+    parts = letters(word)
+    return _swapped(parts, random.randrange(1, len(parts) - 2)) if len(parts) > 4 else None
 
 
 def substitute(word: str, random: Random) -> str | None:
     """Replace a letter with another one."""
-    own = letters(word)
-    i = random.randrange(len(own))
-    return _joined(own[:i], random.choice(alphabet(own[i])), own[i + 1 :])
+    parts = letters(word)
+    i = random.randrange(len(parts))
+    return _joined(parts[:i], random.choice(alphabet(parts[i])), parts[i + 1 :])
 
 
 def substitute_look_alike(word: str, random: Random) -> str | None:
@@ -48,34 +48,34 @@ def substitute_look_alike(word: str, random: Random) -> str | None:
 
 def delete(word: str, random: Random) -> str | None:
     """Delete a letter."""
-    own = letters(word)
-    i = random.randrange(len(own))
-    return _joined(own[:i], "", own[i + 1 :]) if len(own) > 1 else None
+    parts = letters(word)
+    i = random.randrange(len(parts))
+    return _joined(parts[:i], "", parts[i + 1 :]) if len(parts) > 1 else None
 
 
 def delete_inside(word: str, random: Random) -> str | None:
     """Delete a letter, except the first and the last."""
-    own = letters(word)
-    if len(own) < 3:
+    parts = letters(word)
+    if len(parts) < 3:
         return None
-    i = random.randrange(1, len(own) - 1)
-    return _joined(own[:i], "", own[i + 1 :])
+    i = random.randrange(1, len(parts) - 1)
+    return _joined(parts[:i], "", parts[i + 1 :])
 
 
 def insert(word: str, random: Random) -> str | None:
     """Insert a letter at any position."""
-    own = letters(word)
-    i = random.randrange(len(own) + 1)
-    return _joined(own[:i], random.choice(alphabet(own[min(i, len(own) - 1)])), own[i:])
+    parts = letters(word)
+    i = random.randrange(len(parts) + 1)
+    return _joined(parts[:i], random.choice(alphabet(parts[min(i, len(parts) - 1)])), parts[i:])
 
 
 def insert_blank(word: str, random: Random) -> str | None:
     """Split the word with a blank; words of six letters or more are left alone, as their parts may be words."""
-    own = letters(word)
-    if not 2 <= len(own) < 6:
+    parts = letters(word)
+    if not 2 <= len(parts) < 6:
         return None
-    i = random.randrange(1, len(own))
-    return _joined(own[:i], " ", own[i:])
+    i = random.randrange(1, len(parts))
+    return _joined(parts[:i], " ", parts[i:])
 
 
 def edited(word: str, edits: Sequence[Edit], random: Random) -> list[str]:
@@ -84,8 +84,8 @@ def edited(word: str, edits: Sequence[Edit], random: Random) -> list[str]:
     return list(dict.fromkeys(variant for variant in variants if variant is not None and variant != word))
 
 
-def _swapped(own: list[str], i: int) -> str:
-    return _joined(own[:i], own[i + 1] + own[i], own[i + 2 :])
+def _swapped(parts: list[str], i: int) -> str:
+    return _joined(parts[:i], parts[i + 1] + parts[i], parts[i + 2 :])
 
 
 def _joined(before: list[str], middle: str, after: list[str]) -> str:

@@ -85,22 +85,22 @@ class SentenceEncoder:
         if resolve_precision(self.precision) == "fp32":
             cosines = np.array(self(pairs))
         else:
-            cosines = self._roughly(pairs)
+            cosines = self._cosines_in_bf16(pairs)
             if self._margin is None:
-                self._margin = max(ROUGH, 4 * self._noise(pairs[:SAMPLE]))
+                self._margin = max(ROUGH, 4 * self._error_of_bf16(pairs[:SAMPLE]))
             if unclear := np.flatnonzero(np.abs(cosines - thresholds) <= self._margin).tolist():
                 cosines[unclear] = self([pairs[i] for i in unclear])
         decided: list[bool] = (cosines >= thresholds).tolist()
         return decided
 
-    def _roughly(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    def _cosines_in_bf16(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return the cosines in bf16."""
         self._rough = self._embedded(self._rough, [text for pair in pairs for text in pair], "bf16")
         return self._cosines(self._rough, pairs)
 
-    def _noise(self, pairs: Sequence[tuple[str, str]]) -> float:
+    def _error_of_bf16(self, pairs: Sequence[tuple[str, str]]) -> float:
         """Return the largest difference between the cosines in bf16 and in 32 bits."""
-        return float(np.abs(self._roughly(pairs) - np.array(self(pairs))).max())
+        return float(np.abs(self._cosines_in_bf16(pairs) - np.array(self(pairs))).max())
 
     def embed(self, texts: Sequence[str], precision: Precision = "fp32") -> np.ndarray:
         """Return unit vectors, one row per text."""
@@ -120,12 +120,12 @@ class SentenceEncoder:
         self, known: dict[str, np.ndarray], texts: Iterable[str], precision: Precision
     ) -> dict[str, np.ndarray]:
         """Return the vectors of `texts`, those of `known` and new ones; others of `known` only if none is new."""
-        wanted = dict.fromkeys(texts)
-        missing = [text for text in wanted if text not in known]
+        unique = dict.fromkeys(texts)
+        missing = [text for text in unique if text not in known]
         if not missing:
             return known
         self.rows += len(missing)
-        kept = {text: known[text] for text in wanted if text in known}
+        kept = {text: known[text] for text in unique if text in known}
         return kept | dict(zip(missing, self.embed(missing, precision), strict=True))
 
     @staticmethod

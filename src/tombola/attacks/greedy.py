@@ -18,9 +18,9 @@ Choice = Callable[[Text, list[Text]], Steps[Text]]
 
 def importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[np.ndarray]:
     """Return each word's importance: the drop in the label's probability when the word is hidden."""
-    whole = (yield from ask([text]))[0]
+    original = (yield from ask([text]))[0]
     without = yield from ask([probe(i) for i in positions])
-    return np.array([whole[label] - row[label] for row in without])
+    return np.array([original[label] - row[label] for row in without])
 
 
 def by_importance(text: Text, label: int, positions: list[int], probe: Probe) -> Steps[list[int]]:
@@ -59,7 +59,7 @@ def replace_greedily(
         allowed = yield from satisfying(constraints, current, candidates(current, position))
         if not allowed:
             continue
-        scores = yield from _ask_as_far_as_paid(allowed)
+        scores = yield from _ask_within_budget(allowed)
         by_harm = np.argsort(scores[:, label], kind="stable").tolist()
         winners = [allowed[i] for i in by_harm if int(scores[i].argmax()) != label]
         if winners:
@@ -69,7 +69,7 @@ def replace_greedily(
     return current
 
 
-def _ask_as_far_as_paid(texts: list[Text]) -> Steps[np.ndarray]:
+def _ask_within_budget(texts: list[Text]) -> Steps[np.ndarray]:
     """Request probabilities, for the first of the texts alone if the budget ends with them."""
     try:
         return (yield from ask(texts))

@@ -49,7 +49,7 @@ class AttackAdversary(Adversary):
 
     @field_validator("recipe")
     @classmethod
-    def _needs_no_more(cls, recipe: Attack) -> Attack:
+    def _check_recipe(cls, recipe: Attack) -> Attack:
         if recipe.name == "bert_attack":
             raise ValueError(
                 "bert_attack needs a masked language model, which is not available in training; choose another attack"
@@ -108,4 +108,4 @@ def adversarial_texts(
         precision=precision,
         resume=journal,
     )
-    return {chosen[one.index]: one.perturbed_text.columns for one in report.of("Successful")}
+    return {chosen[example.index]: example.perturbed_text.columns for example in report.of("Successful")}

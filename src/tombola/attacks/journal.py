@@ -29,11 +29,11 @@ class Journal:
         self.records: list[dict[str, Any]] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
         header, *lines = self._read_lines() or [None]
-        found = [line for line in lines if line is not None]
-        anew = header is None or (header != self._header and not any(map(_is_attacked, found)))
+        records = [line for line in lines if line is not None]
+        anew = header is None or (header != self._header and not any(map(_is_attacked, records)))
         if header is not None and not anew:
             self._check(header)
-            self.records = found
+            self.records = records
         if dropped := lines.count(None) + (header is None and self.path.is_file()):
             logger.warning(
                 "%s: %d damaged lines are discarded, and their examples attacked again", self.path, dropped
@@ -70,9 +70,9 @@ class Journal:
         return [_parsed(line) for line in self.path.read_bytes().split(b"\n") if line]
 
     def _check(self, header: dict[str, Any]) -> None:
-        found = header.get("tombola attack")
-        if found != self.settings:
-            theirs = found if isinstance(found, dict) else {}
+        settings = header.get("tombola attack")
+        if settings != self.settings:
+            theirs = settings if isinstance(settings, dict) else {}
             differing = sorted(key for key in self.settings if theirs.get(key) != self.settings[key])
             raise TombolaError(
                 f"{self.path} belongs to another attack, which differs in {', '.join(differing)}: delete the file "
@@ -91,10 +91,10 @@ def _line(content: dict[str, Any]) -> str:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    known, _, text = line.partition(b" ")
+    digest, _, text = line.partition(b" ")
     try:
         decoded = text.decode("utf-8", "surrogatepass")
-        content = json.loads(decoded) if hash_text(decoded) == known.decode() else None
+        content = json.loads(decoded) if hash_text(decoded) == digest.decode() else None
     except ValueError:
         return None
     return content if isinstance(content, dict) else None

@@ -67,8 +67,8 @@ class Neighbours:
         if row is None:
             return []
         near = zip(self.nearest[row, :k].tolist(), self.cosines[row, :k].tolist(), strict=True)
-        found = [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
-        return [other for other in found if not (self.opposites and self.opposites(word, other))]
+        similar = [self.words[i] for i, cosine in near if cosine >= at_least * self.scale]
+        return [other for other in similar if not (self.opposites and self.opposites(word, other))]
 
 
 def neighbours_of(path: str | Path, k: int) -> Neighbours:
@@ -173,8 +173,8 @@ def nearest_rows(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     cosines = np.empty((len(unit), k), dtype=np.float32)
     for start in range(0, len(unit), BLOCK):
         block = unit[start : start + BLOCK] @ unit.T
-        own = torch.arange(len(block))
-        block[own, own + start] = -torch.inf
+        rows = torch.arange(len(block))
+        block[rows, rows + start] = -torch.inf
         best = block.topk(k, dim=1)
         nearest[start : start + BLOCK] = best.indices.numpy()
         cosines[start : start + BLOCK] = best.values.numpy()

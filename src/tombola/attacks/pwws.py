@@ -29,7 +29,7 @@ class PWWS(Attack):
         """Find each word's best synonym, weight it, and replace word after word."""
         synonyms = {i: self._synonyms(text, i, tools) for i in tools.content_words(text)}
         positions = [i for i, texts in synonyms.items() if texts]
-        whole = (yield from ask([text]))[0][label]
+        original = (yield from ask([text]))[0][label]
         saliency = yield from importance(text, label, positions, substitution(text, tools.unknown))
 
         candidates = [candidate for i in positions for candidate in synonyms[i]]
@@ -37,7 +37,7 @@ class PWWS(Attack):
         best: dict[int, tuple[float, str]] = {}
         for candidate, score in zip(candidates, scores, strict=True):
             assert candidate.last is not None
-            effect, word = whole - score[label], candidate.words[candidate.last]
+            effect, word = original - score[label], candidate.words[candidate.last]
             if candidate.last not in best or effect > best[candidate.last][0]:
                 best[candidate.last] = (effect, word)
 

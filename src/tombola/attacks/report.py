@@ -58,9 +58,9 @@ class Example:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Example":
         """Parse the example from a JSON-lines record."""
-        known = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
+        fields = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         changes = {int(position): word for position, word in record["changes"].items()}
-        return cls(**known | {"original": tuple(record["original"]), "changes": changes})
+        return cls(**fields | {"original": tuple(record["original"]), "changes": changes})
 
     def to_json(self) -> dict[str, Any]:
         """Return the example as a JSON-lines record, with the full perturbed text for other programs."""

@@ -59,8 +59,8 @@ class Resources:
         """Return the resources that an attack needs but that are neither given nor bundled for the language."""
         if is_english(self.language):
             return []
-        given = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
-        return [name for name in attack.needs if given[name] is None]
+        files = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
+        return [name for name in attack.needs if files[name] is None]
 
     def bundled_neighbours(self, attack: "Attack") -> int | None:
         """Return the version of the bundled table of neighbours if the attack looks words up there."""
@@ -130,11 +130,11 @@ class Resources:
         mlm = self.mlm if isinstance(self.mlm, str | Path | None) else self.mlm.name
         vectors = Path(self.vectors).expanduser() if self.vectors is not None else None
         neighbours = f"bundled {NEIGHBOURS}" if vectors is None else str(vectors)
-        own: dict[str, str] = {} if is_english(self.language) else {"language": self.language}
+        identity: dict[str, str] = {} if is_english(self.language) else {"language": self.language}
         if self.words is not None:
             words = Path(self.words).expanduser()
-            own["lexicon"] = checksum(words) if words.is_file() else str(words)
-        return own | {
+            identity["lexicon"] = checksum(words) if words.is_file() else str(words)
+        return identity | {
             "vectors": checksum(vectors) if vectors is not None and vectors.is_file() else neighbours,
             "encoder": _fingerprint(self.encoder),
             "mlm": _fingerprint(mlm) if isinstance(self.mlm, str | Path) else str(mlm),

@@ -101,14 +101,14 @@ def attack(
     with evaluating(model, scorer.collate.pad_id), _journal(resume, settings, model) as journal:
         records = journal.records if journal else []
         kept = {int(record["index"]): Example.from_json(record) for record in records}
-        found = [kept[i] for i in indices if i in kept]
-        resumed = len(found)
+        attacked = [kept[i] for i in indices if i in kept]
+        resumed = len(attacked)
         before = max((float(record["seconds"]) for record in records), default=0.0)
         used = {kind: name for record in records for kind, name in record["resources"].items()}
-        held = sum(example.result_type == "Failed" for example in found)
+        robust = sum(example.result_type == "Failed" for example in attacked)
         if progress is not None and resumed:
-            progress(resumed, len(indices), {"under attack": held / resumed})
-        done = {example.index for example in found}
+            progress(resumed, len(indices), {"under attack": robust / resumed})
+        done = {example.index for example in attacked}
         for example in attack_examples(
             chosen,
             material,
@@ -119,25 +119,25 @@ def attack(
             lanes=lanes,
             budget=query_budget,
         ):
-            found.append(example)
+            attacked.append(example)
             if journal:
                 seconds = before + perf_counter() - start
                 journal.append({**example.to_json(), "seconds": seconds, "resources": resources.used()})
-            held += example.result_type == "Failed"
+            robust += example.result_type == "Failed"
             if progress is not None:
-                progress(len(found), len(indices), {"under attack": held / len(found)})
+                progress(len(attacked), len(indices), {"under attack": robust / len(attacked)})
     return AttackReport(
         attack=chosen.name,
         settings=chosen.settings,
-        examples=sorted(found, key=lambda example: example.index),
+        examples=sorted(attacked, key=lambda example: example.index),
         columns=material.columns,
         labels=material.labels,
         seed=seed,
         query_budget=query_budget,
         resources=used | resources.used(),
         seconds=before + perf_counter() - start,
-        rows=sum(example.rows for example in found),
-        similarity_rows=sum(example.similarity_rows for example in found),
+        rows=sum(example.rows for example in attacked),
+        similarity_rows=sum(example.similarity_rows for example in attacked),
         resumed=resumed,
     )
 
@@ -174,8 +174,8 @@ def _weights_hash(model: "PreTrainedModel") -> str:
 
     A model without tensors, such as an ONNX file, has its own fingerprint.
     """
-    if (known := getattr(model, "fingerprint", None)) is not None:
-        return str(known)
+    if (fingerprint := getattr(model, "fingerprint", None)) is not None:
+        return str(fingerprint)
     digest = blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())

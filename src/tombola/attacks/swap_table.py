@@ -53,7 +53,7 @@ class SwapTable:
         tokens, strings = _whole_words(tokenizer), _strings(tokenizer)
         self.options = torch.full((len(strings), settings.candidates), -1)
         for word, token in tokens.items():
-            near = [tokens[other] for other in _alike(word, settings.min_cosine) if other in tokens]
+            near = [tokens[other] for other in _similar_words(word, settings.min_cosine) if other in tokens]
             near = near[: settings.candidates]
             self.options[token, : len(near)] = torch.tensor(near, dtype=torch.long)
         if not self.options.ge(0).any():
@@ -62,9 +62,9 @@ class SwapTable:
                 f"this vocabulary none has a neighbour with min_cosine {settings.min_cosine:g}: use freelb or pgd"
             )
         self.continues = torch.tensor(_continues(tokenizer, strings))
-        self.unfinished = torch.tensor([one.endswith(UNFINISHED) for one in strings])
-        self.apostrophe = torch.tensor([one.removeprefix(LATER) in APOSTROPHES for one in strings])
-        self.t = torch.tensor([one.removeprefix(LATER) in ("t", "T") for one in strings])
+        self.unfinished = torch.tensor([word.endswith(UNFINISHED) for word in strings])
+        self.apostrophe = torch.tensor([word.removeprefix(LATER) in APOSTROPHES for word in strings])
+        self.t = torch.tensor([word.removeprefix(LATER) in ("t", "T") for word in strings])
 
     def options_of(self, ids: Tensor) -> Tensor:
         """Return the tokens that may replace each token of a batch; −1 where there is none.
@@ -102,7 +102,7 @@ def _strings(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 
 @lru_cache(maxsize=100_000)
-def _alike(word: str, min_cosine: float) -> tuple[str, ...]:
+def _similar_words(word: str, min_cosine: float) -> tuple[str, ...]:
     lexicon = bundled()
     if lexicon.is_stop_word(word):
         return ()

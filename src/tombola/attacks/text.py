@@ -29,16 +29,16 @@ class Text:
 
     def __init__(self, columns: str | Sequence[str]) -> None:
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
-        found = [list(WORD.finditer(column)) for column in columns]
-        self.words = tuple(match.group() for matches in found for match in matches)
+        by_column = [list(WORD.finditer(column)) for column in columns]
+        self.words = tuple(match.group() for matches in by_column for match in matches)
         self.gaps = tuple(
             column[end:start]
-            for column, matches in zip(columns, found, strict=True)
+            for column, matches in zip(columns, by_column, strict=True)
             for end, start in zip(
                 [0, *(m.end() for m in matches)], [*(m.start() for m in matches), len(column)], strict=True
             )
         )
-        self.starts = tuple(accumulate((len(matches) for matches in found), initial=0))
+        self.starts = tuple(accumulate((len(matches) for matches in by_column), initial=0))
         self.origin = self
         self.last = None
 
@@ -111,8 +111,8 @@ class Text:
         start, end = self.starts[column], self.starts[column + 1]
         words = [w if i in kept or not start <= i < end else "" for i, w in enumerate(self.words)]
         inner = range(kept.start + column + 1, kept.stop + column)
-        own = range(start + column, end + column + 1)
-        gaps = [gap if i in inner or i not in own else "" for i, gap in enumerate(self.gaps)]
+        span = range(start + column, end + column + 1)
+        gaps = [gap if i in inner or i not in span else "" for i, gap in enumerate(self.gaps)]
         return self._edited(tuple(words), tuple(gaps), kept.start)
 
     @property

@@ -62,12 +62,12 @@ class TextFooler(Attack):
 
     def _importance(self, text: Text, label: int, positions: list[int]) -> Steps[np.ndarray]:
         """Return the label's loss without each word plus, if another label wins, that label's gain (eq. 2)."""
-        whole = (yield from ask([text]))[0]
+        original = (yield from ask([text]))[0]
         without = yield from ask([text.delete(i) for i in positions])
         winners = [int(row.argmax()) for row in without]
         return np.array(
             [
-                whole[label] - row[label] + (row[won] - whole[won] if won != label else 0.0)
+                original[label] - row[label] + (row[won] - original[won] if won != label else 0.0)
                 for row, won in zip(without, winners, strict=True)
             ]
         )

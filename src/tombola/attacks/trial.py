@@ -65,8 +65,8 @@ def attack_examples(
 
     def trials() -> Iterator[tuple[int, Steps[Outcome]]]:
         for i in indices:
-            own = replace(tools, random=Random(f"{seed}:{i}"))
-            yield i, trial(attack, Text(material.texts[i]), material.truths[i], own)
+            own_tools = replace(tools, random=Random(f"{seed}:{i}"))
+            yield i, trial(attack, Text(material.texts[i]), material.truths[i], own_tools)
 
     for lane in run(trials(), oracles, lanes=lanes, budget=budget):
         yield _example(lane, material)
@@ -84,7 +84,7 @@ def oracles_of(model: Oracle, resources: Resources) -> Oracles:
 
 def _example(lane: Lane[Outcome], material: Material) -> Example:
     assert lane.outcome is not None
-    text, before, after, alike = lane.outcome
+    text, before, after, similarity = lane.outcome
     pairs: list[Any] = [key for oracle, key in lane.known if oracle in (SIMILARITY, SIMILAR)]
     truth = material.truths[lane.index]
     old, new = int(before.argmax()), int(after.argmax())
@@ -100,7 +100,7 @@ def _example(lane: Lane[Outcome], material: Material) -> Example:
         perturbed_score=1 - float(after[truth]),
         num_queries=lane.queries,
         result_type=result,
-        similarity=alike,
+        similarity=similarity,
         rows=sum(oracle == MODEL for oracle, _ in lane.known),
         similarity_rows=len({text for pair in pairs for text in pair[:2]}),
     )

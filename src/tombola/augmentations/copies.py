@@ -31,7 +31,7 @@ def augmented_copy(
     task = split.task
     if not kind_of(task).reads_whole_texts:
         raise RecipeError(f"{where}: {task.name} is a {task.kind} task, whose texts cannot be changed")
-    if not task.english and any(isinstance(one, SynonymSwaps) for one in augment.of):
+    if not task.english and any(isinstance(augmentation, SynonymSwaps) for augmentation in augment.of):
         raise RecipeError(
             f"{where}: the built-in synonyms are English, but {task.name} is in {task.language!r}: use another "
             "augmentation, such as typos"

@@ -62,7 +62,7 @@ class LiveTexts(Encoded):
         """
         if not kind_of(split.task).reads_whole_texts:
             raise DataError(f"{split.task.name}: texts of a {split.task.kind} task cannot be changed.")
-        kept = {one.name: getattr(data, one.name) for one in fields(Encoded)}
+        kept = {field.name: getattr(data, field.name) for field in fields(Encoded)}
         return cls(
             **kept,
             split=split,
@@ -112,11 +112,11 @@ class LiveTexts(Encoded):
         if self.augmenter is None or self.split is None:
             return iter(())
         texts, ids, epoch = self.split.texts, self.split.ids, self.now.epoch
-        seen = {
+        changed = {
             place: self.augmenter.texts(texts[index], ids[index], epoch)
             for place, index in enumerate(indices)
         }
-        return self._inputs({place: new for place, new in seen.items() if new != texts[indices[place]]})
+        return self._inputs({place: new for place, new in changed.items() if new != texts[indices[place]]})
 
     def _added(self, indices: Sequence[int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
         """Return the model inputs of the added texts, by position in the batch."""
@@ -128,7 +128,7 @@ class LiveTexts(Encoded):
         if not texts:
             return
         assert self.tokenizer is not None
-        found = tokenize_texts(list(texts.values()), self.tokenizer, self.max_length)
+        tokens = tokenize_texts(list(texts.values()), self.tokenizer, self.max_length)
         for row, place in enumerate(texts):
-            if found["input_ids"][row]:
-                yield place, {name: found[name][row] for name in self.inputs}
+            if tokens["input_ids"][row]:
+                yield place, {name: tokens[name][row] for name in self.inputs}

@@ -19,7 +19,7 @@ def unchanged_by(of: Iterable[Augmentation], split: Split) -> list[str]:
         of: The augmentations.
         split: The texts.
     """
-    kinds = list(dict.fromkeys(tag_of(type(one)) for one in of if one.by_words))
+    kinds = list(dict.fromkeys(tag_of(type(augmentation)) for augmentation in of if augmentation.by_words))
     return kinds if kinds and _out_of_reach(split) > MOST else []
 
 

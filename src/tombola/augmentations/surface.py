@@ -104,12 +104,12 @@ def _tightened(text: str, random: Random) -> Places:
 
 def _split(text: str, random: Random) -> Places:
     """Return a blank inside each word of two to five letters, as in TextBugger: parts of longer words may be words."""
-    found = []
+    gaps = []
     for start, end in spans_of(text):
         if 2 <= end - start <= 5:
             at = start + 1 + int(random.random() * (end - start - 1))
-            found.append(((at, at), " "))
-    return found
+            gaps.append(((at, at), " "))
+    return gaps
 
 
 _PLACES: dict[str, Callable[[str, Random], Places]] = {

@@ -49,12 +49,12 @@ class SynonymSwaps(Augmentation):
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace some of the words that have a synonym."""
         others = partial(self._others, resources=resources)
-        found = [
+        replaceable = [
             (span, synonyms)
             for span in spans_of(text)
             if not _may_be_name(text, *span) and (synonyms := others(text[slice(*span)].lower()))
         ]
-        chosen = [found[i] for i in some(len(found), self.share, random)]
+        chosen = [replaceable[i] for i in some(len(replaceable), self.share, random)]
         words = [_in_case_of(text[slice(*span)], pick(synonyms, random)) for span, synonyms in chosen]
         return replace(text, [span for span, _ in chosen], words)
 
@@ -67,12 +67,12 @@ class SynonymSwaps(Augmentation):
     def _others(self, word: str, resources: Resources) -> tuple[str, ...]:
         """Return the words that may replace a word."""
         lexicon = self._lexicon(resources)
-        found: tuple[str, ...] = ()
+        others: tuple[str, ...] = ()
         if self.source != "neighbours":
-            found += _synonyms(word, lexicon, self.nearest)
+            others += _synonyms(word, lexicon, self.nearest)
         if self.source != "lexicon":
-            found += _near(word, lexicon, self._neighbours(resources), self.nearest, self.min_cosine)
-        return tuple(dict.fromkeys(found))
+            others += _near(word, lexicon, self._neighbours(resources), self.nearest, self.min_cosine)
+        return tuple(dict.fromkeys(others))
 
     def _neighbours(self, resources: Resources) -> Neighbours:
         if resources.neighbours is None:

@@ -72,12 +72,12 @@ def with_predictions(split: Split, path: Path) -> Split:
     """Return the examples of a split that a file has predictions for, with a warning if others are left out."""
     if not path.is_file():
         raise DataError(f"bias.path: there is no file {path}")
-    known = predicted_ids(path)
-    kept = [place for place, identity in enumerate(split.ids) if identity in known]
+    predicted = predicted_ids(path)
+    kept = [place for place, identity in enumerate(split.ids) if identity in predicted]
     if not kept:
         raise DataError(
             f"{path}: has no prediction for any of the {len(split)} examples of {split.task.name}/{split.name}; an "
-            f"example id is {split.ids[0]!r}, an id in the file {next(iter(known), None)!r}."
+            f"example id is {split.ids[0]!r}, an id in the file {next(iter(predicted), None)!r}."
         )
     if len(kept) < len(split):
         logger.warning(
@@ -134,7 +134,7 @@ def _read_npy(path: Path) -> np.ndarray:
 def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> np.ndarray:
     missing = [identity for identity in split.ids if identity not in content]
     if missing and (not uniform or len(missing) == len(split)):
-        known = next(iter(content), None)
+        example_id = next(iter(content), None)
         advice = (
             "Set bias.missing: drop to leave them out of training, or uniform to treat all labels as equally likely."
             if len(missing) < len(split)
@@ -142,7 +142,7 @@ def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> 
         )
         raise DataError(
             f"{path}: {len(missing)} of the {len(split)} examples of {split.task.name}/{split.name} are missing from "
-            f"it, the first with the id {missing[0]!r} (an id in the file: {known!r}). {advice}"
+            f"it, the first with the id {missing[0]!r} (an id in the file: {example_id!r}). {advice}"
         )
     count = split.task.num_labels
     even = [-float(np.log(count))] * count
@@ -163,13 +163,13 @@ def _column_order(path: Path, split: Split, labels: Sequence[str] | None) -> lis
     task = split.task
     if labels is None:
         return list(range(task.num_labels))
-    found = outputs_by_label(labels, task)
-    if found is None or any(len(places) != 1 for places in found):
+    places_by_label = outputs_by_label(labels, task)
+    if places_by_label is None or any(len(places) != 1 for places in places_by_label):
         raise DataError(
             f"bias.labels: {list(labels)} do not match the labels of {task.name}, {task.labels}, with one per column "
             f"of {path}."
         )
-    return [place for (place,) in found]
+    return [place for (place,) in places_by_label]
 
 
 def check_columns(path: Path, values: np.ndarray, split: Split, order: Sequence[int]) -> None:

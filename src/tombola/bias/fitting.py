@@ -47,16 +47,16 @@ def fit(settings: FittedBias, split: Split, seed: int, vectors: Path | None = No
         )
     task, inputs = split.task, settings.features(split, vectors)
     targets = settings.targets(split)
-    whole = _fitted(settings, inputs, targets, np.arange(len(split)), seed)
+    on_all = _fitted(settings, inputs, targets, np.arange(len(split)), seed)
     if settings.predictions == "in_sample":
-        return Fit(settings, task, vectors, _log_probs(settings, task, whole, inputs), whole)
+        return Fit(settings, task, vectors, _log_probs(settings, task, on_all, inputs), on_all)
     train = np.empty((len(split), task.num_labels), dtype=np.float32)
     folds = fold_numbers(split, settings.folds, seed)
     for fold in np.unique(folds):
         held_out = np.flatnonzero(folds == fold)
         model = _fitted(settings, inputs, targets, np.flatnonzero(folds != fold), seed)
         train[held_out] = _log_probs(settings, task, model, _take(inputs, held_out))
-    return Fit(settings, task, vectors, train, whole)
+    return Fit(settings, task, vectors, train, on_all)
 
 
 def fold_numbers(split: Split, folds: int, seed: int) -> np.ndarray:
@@ -99,9 +99,9 @@ def _fitted(settings: FittedBias, inputs: Any, targets: np.ndarray, rows: np.nda
 
 def _log_probs(settings: FittedBias, task: Task, model: Pipeline, inputs: Any) -> np.ndarray:
     """Return the model's float32 log-probabilities of all labels, each at least the floor."""
-    found = model.predict_log_proba(inputs)
-    full = np.full((len(found), task.num_labels), FLOOR)
-    settings.spread(found, model.classes_.tolist(), full, task)
+    predicted = model.predict_log_proba(inputs)
+    full = np.full((len(predicted), task.num_labels), FLOOR)
+    settings.spread(predicted, model.classes_.tolist(), full, task)
     full = np.maximum(full, FLOOR)
     normalised: np.ndarray = (full - logsumexp(full, axis=1, keepdims=True)).astype(np.float32)
     return normalised

@@ -42,7 +42,7 @@ class LexicalOverlap(FittedBias):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_strong_as_published(cls, raw: Any) -> Any:
+    def _published_strength(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and raw.get("feature_set") == "published":
             return {"strength": 100.0, **raw}
         return raw
@@ -50,8 +50,8 @@ class LexicalOverlap(FittedBias):
     @model_serializer(mode="wrap")
     def _with_tag(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write out the strength if it depends on the features, since it is then not a plain default."""
-        own = {"strength": self.strength} if self.feature_set == "published" else {}
-        return {"method": self.method, **own, **fields(self)}
+        strength = {"strength": self.strength} if self.feature_set == "published" else {}
+        return {"method": self.method, **strength, **fields(self)}
 
     @property
     def reads_model(self) -> str | None:

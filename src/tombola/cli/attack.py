@@ -112,7 +112,7 @@ def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    created = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "attack.lock"
     lock = FileLock(file)
@@ -125,11 +125,11 @@ def _alone_in(folder: Path, screen: Screen) -> Iterator[None]:
         yield
     finally:
         lock.release()
-        if made and set(folder.iterdir()) <= {file}:
+        if created and set(folder.iterdir()) <= {file}:
             file.unlink(missing_ok=True)
             with suppress(OSError):  # other processes write there too
-                for one in made:
-                    one.rmdir()
+                for parent in created:
+                    parent.rmdir()
 
 
 def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
@@ -140,16 +140,16 @@ def _tasks(screen: Screen, model: str, task: str | None) -> list[str | None]:
 
     if task is not None or not is_multi_task(folder := folder_of(model)):
         return [task]
-    found: list[str | None] = []
-    for name, own in MultiTaskTicket.from_pretrained(folder).info["tasks"].items():
-        kind = Task.named(str(own["task"])).kind
+    tasks: list[str | None] = []
+    for name, entry in MultiTaskTicket.from_pretrained(folder).info["tasks"].items():
+        kind = Task.named(str(entry["task"])).kind
         if kind == "classification":
-            found.append(name)
+            tasks.append(name)
         else:
             screen.complain(f"{name} is skipped: attacks need a classification task, and it is a {kind} task")
-    if not found:
+    if not tasks:
         raise TombolaError(f"no task of {model} is a classification task, so there is nothing to attack")
-    return found
+    return tasks
 
 
 def _configured(name: str, changes: list[str]) -> str | Attack:

@@ -35,8 +35,8 @@ def compare(
 
     if table:
         check_table(table)
-    found = api.compare(*folders)
-    rows = only(found, on or ())
-    screen.print(tables.comparison_table(found, rows))
+    comparison = api.compare(*folders)
+    rows = only(comparison, on or ())
+    screen.print(tables.comparison_table(comparison, rows))
     if table:
-        screen.wrote("table", write_table(found.rows(rows), table))
+        screen.wrote("table", write_table(comparison.rows(rows), table))

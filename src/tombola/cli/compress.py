@@ -107,12 +107,12 @@ def compress(
         show_plan(screen, plan, options.store)
         return
     with screen.watch("planning") as watcher:
-        found = carry_out(
+        compression = carry_out(
             order, planned, output=options.output, store=options.store, engine=engine, watcher=watcher
         )
-        page = write_page(found.result, options.store) if options.report else None
-    show_notes(screen, found.notes[len(known) :])
-    show_compression(screen, found, page)
+        page = write_page(compression.result, options.store) if options.report else None
+    show_notes(screen, compression.notes[len(known) :])
+    show_compression(screen, compression, page)
 
 
 def withstood(against: list[str] | None) -> tuple[str, ...] | None:

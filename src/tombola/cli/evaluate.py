@@ -51,7 +51,9 @@ def evaluate(
             progress=progress,
         )
     screen.print(tables.score_table(model, scores))
-    plain = {on: {name: score.as_dict() for name, score in found.items()} for on, found in scores.items()}
+    plain = {
+        on: {name: score.as_dict() for name, score in by_metric.items()} for on, by_metric in scores.items()
+    }
     if output:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output, json.dumps({"model": model, "scores": plain}, indent=1))

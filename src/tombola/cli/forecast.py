@@ -166,17 +166,17 @@ class Forecast:
 
     def _paces(self) -> dict[str, float]:
         """Return the seconds per unit of work, by kind, and by kind and label."""
-        taken = {group: list(found) for group, found in self._taken.items()}
+        durations = {group: list(found) for group, found in self._taken.items()}
         now = self.clock()
         for key, running in self.running.items():
             left = running.left(now)
             for group in (running.work.kind, _group(running.work)):
                 if left is not None and group not in self._taken:
                     whole = (now - running.begun + left, self._units.get(key, 1))
-                    taken.setdefault(group, []).append(whole)
+                    durations.setdefault(group, []).append(whole)
         return {
             group: sum(seconds for seconds, _ in found) / sum(units for _, units in found)
-            for group, found in taken.items()
+            for group, found in durations.items()
         }
 
     def _expected(self, stage: Work, paces: Mapping[str, float]) -> float | None:

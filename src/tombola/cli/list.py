@@ -32,12 +32,12 @@ def list_(
         )
         return
     kind, search = _meant(words, KINDS)
-    found = api.catalogue(kind, search)
-    if not found and kind is None:
+    lists = api.catalogue(kind, search)
+    if not lists and kind is None:
         raise UnknownName("list", search, KINDS)
-    if not found:
+    if not lists:
         raise TombolaError(f"none of the {kind} contains {search!r}: see tombola list {kind}")
-    for title, rows in found.items():
+    for title, rows in lists.items():
         screen.print(tables.catalogue_table(title, rows))
 
 

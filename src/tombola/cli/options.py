@@ -110,7 +110,7 @@ def verb(
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(function, eval_str=True)
-        own, groups = _spread(list(signature.parameters.values())[1:])
+        parameters, groups = _spread(list(signature.parameters.values())[1:])
         added = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
             for key, (kind, default) in shared.items()
@@ -123,7 +123,7 @@ def verb(
                 try:
                     load_plugins(plugin)
                     grouped = {
-                        key: kind(**{one.name: options.pop(one.name) for one in fields(kind)})
+                        key: kind(**{field.name: options.pop(field.name) for field in fields(kind)})
                         for key, kind in groups.items()
                     }
                     function(screen, **grouped, **options)
@@ -136,8 +136,10 @@ def verb(
                     raise
 
         command: Any = wraps(function)(call)
-        command.__signature__ = signature.replace(parameters=[*own, *added])
-        command.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
+        command.__signature__ = signature.replace(parameters=[*parameters, *added])
+        command.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in (*parameters, *added)
+        }
         del command.__wrapped__  # its signature differs
         to.command(name, help=_reflowed(inspect.getdoc(function) or ""))(command)
         return function
@@ -162,7 +164,8 @@ def _spread(parameters: list[inspect.Parameter]) -> tuple[list[inspect.Parameter
         groups[parameter.name] = kind
         hints = get_type_hints(kind, include_extras=True)
         spread += [
-            one.replace(annotation=hints[name]) for name, one in inspect.signature(kind).parameters.items()
+            parameter.replace(annotation=hints[name])
+            for name, parameter in inspect.signature(kind).parameters.items()
         ]
     return spread, groups
 

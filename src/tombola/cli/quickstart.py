@@ -33,11 +33,11 @@ def quickstart(
     from tombola import api
 
     with screen.watch("planning") as watcher:
-        found = api.quickstart(output=output, store=store, watcher=watcher)
-        page = write_page(found.result, store)
-    show_compression(screen, found, page)
+        compression = api.quickstart(output=output, store=store, watcher=watcher)
+        page = write_page(compression.result, store)
+    show_compression(screen, compression, page)
     screen.print("\nThree things to try next:")
-    commands = {line.format(model=quote(str(found.model))): why for line, why in NEXT.items()}
+    commands = {line.format(model=quote(str(compression.model))): why for line, why in NEXT.items()}
     width = max(map(len, commands))
     for line, why in commands.items():
         screen.print(f"  {line:<{width}}   # {why}")

@@ -43,9 +43,9 @@ class EngineOptions:
 
     def chosen_engine(self, base: Local | Ray | None = None) -> Local | Ray | None:
         """Return the engine of the options, based on that of the study; the latter if no option sets one."""
-        given = {"workers": self.workers, "address": self.address}
-        asked = {key: value for key, value in given.items() if value is not None}
-        if self.engine is None and not asked:
+        options = {"workers": self.workers, "address": self.address}
+        chosen = {key: value for key, value in options.items() if value is not None}
+        if self.engine is None and not chosen:
             return base
         from tombola.foundations.settings import checked
         from tombola.pipeline.engines import Local
@@ -59,7 +59,7 @@ class EngineOptions:
         base = base or Local()
         kind = self.engine or ("ray" if self.address else base.kind)
         kept = base.model_dump(exclude_defaults=True) if kind == base.kind else {}
-        raw = {"recipes": [{}], "engine": {**kept, "kind": kind, **asked}}
+        raw = {"recipes": [{}], "engine": {**kept, "kind": kind, **chosen}}
         return checked(StudySettings, raw).engine
 
 

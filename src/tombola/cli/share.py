@@ -30,5 +30,5 @@ def share(screen: Screen, options: RunOptions) -> None:
 def _show(screen: Screen, result: Result) -> None:
     from tombola.cli import tables
 
-    for on in (one for one in result.datasets if result.sharing(one)):
+    for on in (name for name in result.datasets if result.sharing(name)):
         screen.print(tables.share_table(result, on))

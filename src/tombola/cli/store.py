@@ -62,7 +62,7 @@ def du(screen: Screen, store: Store = None) -> None:
     table = Table("kind", title=str(opened.root), title_justify="left")
     table.add_column("stages", justify="right")
     table.add_column("size", justify="right")
-    for kind, sizes in sorted(kinds.items(), key=lambda one: -sum(one[1])):
+    for kind, sizes in sorted(kinds.items(), key=lambda entry: -sum(entry[1])):
         table.add_row(kind, str(len(sizes)), _size(sum(sizes)))
     table.add_row("all", str(sum(map(len, kinds.values()))), _size(sum(map(sum, kinds.values()))))
     screen.print(table)
@@ -116,10 +116,10 @@ def gc(
     from tombola.store.store import Store as OpenStore
 
     opened = OpenStore(store)
-    found = garbage(opened, days)
-    for item in found:
+    collectable = garbage(opened, days)
+    for item in collectable:
         screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
-    gone = collect_garbage(opened, days) if yes else found
+    gone = collect_garbage(opened, days) if yes else collectable
     what = "deleted" if yes else "would be deleted; add --yes to delete them"
     screen.print(f"{_folders(gone)}: {what}")
 
@@ -151,14 +151,14 @@ def rm(
         for result in removal.needed_by:
             screen.print(f"needed by {_short(result.parent)}, which recreates it when it runs again")
         gone = removal.carry_out(opened) if yes else removal.items
-        told = "deleted" if yes else "would be deleted; add --yes to delete them"
-        screen.print(f"{_folders(gone)}: {told}")
+        outcome = "deleted" if yes else "would be deleted; add --yes to delete them"
+        screen.print(f"{_folders(gone)}: {outcome}")
 
 
 def _short(path: Path) -> str:
     """Return the path relative to the working directory, if it is inside."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _size(number: float) -> str:

@@ -43,8 +43,8 @@ def init(
     """
     from tombola import api
 
-    found = api.init_task(data, output, text=tuple(text or ()), label=label, language=language, force=force)
-    for note in found.notes:
+    task = api.init_task(data, output, text=tuple(text or ()), label=label, language=language, force=force)
+    for note in task.notes:
         screen.print(note)
-    screen.wrote("task", found.path)
-    screen.print(f"next     tombola validate {quote(str(found.path))} --data")
+    screen.wrote("task", task.path)
+    screen.print(f"next     tombola validate {quote(str(task.path))} --data")

@@ -103,12 +103,12 @@ class Chain(FittedDefense):
 
 def fit_defenses(settings: Sequence[Defense], texts: Iterable[str]) -> Chain:
     """Fit defenses to the training texts, each to the output of those before it."""
-    seen = list(texts)
+    corrected = list(texts)
     links: list[FittedDefense] = []
-    for one in settings:
-        links.append(one.fit(seen))
-        if one is not settings[-1]:
-            seen = [links[-1].correct(text) for text in seen]
+    for defense in settings:
+        links.append(defense.fit(corrected))
+        if defense is not settings[-1]:
+            corrected = [links[-1].correct(text) for text in corrected]
     return Chain(links)
 
 
@@ -122,8 +122,8 @@ def load_defense(folder: Path) -> Chain:
     except (ValueError, RecursionError) as error:
         raise DamagedArtefact(f"{path} is not valid JSON ({error}): get it again.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = content.get("format") if isinstance(content, dict) else None
-        raise TombolaError(f"{path} has format {found!r}; this version of tombola reads {FORMAT}")
+        version = content.get("format") if isinstance(content, dict) else None
+        raise TombolaError(f"{path} has format {version!r}; this version of tombola reads {FORMAT}")
     parts = content.get("defenses")
     if not isinstance(parts, list) or _fingerprint(parts) != content.get("fingerprint"):
         raise DamagedArtefact(f"{path} does not agree with its own fingerprint: it was damaged or changed.")

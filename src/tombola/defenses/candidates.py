@@ -55,13 +55,13 @@ class DeletionIndex:
         hashes: Iterable[int] = _one_deletion(typed)
         if self.edits == 2:
             hashes = deletion_hashes([typed], len(typed), 2)[0].tolist()
-        keys, found = self._keys, set()
+        keys, words = self._keys, set()
         for wanted in hashes:
             at = bisect_left(keys, wanted)
             while at < len(keys) and keys[at] == wanted:
-                found.add(self.words[self._owners[at]])
+                words.add(self.words[self._owners[at]])
                 at += 1
-        return found
+        return words
 
 
 def deletion_hashes(words: Sequence[str], size: int, edits: int) -> Codes:

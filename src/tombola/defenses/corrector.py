@@ -127,16 +127,16 @@ class FittedSpelling(FittedDefense):
 
     def correct(self, text: str) -> str:
         """Return the text with corrected words; everything else is unchanged, byte for byte."""
-        found = list(tokens(text))
-        keys = [key_of(token.text) for token in found]
+        words = list(tokens(text))
+        keys = [key_of(token.text) for token in words]
         known = self._known
         parts, end, i, left = [], 0, 0, ""
-        while i < len(found):
-            token, key = found[i], keys[i]
-            right = keys[i + 1] if i + 1 < len(found) else ""
+        while i < len(words):
+            token, key = words[i], keys[i]
+            right = keys[i + 1] if i + 1 < len(words) else ""
             last = token
-            if right and self._joined(text, found[i], found[i + 1], key, right):
-                meant, last = key + right, found[i + 1]
+            if right and self._joined(text, words[i], words[i + 1], key, right):
+                meant, last = key + right, words[i + 1]
             else:
                 meant = key if key in known else self._meant(text, token, key, left, right)
             if meant != key:
@@ -215,15 +215,15 @@ class FittedSpelling(FittedDefense):
 
     def candidates(self, key: str) -> list[Scored]:
         """Return the candidate corrections of a string, most likely first, regardless of context."""
-        found = self._cache.get(key)
-        if found is None:
-            found = self._weighed(self._one_edit.near(key), key, 1)
-            if not found and len(key) >= TWO_EDITS_FROM and key not in self.language.dictionary:
-                found = self._weighed(self._two_edits.near(key), key, 2)
+        scored = self._cache.get(key)
+        if scored is None:
+            scored = self._weighed(self._one_edit.near(key), key, 1)
+            if not scored and len(key) >= TWO_EDITS_FROM and key not in self.language.dictionary:
+                scored = self._weighed(self._two_edits.near(key), key, 2)
             if len(self._cache) >= CACHE:
                 self._cache.clear()
-            self._cache[key] = found
-        return found
+            self._cache[key] = scored
+        return scored
 
     def _weighed(self, words: set[str], key: str, edits: int) -> list[Scored]:
         found = [

@@ -39,16 +39,16 @@ class Language:
     def context(self, left: str, word: str, right: str, probability: float) -> float:
         """Return the log ratio of the word's probability between its neighbours to its overall probability."""
         prior = CONTEXT * probability
-        found = 0.0
+        ratio = 0.0
         if left in self._before:
-            found += log(
+            ratio += log(
                 (self.pairs.get((left, word), 0) + prior) / (prior + self._before[left] * probability)
             )
         if right in self._behind:
-            found += log(
+            ratio += log(
                 (self.pairs.get((word, right), 0) + prior) / (prior + self._behind[right] * probability)
             )
-        return found
+        return ratio
 
 
 class Letters:

@@ -51,10 +51,10 @@ def defended(tokenizer: T, defense: FittedDefense) -> T:
     The tokenizer is changed in place and returned. Every text passed to it is corrected first, in training,
     evaluation, attacks and serving; only the class's lower-level methods bypass the defense.
     """
-    own = undefended(tokenizer)
+    plain = undefended(tokenizer)
     remembered = lru_cache(maxsize=REMEMBERED)(defense.correct)
-    parts = {"defense": defense, "_correct": staticmethod(remembered), "__module__": own.__module__}
-    tokenizer.__class__ = type(own.__name__, (Behind, own), parts)
+    parts = {"defense": defense, "_correct": staticmethod(remembered), "__module__": plain.__module__}
+    tokenizer.__class__ = type(plain.__name__, (Behind, plain), parts)
     return tokenizer
 
 

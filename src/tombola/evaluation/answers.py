@@ -28,9 +28,9 @@ def same(predicted: str, answer: str) -> float:
 
 def word_f1(predicted: str, answer: str) -> float:
     """Return the F1 of the words that two texts share, counted with repetitions."""
-    ours, theirs = normalised(predicted).split(), normalised(answer).split()
-    shared = sum((Counter(ours) & Counter(theirs)).values())
-    return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
+    words, expected = normalised(predicted).split(), normalised(answer).split()
+    shared = sum((Counter(words) & Counter(expected)).values())
+    return 2 * shared / (len(words) + len(expected)) if shared else 0.0
 
 
 def best(measure: Callable[[str, str], float], predicted: str, answers: Answers) -> float:

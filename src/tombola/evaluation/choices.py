@@ -21,9 +21,9 @@ def choice_likelihoods(inputs: Inputs) -> np.ndarray:
     losses = token_losses(
         inputs.model, data, inputs.collate, precision=inputs.precision, progress=inputs.progress
     )
-    found = np.full((len(inputs.split), int(data.choices.max()) + 1), MISSING)
-    found[data.examples, data.choices] = -np.add.reduceat(losses, data.offsets[:-1])
-    return found
+    likelihoods = np.full((len(inputs.split), int(data.choices.max()) + 1), MISSING)
+    likelihoods[data.examples, data.choices] = -np.add.reduceat(losses, data.offsets[:-1])
+    return likelihoods
 
 
 @evaluators("choices")
@@ -46,13 +46,13 @@ class Choices(Evaluator):
 
     def label(self, inputs: Inputs) -> list[Prediction]:
         """Return the most likely answer, and the probability of each."""
-        found = []
+        predictions = []
         for row, (_, *answers) in zip(choice_likelihoods(inputs), inputs.split.texts, strict=True):
             shares = softmax(row[: len(answers)])
-            found.append(
+            predictions.append(
                 Prediction(answers[int(shares.argmax())], dict(zip(answers, shares.tolist(), strict=True)))
             )
-        return found
+        return predictions
 
 
 @evaluators("label likelihoods")
@@ -61,5 +61,5 @@ class LabelLikelihoods(Classes):
 
     def logits(self, inputs: Inputs) -> tuple[np.ndarray, LabelOrder]:
         """Return the log-likelihoods of the labels' answers, in the task's order."""
-        found = choice_likelihoods(inputs)
-        return found, LabelOrder([[place] for place in range(found.shape[1])], True, [])
+        likelihoods = choice_likelihoods(inputs)
+        return likelihoods, LabelOrder([[place] for place in range(likelihoods.shape[1])], True, [])

@@ -138,16 +138,18 @@ class LabelSets(Evaluator):
         """Return the score of the best constant set: the most frequent label, the two most frequent, and so on."""
         ranks = np.argsort(np.argsort(-np.sum(split.labels, axis=0), kind="stable"))
         sets = [np.where(ranks < size, 1.0, -1.0) for size in range(len(ranks) + 1)]
-        return _best_constant(split, [np.tile(one, (len(split), 1)) for one in sets])
+        return _best_constant(split, [np.tile(labels, (len(split), 1)) for labels in sets])
 
     def label(self, inputs: Inputs) -> list[Prediction]:
         """Return the labels, and the probability of each."""
         names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
-        found = []
+        predictions = []
         for row in sigmoid(ordered_logits(inputs, mean_labels)[0]):
             by_name = dict(zip(names, row.tolist(), strict=True))
-            found.append(Prediction(tuple(name for name in names if by_name[name] > threshold), by_name))
-        return found
+            predictions.append(
+                Prediction(tuple(name for name in names if by_name[name] > threshold), by_name)
+            )
+        return predictions
 
     @staticmethod
     def _threshold(split: Split) -> float:
@@ -167,7 +169,7 @@ def group_scores(split: Split, logits: np.ndarray) -> tuple[dict[str, Score], li
     in which the metric is not defined, such as the area under the curve where all examples have one label.
     """
     task, labels = split.task, np.asarray(split.labels)
-    found: dict[str, Score] = {}
+    by_group: dict[str, Score] = {}
     notes = []
     columns = {"label": [(task.labels or ())[label] for label in split.labels], **split.columns}
     breakdowns = {
@@ -180,13 +182,15 @@ def group_scores(split: Split, logits: np.ndarray) -> tuple[dict[str, Score], li
     shared = Counter(value for values in breakdowns.values() for value in set(values))
     for name, values in breakdowns.items():
         for value in dict.fromkeys(values):
-            members = np.array([one == value for one in values])
+            members = np.array([group == value for group in values])
             place = value if shared[value] == 1 else f"{name}={value}"
             try:
-                found[f"{task.headline}/{place}"] = metrics[task.headline](logits[members], labels[members])
+                by_group[f"{task.headline}/{place}"] = metrics[task.headline](
+                    logits[members], labels[members]
+                )
             except DataError as error:
                 notes.append(f"{task.name}/{split.name} has no {task.headline}/{place}: {error}")
-    return found, notes
+    return by_group, notes
 
 
 def _missing_labels(split: Split) -> list[str]:

@@ -1,8 +1,7 @@
 """The likelihood of documents under a causal language model, token by token."""
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
@@ -10,9 +9,7 @@ import torch.nn.functional as F
 
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, evaluators
 from tombola.evaluation.metrics import score
-from tombola.evaluation.predict import each_batch, require_finite
-from tombola.evaluation.tokens import BATCH_TOKENS
-from tombola.foundations.hardware import Precision
+from tombola.evaluation.predict import BatchOptions, each_batch, require_finite
 from tombola.tasks import Collate, Encoded, Split
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.packing import Packed
@@ -27,23 +24,20 @@ def token_losses(
     model: "PreTrainedModel",
     data: Encoded,
     collate: Collate,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: Precision = "fp32",
-    progress: Callable[[int], None] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> np.ndarray:
     """Return the negative log-likelihood of the label at every position of the data, in order; 0 without a label."""
     losses = np.zeros(int(data.offsets[-1]), dtype=np.float64)
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
         labels = batch["labels"].to(logits.device)
-        for member, rows, wanted in zip(members.tolist(), logits, labels, strict=True):
+        for member, rows, targets in zip(members.tolist(), logits, labels, strict=True):
             length = int(data.offsets[member + 1] - data.offsets[member])
-            own = F.cross_entropy(rows.float(), wanted, ignore_index=IGNORED, reduction="none")
-            found = require_finite(own)[_places(collate, length, len(own))]
-            losses[data.offsets[member] : data.offsets[member + 1]] = found.double().cpu().numpy()
+            by_token = F.cross_entropy(rows.float(), targets, ignore_index=IGNORED, reduction="none")
+            scored = require_finite(by_token)[_places(collate, length, len(by_token))]
+            losses[data.offsets[member] : data.offsets[member + 1]] = scored.double().cpu().numpy()
 
-    each_batch(model, data, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress)
+    each_batch(model, data, collate, take, **options)
     return losses
 
 

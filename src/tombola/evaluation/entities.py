@@ -39,8 +39,8 @@ def entity_recall(predicted: Sentences, true: Sentences) -> Score:
 def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
     """Share of the words with the correct tag."""
     rows = [
-        (sum(one == other for one, other in zip(ours, theirs, strict=True)), len(theirs))
-        for ours, theirs in zip(predicted, true, strict=True)
+        (sum(tag == other for tag, other in zip(tags, true_tags, strict=True)), len(true_tags))
+        for tags, true_tags in zip(predicted, true, strict=True)
     ]
     return score_of_sums(np.array(rows), lambda sums: ratio(sums[..., 0], sums[..., 1]))
 
@@ -48,7 +48,7 @@ def token_accuracy(predicted: Sentences, true: Sentences) -> Score:
 def _counts(predicted: Sentences, true: Sentences) -> np.ndarray:
     """Return the numbers of correct, predicted and true entities of each sentence."""
     rows = []
-    for ours, theirs in zip(predicted, true, strict=True):
-        found, wanted = set(entities(ours)), set(entities(theirs))
-        rows.append((len(found & wanted), len(found), len(wanted)))
+    for tags, true_tags in zip(predicted, true, strict=True):
+        guesses, truths = set(entities(tags)), set(entities(true_tags))
+        rows.append((len(guesses & truths), len(guesses), len(truths)))
     return np.array(rows)

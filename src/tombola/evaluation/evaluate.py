@@ -1,20 +1,18 @@
 """Evaluate a model on a split in one call: tokenise, predict, score; or predict texts without labels."""
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tombola.evaluation.evaluators import Evaluation, Inputs, Prediction, evaluators
 from tombola.evaluation.long_texts import LongTexts
 from tombola.foundations.hardware import Precision
 from tombola.store.stage import Progress
-from tombola.tasks import Split, Task, collate_of, fitting_length, kind_of, unlabelled
-from tombola.tasks.kinds import Row
+from tombola.tasks import Split, collate_of, fitting_length, kind_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Evaluation", "Prediction", "evaluate_split", "predict_split", "predict_texts"]
+__all__ = ["Evaluation", "Prediction", "evaluate_split", "predict_split"]
 
 
 def evaluate_split(
@@ -41,33 +39,6 @@ def constant_score(split: Split) -> float | None:
     Return None for questions and passages, which have no constant answer.
     """
     return evaluators[kind_of(split.task).evaluator]().constant(split)
-
-
-def predict_texts(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerBase",
-    rows: Path | str | Iterable[Row],
-    task: Task,
-    max_length: int = 128,
-    precision: Precision = "fp32",
-    progress: Progress | None = None,
-) -> list[Prediction]:
-    """Predict texts without labels.
-
-    Args:
-        model: A model with a head for the task.
-        tokenizer: Its tokenizer.
-        rows: A file in one of the task's layouts, with or without labels; or texts, pairs of texts, mappings of the
-            task's text columns, or lists of words for token classification.
-        task: The task that the model was trained on.
-        max_length: The maximum number of tokens of an input.
-        precision: The precision of the computation.
-        progress: Called after each batch with the number of finished rows and the total.
-
-    Returns:
-        A label with its probabilities for each row, in order.
-    """
-    return predict_split(model, tokenizer, unlabelled(task, rows), max_length, precision, progress)
 
 
 def predict_split(

@@ -62,12 +62,12 @@ def order_doubts(task: Task, logits: np.ndarray, labels: np.ndarray) -> list[str
     classes = len(task.labels or ())
     counts = confusion_matrix(labels, logits.argmax(axis=1), labels=range(classes))
     true, predicted = linear_sum_assignment(counts, maximize=True)
-    n, found, best = counts.sum(), np.trace(counts), counts[true, predicted].sum()
-    if n < FEWEST or best - found < SUSPICIOUS * n:
+    n, correct, best = counts.sum(), np.trace(counts), counts[true, predicted].sum()
+    if n < FEWEST or best - correct < SUSPICIOUS * n:
         return []
     order = [str((task.labels or ())[label]) for _, label in sorted(zip(predicted, true, strict=True))]
     return [
-        f"The model does not name its labels. In the task's order, its predictions were correct for {found / n:.0%}; "
+        f"The model does not name its labels. In the task's order, its predictions were correct for {correct / n:.0%}; "
         f"with its outputs in the order {order}, they would be correct for {best / n:.0%}: look up the order and set "
         "config.id2label."
     ]

@@ -5,8 +5,8 @@ from tombola.tasks import Split
 
 def leaked(train: Split, test: Split) -> int:
     """Return how many examples of `test` occur in `train`, ignoring case and punctuation."""
-    known = set(train.text_keys)
-    return sum(key in known for key in test.text_keys)
+    keys = set(train.text_keys)
+    return sum(key in keys for key in test.text_keys)
 
 
 def leakage_note(train: Split, test: Split) -> str | None:

@@ -114,11 +114,11 @@ class LongTexts:
             return None
         ((*_, limit), *_) = self.counts.values()
         names = {name: name.removesuffix("/unlabelled") for name in self.counts}
-        told = ", ".join(
+        counts = ", ".join(
             f"{longer:,} of {whole:,}" + ("" if name.endswith("/unlabelled") else f" in {names[name]}")
             for name, (longer, whole, _) in self.counts.items()
         )
         if self.stride is None:
             remedy = remedy or f"--stride {max(limit // 2, 1)} reads them completely, in windows"
-            return f"texts longer than {limit} tokens are truncated: {told}; {remedy}"
-        return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {told}"
+            return f"texts longer than {limit} tokens are truncated: {counts}; {remedy}"
+        return f"texts longer than {limit} tokens were read in windows, {self.stride} tokens apart: {counts}"

@@ -181,7 +181,7 @@ def masked_accuracy(predicted: np.ndarray, labels: np.ndarray) -> Score:
     (BERT-Tickets' released code averages over batches, weighted by all their tokens, so that the mean depends on the
     batches. Here every masked token counts once.)
     """
-    asked = labels != IGNORED
-    n = int(asked.sum())
-    share = float((predicted[asked] == labels[asked]).mean())
+    scored = labels != IGNORED
+    n = int(scored.sum())
+    share = float((predicted[scored] == labels[scored]).mean())
     return Score(share, sqrt(share * (1 - share) / n), n, "binomial")

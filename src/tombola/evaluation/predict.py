@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -19,28 +19,28 @@ BATCH_TOKENS = 1024  # the best of 256 to 8192 on CPU, see benchmarks/evaluation
 LARGEST_BATCH = 512  # examples; keeps the (examples, tokens, tokens) attention mask of tiny inputs small
 
 
+class BatchOptions(TypedDict, total=False):
+    """The options of `each_batch`, which all predictions accept."""
+
+    batch_tokens: int
+    precision: Precision
+    progress: Callable[[int], None] | None
+
+
 def predict(
     model: "PreTrainedModel",
     encoded: Encoded,
     collate: Collate,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: Precision = "fp32",
-    progress: Callable[[int], None] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> np.ndarray:
-    """Return the model's logits as float32, one row per example in data order.
-
-    `progress` is called with the number of examples of each batch.
-    """
+    """Return the model's logits as float32, one row per example in data order."""
     rows, order = [], []
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
         rows.append(logits.float().cpu().numpy())
         order.append(members)
 
-    each_batch(
-        model, encoded, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
-    )
+    each_batch(model, encoded, collate, take, **options)
     logits = np.concatenate(rows)
     return logits[np.argsort(np.concatenate(order))]
 
@@ -51,8 +51,8 @@ def each_batch(
     collate: Collate,
     take: Callable[[np.ndarray, dict[str, Any], torch.Tensor], None],
     *,
-    batch_tokens: int,
-    precision: Precision,
+    batch_tokens: int = BATCH_TOKENS,
+    precision: Precision = "fp32",
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Run the model over the data, and call `take` with each batch's example indices, the batch and its logits.
@@ -78,13 +78,13 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
     """Put the model in eval mode, with a padding token if it lacks one (decoders need it), and restore both."""
-    training, own = model.training, model.config.pad_token_id
+    training, pad_token_id = model.training, model.config.pad_token_id
     model.eval()
-    model.config.pad_token_id = pad_id if own is None else own
+    model.config.pad_token_id = pad_id if pad_token_id is None else pad_token_id
     try:
         yield
     finally:
-        model.config.pad_token_id = own
+        model.config.pad_token_id = pad_token_id
         model.train(training)
 
 

@@ -1,15 +1,13 @@
 """Choose one answer per question from the logits of its windows, like BERT's reference scripts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
 from tombola.evaluation.metrics import score
-from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
-from tombola.foundations.hardware import Precision
+from tombola.evaluation.predict import BatchOptions, each_batch, require_finite
 from tombola.tasks import Collate, Windows
 
 if TYPE_CHECKING:
@@ -64,9 +62,7 @@ def predict_spans(
     collate: Collate,
     *,
     unanswerable: bool = False,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: Precision = "fp32",
-    progress: Callable[[int], None] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> np.ndarray:
     """Return each question's answer as a character span of its context, (questions, 2), end exclusive.
 
@@ -83,9 +79,7 @@ def predict_spans(
             length = tokens.stop - tokens.start
             best.take(int(windows.question[member]), start[:length], end[:length], windows.spans[tokens])
 
-    each_batch(
-        model, windows, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
-    )
+    each_batch(model, windows, collate, take, **options)
     if unanswerable:
         best.spans[best.silence > best.scores] = 0
     return best.spans

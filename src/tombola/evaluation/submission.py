@@ -52,10 +52,10 @@ GLUE = {
 
 def glue_files(task: Task) -> list[GlueFile]:
     """Return the files for a task's model: three for MNLI, one for any other task."""
-    found = [file for file in GLUE.values() if file.task == task.name]
-    if not found:
+    files = [file for file in GLUE.values() if file.task == task.name]
+    if not files:
         raise UnknownName("task of GLUE", task.name, {file.task for file in GLUE.values()})
-    return found
+    return files
 
 
 def write_submission(

@@ -1,8 +1,7 @@
 """Predict the tags of the words of sentences."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -10,8 +9,7 @@ from tombola.evaluation.classes import softmax
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, Prediction, evaluators
 from tombola.evaluation.labels import label_order
 from tombola.evaluation.metrics import score
-from tombola.evaluation.predict import BATCH_TOKENS, each_batch, require_finite
-from tombola.foundations.hardware import Precision
+from tombola.evaluation.predict import BatchOptions, each_batch, require_finite
 from tombola.tasks import Collate, Split, Tagged
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.metrics import metrics
@@ -29,23 +27,18 @@ def predict_tags(
     model: "PreTrainedModel",
     sentences: Tagged,
     collate: Collate,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: Precision = "fp32",
-    progress: Callable[[int], None] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> list[np.ndarray]:
     """Return (words, tags) logits per sentence, at first sub-words; `Tagged.words_of` gives the words."""
-    found: dict[int, np.ndarray] = {}
+    by_sentence: dict[int, np.ndarray] = {}
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: "torch.Tensor") -> None:
         values = logits.float().cpu()
         for member, rows, labels in zip(members.tolist(), values, batch["labels"], strict=True):
-            found[member] = require_finite(rows[labels != IGNORED]).numpy()
+            by_sentence[member] = require_finite(rows[labels != IGNORED]).numpy()
 
-    each_batch(
-        model, sentences, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
-    )
-    return [found[number] for number in range(len(sentences))]
+    each_batch(model, sentences, collate, take, **options)
+    return [by_sentence[number] for number in range(len(sentences))]
 
 
 @evaluators("tags")
@@ -69,7 +62,7 @@ class Tags(Evaluator):
             [
                 np.repeat(np.arange(len(split)), lengths),
                 np.concatenate(numbers),
-                np.concatenate([np.asarray(one) for one in split.labels]),
+                np.concatenate([np.asarray(tags) for tags in split.labels]),
             ],
             axis=1,
         ).astype(np.int32)
@@ -88,7 +81,7 @@ class Tags(Evaluator):
         assert isinstance(data, Tagged)
         names = task.labels or []
         order = label_order(inputs.model.config, task)
-        found = []
+        predictions = []
         for number, rows in enumerate(self._logits(inputs)):
             words = inputs.split.texts[number][0].split(" ")
             unseen = OUTSIDE if OUTSIDE in names else ""
@@ -96,8 +89,8 @@ class Tags(Evaluator):
             for word, row in zip(data.words_of(number).tolist(), softmax(order.arrange(rows)), strict=True):
                 tags[word] = names[int(row.argmax())]
                 shares[word] = dict(zip(names, row.tolist(), strict=True))
-            found.append(Prediction(tuple(tags), tuple(shares)))
-        return found
+            predictions.append(Prediction(tuple(tags), tuple(shares)))
+        return predictions
 
     @staticmethod
     def _logits(inputs: Inputs) -> list[np.ndarray]:

@@ -1,48 +1,39 @@
 """Predict masked tokens with a language model."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
 
 from tombola.evaluation.evaluators import Evaluation, Evaluator, Inputs, evaluators
 from tombola.evaluation.metrics import score
-from tombola.evaluation.predict import each_batch, require_finite
-from tombola.foundations.hardware import Precision
+from tombola.evaluation.predict import BatchOptions, each_batch, require_finite
 from tombola.tasks import Blocks, Collate
 from tombola.tasks.definition import IGNORED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-BATCH_TOKENS = 1024  # each has a logit for every entry of the vocabulary
-
 
 def predict_tokens(
     model: "PreTrainedModel",
     blocks: Blocks,
     collate: Collate,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    precision: Precision = "fp32",
-    progress: Callable[[int], None] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> np.ndarray:
     """Return the predicted and the true id of every masked token, (tokens, 2) in data order."""
-    found: dict[int, np.ndarray] = {}
+    by_block: dict[int, np.ndarray] = {}
 
     def take(members: np.ndarray, batch: dict[str, Any], logits: torch.Tensor) -> None:
         labels = batch["labels"]
-        asked = labels != IGNORED
+        masked = labels != IGNORED
         guesses = torch.full_like(labels, IGNORED)
-        guesses[asked] = require_finite(logits.cpu()[asked]).argmax(dim=-1)
-        for member, guess, label, here in zip(members.tolist(), guesses, labels, asked, strict=True):
-            found[member] = torch.stack([guess[here], label[here]], dim=1).numpy().astype(np.int32)
+        guesses[masked] = require_finite(logits.cpu()[masked]).argmax(dim=-1)
+        for member, guess, label, places in zip(members.tolist(), guesses, labels, masked, strict=True):
+            by_block[member] = torch.stack([guess[places], label[places]], dim=1).numpy().astype(np.int32)
 
-    each_batch(
-        model, blocks, collate, take, batch_tokens=batch_tokens, precision=precision, progress=progress
-    )
-    return np.concatenate([found[block] for block in range(len(blocks))])
+    each_batch(model, blocks, collate, take, **options)
+    return np.concatenate([by_block[block] for block in range(len(blocks))])
 
 
 @evaluators("masked tokens")

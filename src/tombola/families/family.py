@@ -246,15 +246,15 @@ def family_of(model: PreTrainedModel) -> Family:
     model_type = model.config.model_type
     family = family_of_type(model_type)
     if family is None:
-        known = ", ".join(sorted(name for one in families() for name in one.model_types))
+        supported = ", ".join(sorted(name for family in families() for name in family.model_types))
         if model_type in REFUSED:
             raise ModelError(
                 f"A {model_type!r} model cannot be pruned: {REFUSED[model_type]}. Use an encoder or a decoder of a "
-                f"supported type: {known}."
+                f"supported type: {supported}."
             )
         raise ModelError(
             f"Tombola does not know where a {model_type!r} model keeps its heads and FFNs: describe it with "
-            f"tombola.families.register_family in a plugin, or use a model of a supported type: {known}."
+            f"tombola.families.register_family in a plugin, or use a model of a supported type: {supported}."
         )
     family.check(model.config)
     return family

@@ -82,12 +82,16 @@ def shared(make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     made = _made.get()
     if made is None:
         return make(*args, **kwargs)
-    given = (*args, *kwargs.values())
-    key = (make, *kwargs, *[(type(one), one) if type(one) in PLAIN else id(one) for one in given])
+    arguments = (*args, *kwargs.values())
+    key = (
+        make,
+        *kwargs,
+        *[(type(value), value) if type(value) in PLAIN else id(value) for value in arguments],
+    )
     if key not in made:
         made[key] = (
             make(*args, **kwargs),
-            given,
+            arguments,
         )  # keeps the arguments alive too: an id may be reused once its object is gone
     kept: T = made[key][0]
     return kept

@@ -65,7 +65,7 @@ def check_checksums(folder: Path, remedy: str) -> None:
         files = json.loads(content)["files"]
         if not is_intact(content, required=True):
             raise ValueError
-        wrong = [name for name, known in files.items() if _content(folder, name) != known]
+        wrong = [name for name, digest in files.items() if _content(folder, name) != digest]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DamagedArtefact(f"{path} cannot be read: it is damaged; {remedy}") from None
     if wrong:

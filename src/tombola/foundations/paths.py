@@ -70,9 +70,9 @@ def temporary_beside(path: Path) -> Path:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     node = _process_space()
-    left = re.compile(rf"\.{re.escape(path.name[:LONGEST])}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
+    leftover = re.compile(rf"\.{re.escape(path.name[:LONGEST])}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
     for other in path.parent.iterdir():
-        if (found := left.fullmatch(other.name)) and not _is_alive(int(found[1])):
+        if (match := leftover.fullmatch(other.name)) and not _is_alive(int(match[1])):
             if other.is_dir():
                 shutil.rmtree(other, ignore_errors=True)
             else:
@@ -149,13 +149,13 @@ def require_own(folder: Path, marker: str) -> None:
         marker: A file that every folder of its kind contains.
     """
     # Checked twice, since another writer may be moving its folder away meanwhile.
-    if _lacks(folder, marker) and _lacks(folder, marker):
+    if _is_foreign(folder, marker) and _is_foreign(folder, marker):
         raise TombolaError(
             f"{folder} exists and was not written by tombola (it has no {marker}): choose another place, or move it"
         )
 
 
-def _lacks(folder: Path, marker: str) -> bool:
+def _is_foreign(folder: Path, marker: str) -> bool:
     """Return whether something exists there other than a folder that is empty or contains the marker."""
     try:
         names = [path.name for path in folder.iterdir()]

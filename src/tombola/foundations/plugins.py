@@ -161,7 +161,7 @@ def _load_file(path: Path) -> Plugin:
     module = f"tombola_plugin_{path.stem}_{fingerprint[:8]}"
     if module not in _loaded:
         plugin = Plugin(path.name, module, fingerprint, str(path.resolve()), source)
-        for older in [one for one in _loaded.values() if one.path == plugin.path]:
+        for older in [loaded for loaded in _loaded.values() if loaded.path == plugin.path]:
             forget(older)
         _execute(plugin)
     return _loaded[module]

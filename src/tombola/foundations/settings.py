@@ -84,19 +84,19 @@ def checked(kind: type[Model], raw: Any, where: str = "") -> Model:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        found = complaints(error, kind, raw)
-        raise RecipeError(*(complaint.sentence(where) for complaint in found)) from None
+        mistakes = complaints(error, kind, raw)
+        raise RecipeError(*(complaint.sentence(where) for complaint in mistakes)) from None
 
 
 def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[Complaint]:
     """Convert pydantic's errors into sentences for the author of the recipe."""
-    found = error.errors()
+    errors = error.errors()
     # a list whose only value is wrong also counts as empty
-    emptied = {one["loc"][:size] for one in found for size in range(len(one["loc"]))}
-    kept = [one for one in found if one["type"] != "too_short" or one["loc"] not in emptied]
+    emptied = {entry["loc"][:size] for entry in errors for size in range(len(entry["loc"]))}
+    kept = [entry for entry in errors if entry["type"] != "too_short" or entry["loc"] not in emptied]
     # a validator that finds several mistakes names one per line
-    lines = [{**one, "msg": line} for one in kept for line in one["msg"].splitlines()]
-    return list(dict.fromkeys(_complaint(one, kind, raw) for one in lines))
+    lines = [{**entry, "msg": line} for entry in kept for line in entry["msg"].splitlines()]
+    return list(dict.fromkeys(_complaint(entry, kind, raw) for entry in lines))
 
 
 def _values(count: int) -> str:
@@ -104,13 +104,13 @@ def _values(count: int) -> str:
 
 
 def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
-    found = _walk(kind, error["loc"], raw)
-    path, message = tuple(found.path), error["msg"]
+    place = _walk(kind, error["loc"], raw)
+    path, message = tuple(place.path), error["msg"]
     match error["type"]:
         case "extra_forbidden":
-            return Complaint(path, path[:-1], _unknown_key(path, found, kind))
+            return Complaint(path, path[:-1], _unknown_key(path, place, kind))
         case "missing":
-            about = next((field.description for field in found.fields if field.description), None)
+            about = next((field.description for field in place.fields if field.description), None)
             return Complaint(path, path, "is required" + (f" ({about})" if about else ""))
         case "model_type" | "model_attributes_type" | "dict_type":
             return Complaint(path, path, f"takes a mapping of settings, not {error['input']!r}")
@@ -133,16 +133,16 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
     return Complaint(path, path, f"must be {message}, not {error['input']!r}{remedy}")
 
 
-def _unknown_key(path: tuple[str, ...], found: _Place, kind: type[BaseModel]) -> str:
+def _unknown_key(path: tuple[str, ...], place: _Place, kind: type[BaseModel]) -> str:
     """Suggest a replacement for an unknown key: a similar name, or the section that has it."""
     key = path[-1]
-    hints = [one.hints[key] for one in found.kinds if issubclass(one, Settings) and key in one.hints]
+    hints = [kind.hints[key] for kind in place.kinds if issubclass(kind, Settings) and key in kind.hints]
     if hints:
         return f"unknown key {key!r}. {hints[0]}"
     sections = _sections_with(key, kind) if len(path) == 1 else []
     if sections:
-        return f"unknown key {key!r}. Did you mean {' or '.join(repr(one) for one in sections)}?"
-    return str(UnknownName("key", key, found.valid))
+        return f"unknown key {key!r}. Did you mean {' or '.join(repr(section) for section in sections)}?"
+    return str(UnknownName("key", key, place.valid))
 
 
 def _sections_with(key: str, kind: type[BaseModel]) -> list[str]:
@@ -150,7 +150,7 @@ def _sections_with(key: str, kind: type[BaseModel]) -> list[str]:
     return [
         f"{name}.{key}"
         for name, field in kind.model_fields.items()
-        if any(key in one.model_fields for one in settings_types(field.annotation))
+        if any(key in inner.model_fields for inner in settings_types(field.annotation))
     ][:2]
 
 
@@ -165,7 +165,7 @@ class _Place:
     @property
     def valid(self) -> list[str]:
         """The valid keys at this place."""
-        return list(dict.fromkeys(name for one in self.kinds for name in one.model_fields))
+        return list(dict.fromkeys(name for kind in self.kinds for name in kind.model_fields))
 
 
 def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
@@ -174,7 +174,7 @@ def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
     fields: list[FieldInfo] = []
     choices = _meant([kind], raw)
     for part in loc:
-        tagged = [one for one in choices if str(part) in tags(one)] if len(choices) > 1 else []
+        tagged = [choice for choice in choices if str(part) in tags(choice)] if len(choices) > 1 else []
         if tagged:
             choices = tagged
             continue
@@ -183,8 +183,8 @@ def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
         if isinstance(part, int):
             choices = _meant([inner for field in fields for inner in settings_types(field.annotation)], raw)
             continue
-        fields = [one.model_fields[part] for one in choices if part in one.model_fields]
-        inner = [found for field in fields for found in settings_types(field.annotation)]
+        fields = [choice.model_fields[part] for choice in choices if part in choice.model_fields]
+        inner = [kind for field in fields for kind in settings_types(field.annotation)]
         choices = _meant(inner, raw) or choices
     return _Place(path, fields, choices)
 
@@ -198,14 +198,14 @@ def _inside(raw: Any, part: Any) -> Any:
 
 def _meant(kinds: list[type[BaseModel]], raw: Any) -> list[type[BaseModel]]:
     """Return the settings classes among `kinds`, or among their registered kinds, that raw input is meant for."""
-    found: list[type[BaseModel]] = []
+    meant: list[type[BaseModel]] = []
     for kind in kinds:
         if not issubclass(kind, Settings):
-            found.append(kind)
+            meant.append(kind)
         else:
-            meant = kind.meant_by(raw)
-            found += [meant] if meant is not None else kind.kinds()
-    return found
+            by_raw = kind.meant_by(raw)
+            meant += [by_raw] if by_raw is not None else kind.kinds()
+    return meant
 
 
 TAGS = ("kind", "method")
@@ -239,6 +239,8 @@ def _settings_types(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def settings_type(annotation: Any, raw: dict[str, Any]) -> type[BaseModel] | None:
     """Return the settings class that raw input at an annotation is meant for, if any."""
-    found = _meant(settings_types(annotation), raw)
-    meant = [one for one in found if any(str(raw.get(tag)) in tags(one) for tag in TAGS)]
-    return next(iter(meant or found), None)
+    candidates = _meant(settings_types(annotation), raw)
+    tagged = [
+        candidate for candidate in candidates if any(str(raw.get(tag)) in tags(candidate) for tag in TAGS)
+    ]
+    return next(iter(tagged or candidates), None)

@@ -196,14 +196,14 @@ class Gating(nn.Module):
 
     @torch.no_grad()
     def _project(self, sparsity: float) -> None:
-        wanted = self.draw(sparsity)
-        if wanted == self.mask():
+        mask = self.draw(sparsity)
+        if mask == self.mask():
             return
         self._cut(list(draw(self.learned(), sparsity, scope="local").bits.values()), together=False)
         for score, group, cut in zip(self.scores, self.units.groups, self.cuts.tolist(), strict=True):
-            open_ = wanted[group.name].to(score.device)
+            open_ = mask[group.name].to(score.device)
             score.masked_fill_(~open_ & (score > cut), cut)
-            lift_ties(score, wanted.bits[group.name], cut)
+            lift_ties(score, mask.bits[group.name], cut)
 
     @torch.no_grad()
     def fold(self, model: "PreTrainedModel") -> None:

@@ -41,7 +41,7 @@ class HardConcrete(Gate):
     )
 
     @model_validator(mode="after")
-    def _beyond_both_ends(self) -> Self:
+    def _check_stretch(self) -> Self:
         low, high = self.stretch
         if not low < 0 < 1 < high:
             raise ValueError("stretch: takes a number below 0 and one above 1, e.g. [-0.1, 1.1]")

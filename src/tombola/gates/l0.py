@@ -48,13 +48,13 @@ class L0(Budget):
     )
 
     @model_validator(mode="after")
-    def _begins_before_it_is_full(self) -> Self:
+    def _check_ramp(self) -> Self:
         if self.begin > self.full:
             raise ValueError(f"begin: {self.begin} comes after full: {self.full}")
         return self
 
     @model_validator(mode="after")
-    def _one_price(self) -> Self:
+    def _check_weight(self) -> Self:
         if self.weight is not None and self.relative != type(self).model_fields["relative"].default:
             raise ValueError("relative: is replaced by weight; remove one of them")
         return self

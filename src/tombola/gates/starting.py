@@ -127,10 +127,10 @@ def _two_levels(margins: list[Tensor]) -> bool:
     """Return whether all open units start alike, and all shut ones; otherwise the gate has already ordered them."""
     sides = [[margin[margin > 0] for margin in margins], [margin[margin <= 0] for margin in margins]]
     return all(
-        min(float(one.min()) for one in side if one.numel())
-        == max(float(one.max()) for one in side if one.numel())
+        min(float(part.min()) for part in side if part.numel())
+        == max(float(part.max()) for part in side if part.numel())
         for side in sides
-        if any(one.numel() for one in side)
+        if any(part.numel() for part in side)
     )
 
 

@@ -51,9 +51,9 @@ def draw(
         if mask is not None:
             check_same(scores.units, mask.units)
     if pattern is not None or scope == "row":
-        found = _pattern(pattern)
-        share = _share_of(found, sparsity, remove, scope)
-        return draw_in_matrices(scores, share, scope, found, within, protect)
+        parsed = _pattern(pattern)
+        share = _share_of(parsed, sparsity, remove, scope)
+        return draw_in_matrices(scores, share, scope, parsed, within, protect)
     kept: dict[str, Bits] = {}
     for names, count in _quotas(scores, sparsity, remove, scope):
         kept |= _draw_from(scores, names, count, within, protect)
@@ -74,10 +74,10 @@ def draw_counts(
     drawn = []
     for kind in scores.units.granularity.split("+"):
         units = scores.units.only(kind)
-        own = Scores(units, {name: scores[name] for name in units.by_name})
+        of_kind = Scores(units, {name: scores[name] for name in units.by_name})
         inside = Mask(units, within.bits) if within is not None else None
-        protected = _highest(own, min_heads) if kind == "head" and min_heads else None
-        drawn.append(draw(own, remove=counts.get(kind, 0), within=inside, protect=protected))
+        protected = _highest(of_kind, min_heads) if kind == "head" and min_heads else None
+        drawn.append(draw(of_kind, remove=counts.get(kind, 0), within=inside, protect=protected))
     return reduce(Mask.join, drawn)
 
 

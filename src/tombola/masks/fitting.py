@@ -46,7 +46,9 @@ class Cost:
 
     def of(self, layers: Sequence[Kept | None]) -> float:
         """Return the cost of a model; None stands for a removed layer."""
-        return self.constant + sum(self.layer(one.heads, one.neurons) for one in layers if one is not None)
+        return self.constant + sum(
+            self.layer(layer.heads, layer.neurons) for layer in layers if layer is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,12 @@ class Ranking:
         for group in units.groups:
             values = (self.scores[group.name].double() - lowest).sort(descending=True).values
             sums[group.layer, group.kind] = np.concatenate([[0.0], values.cumsum(0).numpy()])
-        found = []
+        rankings = []
         for index, roles in units.layout.layers().items():
             whole = Kept(units.layout.heads(index), roles["up"].outputs)
             of = {kind: sums.get((index, kind)) for kind in ("head", "neuron", "ffn", "layer")}
-            found.append(LayerRanking(whole, of, self))
-        return found
+            rankings.append(LayerRanking(whole, of, self))
+        return rankings
 
     @property
     def kinds(self) -> set[str]:
@@ -124,7 +126,7 @@ class LayerRanking:
         elif self.sums["neuron"] is not None:
             steps = range(0, self.whole.neurons, self.ranking.multiple)
             neurons = [count for count in (*steps, self.whole.neurons) if count >= self.ranking.min_neurons]
-        return [Kept(one, other) for one in heads for other in neurons]
+        return [Kept(head_count, neuron_count) for head_count in heads for neuron_count in neurons]
 
     def importance(self, kept: Kept) -> float:
         """Return the sum of the scores that the layer keeps at this size."""
@@ -159,23 +161,28 @@ def fit_uniform(
             missing layers.
     """
     check_uniform(ranking, costs, fixed, layers)
-    found: list[tuple[float, float, list[Kept | None]]] = []
+    fitting: list[tuple[float, float, list[Kept | None]]] = []
     count, whole = len(ranking.layers), ranking.layers[0].whole
     for kept, sizes in _equal_layers(ranking, costs, fixed, layers):
-        worth = [one.importance(kept) for one in ranking.layers]
+        worth = [layer.importance(kept) for layer in ranking.layers]
         order = sorted(range(count), key=lambda index: (index not in fixed, -worth[index], index))
         for left, cost in sizes:
             if cost <= 1:
                 stay = set(order[:left])
                 chosen = [kept if index in stay else None for index in range(count)]
-                found.append((cost, sum(worth[index] for index in stay), chosen))
+                fitting.append((cost, sum(worth[index] for index in stay), chosen))
     if layers == "most":
         wide = [
-            one for one in found if any(kept and kept.neurons >= WIDTH * whole.neurons for kept in one[2])
+            candidate
+            for candidate in fitting
+            if any(kept and kept.neurons >= WIDTH * whole.neurons for kept in candidate[2])
         ]
-        return max(wide or found, key=lambda one: (sum(kept is not None for kept in one[2]), one[1]))[2]
-    tight = [one for one in found if one[0] >= TIGHT]
-    return max(tight or found, key=lambda one: one[1])[2]
+        return max(
+            wide or fitting,
+            key=lambda candidate: (sum(kept is not None for kept in candidate[2]), candidate[1]),
+        )[2]
+    tight = [candidate for candidate in fitting if candidate[0] >= TIGHT]
+    return max(tight or fitting, key=lambda candidate: candidate[1])[2]
 
 
 def check_uniform(

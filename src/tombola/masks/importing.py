@@ -37,12 +37,12 @@ def mask_from_tensors(
         keep_head: Whether to include the masks of the task head.
         base: The identity of the model, if known.
     """
-    found = _by_parameter(model, tensors, keep_head)
+    masked = _by_parameter(model, tensors, keep_head)
     if not keep_head:
-        found = {name: value for name, value in found.items() if not name.startswith(HEAD)}
-    units = _covered(model, found, base or fingerprint(model))
-    kept = {group.name: _bits(group, found, threshold) for group in units.groups}
-    if threshold is not None and all(_is_bits(value) for value in found.values()):
+        masked = {name: value for name, value in masked.items() if not name.startswith(HEAD)}
+    units = _covered(model, masked, base or fingerprint(model))
+    kept = {group.name: _bits(group, masked, threshold) for group in units.groups}
+    if threshold is not None and all(_is_bits(value) for value in masked.values()):
         raise DataError("the tensors contain bits, not scores: leave out the threshold.")
     return Mask.from_bools(units, kept)
 
@@ -55,24 +55,24 @@ def _by_parameter(
     A head that is not wanted may be one that the model does not have.
     """
     marked = {match["tensor"]: value for name, value in tensors.items() if (match := _MARKED.match(name))}
-    known = parameters_of(model)
-    found: dict[str, Tensor] = {}
+    parameters = parameters_of(model)
+    masked: dict[str, Tensor] = {}
     unknown = []
     for name, value in (marked or dict(tensors)).items():
-        parameter = _parameter(name, known)
+        parameter = _parameter(name, parameters)
         if parameter is None:
             unknown += [name] if keep_head or not _of_head(name) else []
-        elif parameter in found:
+        elif parameter in masked:
             raise DataError(f"two tensors mask {parameter}.")
         else:
-            found[parameter] = value
+            masked[parameter] = value
     if unknown:
         heads = ", or leave the head out" if any(map(_of_head, unknown)) else ""
         raise DataError(
-            f"{len(unknown)} of the {len(unknown) + len(found)} masked tensors are not in this model, the first is "
+            f"{len(unknown)} of the {len(unknown) + len(masked)} masked tensors are not in this model, the first is "
             f"{unknown[0]!r}: use the model that the mask was made for, with the head of its task{heads}."
         )
-    return found
+    return masked
 
 
 def _of_head(name: str) -> bool:
@@ -80,42 +80,42 @@ def _of_head(name: str) -> bool:
     return not re.search(r"\d", name)
 
 
-def _parameter(name: str, known: Mapping[str, object]) -> str | None:
+def _parameter(name: str, parameters: Mapping[str, object]) -> str | None:
     """Return our name of a parameter that another program saved under `name`."""
     name = name.removeprefix("module.")
     name = name if name.endswith((".weight", ".bias")) else f"{name}.weight"
     below = name.partition(".")[2]
-    return next((one for one in (name, below, f"{HEAD}{name}") if one in known), None)
+    return next((candidate for candidate in (name, below, f"{HEAD}{name}") if candidate in parameters), None)
 
 
-def _covered(model: "PreTrainedModel", found: Mapping[str, Tensor], base: Base) -> Units:
+def _covered(model: "PreTrainedModel", masked: Mapping[str, Tensor], base: Base) -> Units:
     """Return the units that the given tensors cover exactly."""
-    whole = Layout.of(model)
-    present = [matrix for matrix in whole.matrices if matrix.tensor in found]
+    layout = Layout.of(model)
+    present = [matrix for matrix in layout.matrices if matrix.tensor in masked]
     layers = sorted({matrix.layer for matrix in present if matrix.layer is not None})
     units = Units.of(
         model,
         "weight",
         base,
-        classifier=any(name.startswith(HEAD) for name in found),
-        biases=any(name.endswith(".bias") for name in found),
-        layers=layers if len(layers) < len(whole.layers()) else None,
+        classifier=any(name.startswith(HEAD) for name in masked),
+        biases=any(name.endswith(".bias") for name in masked),
+        layers=layers if len(layers) < len(layout.layers()) else None,
     )
     if not any(matrix.kind == POOLER for matrix in present):
         units = units.without(POOLER)
-    wanted = dict.fromkeys(part.tensor for group in units.groups for part in group.parts)
-    if missing := [name for name in wanted if name not in found]:
+    tensors = dict.fromkeys(part.tensor for group in units.groups for part in group.parts)
+    if missing := [name for name in tensors if name not in masked]:
         raise DataError(
-            f"{len(missing)} of the model's {len(wanted)} prunable tensors have no mask, e.g. {missing[0]}."
+            f"{len(missing)} of the model's {len(tensors)} prunable tensors have no mask, e.g. {missing[0]}."
         )
-    if extra := [name for name in found if name not in wanted]:
+    if extra := [name for name in masked if name not in tensors]:
         raise DataError(f"{extra[0]} is masked, but it is not a matrix that can be pruned.")
     return units
 
 
-def _bits(group: Group, found: Mapping[str, Tensor], threshold: float | None) -> Tensor:
+def _bits(group: Group, masked: Mapping[str, Tensor], threshold: float | None) -> Tensor:
     (part,) = group.parts
-    value = found[part.tensor]
+    value = masked[part.tensor]
     try:
         region = part.region(value, group.count)
     except (RuntimeError, IndexError):

@@ -177,13 +177,13 @@ def _draw_blocks(
             )
         )
     if scope == "row":
-        kept = {one.name: _rows_of_blocks(one, sparsity) for one in blocks}
+        kept = {block.name: _rows_of_blocks(block, sparsity) for block in blocks}
     else:
         kept = {}
-        for together in [blocks] if scope == "global" else [[one] for one in blocks]:
-            count = sum(one.scores.numel() for one in together)
+        for together in [blocks] if scope == "global" else [[block] for block in blocks]:
+            count = sum(block.scores.numel() for block in together)
             kept |= keep_highest_checked(together, removals(sparsity, count), f"blocks of {pattern}")
-    shapes = {one.name: tuple(one.scores.shape) for one in blocks}
+    shapes = {block.name: tuple(block.scores.shape) for block in blocks}
     return Mask(
         scores.units,
         {

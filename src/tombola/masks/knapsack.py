@@ -25,15 +25,15 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
         ranking: The units by importance.
         costs: Costs that must all stay within 1.
     """
-    own = [_useful(layer, costs) for layer in ranking.layers]
+    useful = [_useful(layer, costs) for layer in ranking.layers]
     constant = np.array([cost.constant for cost in costs])
-    least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in own)
+    least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in useful)
     low, high = 0.0, 1.0 - constant.mean()
     best: list[int] | None = None
     for _ in range(SHRINKING if len(costs) > 1 else 1):
         room = high if best is None and low == 0.0 else (low + high) / 2
-        chosen = _knapsack(own, room)
-        fits = chosen is not None and _total(own, chosen, constant).max() <= 1
+        chosen = _knapsack(useful, room)
+        fits = chosen is not None and _total(useful, chosen, constant).max() <= 1
         if fits:
             best, low = chosen, room
         else:
@@ -44,7 +44,7 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
             low = max(0.0, float(least.mean() - constant.mean()))
     if best is None:
         raise too_small(float(least.max()))
-    return [layer.options[index] for layer, index in zip(own, best, strict=True)]
+    return [layer.options[index] for layer, index in zip(useful, best, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,18 @@ def _useful(layer: LayerRanking, costs: Sequence[Cost]) -> _Useful:
     return _Useful([layer.options[index] for index in left], worth[left], price[left])
 
 
-def _total(own: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.ndarray:
-    return np.asarray(constant + sum(layer.costs[index] for layer, index in zip(own, chosen, strict=True)))
+def _total(useful: list[_Useful], chosen: list[int], constant: np.ndarray) -> np.ndarray:
+    return np.asarray(constant + sum(layer.costs[index] for layer, index in zip(useful, chosen, strict=True)))
 
 
-def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
+def _knapsack(useful: list[_Useful], room: float) -> list[int] | None:
     """Return the option of each layer that maximises total importance within a mean cost; None if nothing fits."""
     if room <= 0:
         return None
     values = np.full(STEPS + 1, -np.inf)
     values[0] = 0.0
-    taken = []
-    for layer in own:
+    picks = []
+    for layer in useful:
         steps = np.ceil(layer.costs.mean(axis=1) / room * STEPS - 1e-9).astype(int)
         new, pick = np.full(STEPS + 1, -np.inf), np.zeros(STEPS + 1, dtype=np.int32)
         for index, step in enumerate(steps):
@@ -89,11 +89,11 @@ def _knapsack(own: list[_Useful], room: float) -> list[int] | None:
             new[step:][better] = reached[better]
             pick[step:][better] = index
         values = new
-        taken.append((pick, steps))
+        picks.append((pick, steps))
     if not np.isfinite(values).any():
         return None
     place, chosen = int(np.argmax(values)), []
-    for pick, steps in reversed(taken):
+    for pick, steps in reversed(picks):
         chosen.append(int(pick[place]))
         place -= max(int(steps[chosen[-1]]), 0)
     return chosen[::-1]

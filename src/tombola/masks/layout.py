@@ -123,14 +123,16 @@ class Layout(BaseModel):
         pooler = [(None, POOLER, Location(module=family.pooler))] if family.pooler else []
         matrices = [_matrix(family, model.config, *place, shapes) for place in (*places, *pooler)]
         heads = _head_matrices(model) if classifier else []
-        found = [matrix for matrix in (*matrices, *heads) if matrix is not None]
+        all_matrices = [matrix for matrix in (*matrices, *heads) if matrix is not None]
         if layers is not None:
             _check_layers(layers, len(family.layers_of(model)))
-            found = [matrix for matrix in found if matrix.layer is None or matrix.layer in layers]
+            all_matrices = [
+                matrix for matrix in all_matrices if matrix.layer is None or matrix.layer in layers
+            ]
         counted = model if classifier else model.base_model
         return cls(
             family=family.name,
-            matrices=tuple(found),
+            matrices=tuple(all_matrices),
             head_dim=family.head_dim_in(model.config) * (3 if family.attention.together else 1),
             parameters=sum(parameter.numel() for parameter in counted.parameters()),
             biases=biases,
@@ -164,8 +166,8 @@ class Layout(BaseModel):
 def parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
     """Return the parameters that masks may name: the base model's under its own names, the head's after `HEAD`."""
     base = dict(model.base_model.named_parameters())
-    own = {id(parameter) for parameter in base.values()}
-    head = {HEAD + name: tensor for name, tensor in model.named_parameters() if id(tensor) not in own}
+    in_base = {id(parameter) for parameter in base.values()}
+    head = {HEAD + name: tensor for name, tensor in model.named_parameters() if id(tensor) not in in_base}
     return {**base, **head}
 
 
@@ -192,23 +194,23 @@ def _head_matrices(model: "PreTrainedModel") -> list[Matrix]:
     """Return the linear layers of the task head that are not tied to the base model."""
     import torch
 
-    known = parameters_of(model)
-    found = []
+    parameters = parameters_of(model)
+    matrices = []
     for path, module in model.named_modules():
         tensor, bias = f"{HEAD}{path}.weight", f"{HEAD}{path}.bias"
-        if isinstance(module, torch.nn.Linear) and tensor in known:
-            found.append(
+        if isinstance(module, torch.nn.Linear) and tensor in parameters:
+            matrices.append(
                 Matrix(
                     name=f"{HEAD}{path}",
                     kind=CLASSIFIER,
                     tensor=tensor,
-                    bias=bias if bias in known else None,
+                    bias=bias if bias in parameters else None,
                     shape=(module.out_features, module.in_features),
                 )
             )
-    if not found:
+    if not matrices:
         raise ModelError("the model has no task head to prune: leave out `classifier`.")
-    return found
+    return matrices
 
 
 def _check_layers(layers: Sequence[int], count: int) -> None:

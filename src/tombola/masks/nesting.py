@@ -23,12 +23,12 @@ def lift(inner: Mask, outer: Mask, layers: Sequence[int]) -> Mask:
         outer: The mask by which the small model was cut out.
         layers: The indices of the small model's layers in the larger one.
     """
-    own = {(layers[group.layer or 0], group.kind): inner[group.name] for group in inner.units.groups}
+    kept_inside = {(layers[group.layer or 0], group.kind): inner[group.name] for group in inner.units.groups}
     kept = {}
     for group in outer.units.groups:
         kept[group.name] = outer[group.name].clone()
-        if (group.layer, group.kind) in own:
-            kept[group.name][outer[group.name]] = own[group.layer or 0, group.kind]
+        if (group.layer, group.kind) in kept_inside:
+            kept[group.name][outer[group.name]] = kept_inside[group.layer or 0, group.kind]
     return Mask.from_bools(outer.units, kept)
 
 

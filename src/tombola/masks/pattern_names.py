@@ -92,13 +92,13 @@ def parse_pattern(text: str) -> Pattern:
     Raises:
         ValueError: If the text is not a pattern.
     """
-    if found := _N_OF_M.fullmatch(text):
-        keep, of = int(found[1]), int(found[2])
+    if match := _N_OF_M.fullmatch(text):
+        keep, of = int(match[1]), int(match[2])
         if 0 < keep < of:
             return NofM(keep, of)
         raise ValueError(f"{text!r} must keep at least one weight, but not all, as 2:4 does")
-    if found := _BLOCKS.fullmatch(text):
-        outputs, inputs = int(found[1]), int(found[2])
+    if match := _BLOCKS.fullmatch(text):
+        outputs, inputs = int(match[1]), int(match[2])
         if outputs and inputs and outputs * inputs > 1:
             return Blocks(outputs, inputs)
         raise ValueError(f"{text!r} must be blocks of at least two weights, such as 16x16")

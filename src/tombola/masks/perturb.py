@@ -20,7 +20,7 @@ def perturb(mask: Mask, share: float, seed: int) -> Mask:
     generator = torch.Generator().manual_seed(seed)
     flat[ones[torch.randperm(len(ones), generator=generator)[:swaps]]] = False
     flat[zeros[torch.randperm(len(zeros), generator=generator)[:swaps]]] = True
-    pieces = flat.split([len(one) for one in kept.values()])
+    pieces = flat.split([len(bits) for bits in kept.values()])
     shapes = {group.name: group.shape for group in mask.units.groups}
     return Mask.from_bools(
         mask.units, {name: piece.reshape(shapes[name]) for name, piece in zip(kept, pieces, strict=True)}

@@ -21,8 +21,8 @@ def read_tensors(source: Path) -> dict[str, Tensor]:
     but tensors is rejected.
     """
     if not source.is_dir():
-        found = _load(source)
-        return found if isinstance(found, dict) else {source.stem: found}
+        content = _load(source)
+        return content if isinstance(content, dict) else {source.stem: content}
     if (source / "mask.pt").is_file():
         return read_tensors(source / "mask.pt")
     files = sorted(path for path in source.iterdir() if path.suffix in (".pt", ".bin", ".pth"))
@@ -30,8 +30,8 @@ def read_tensors(source: Path) -> dict[str, Tensor]:
         raise DataError(f"{source}: has neither a mask.pt nor files of tensors (.pt, .pth, .bin).")
     tensors: dict[str, Tensor] = {}
     for file in files:
-        found = _load(file)
-        tensors |= found if isinstance(found, dict) else {file.stem: found}
+        content = _load(file)
+        tensors |= content if isinstance(content, dict) else {file.stem: content}
     return tensors
 
 

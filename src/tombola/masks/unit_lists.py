@@ -54,7 +54,7 @@ def mask_from_lists(units: Units, heads: Mapping[int, Iterable[int]], ffns: Iter
     kept = {group.name: torch.ones(group.shape, dtype=torch.bool) for group in units.groups}
     groups = {(group.layer, group.kind): group for group in units.groups}
     layers = 1 + max(group.layer for group in units.groups if group.layer is not None)
-    removed = [(layer, "head", head) for layer, own in heads.items() for head in own]
+    removed = [(layer, "head", head) for layer, removed_heads in heads.items() for head in removed_heads]
     removed += [(layer, "ffn", 0) for layer in ffns]
     for layer, kind, place in removed:
         group = groups.get((layer, kind))

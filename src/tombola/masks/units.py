@@ -177,8 +177,8 @@ class Units:
         """
         shapes = self.layout.shapes
         for tensor, covers in self._covers.items():
-            own = [(part, group, values[group.name]) for group, part in covers]
-            yield tensor, _spread(shapes[tensor], own)
+            parts = [(part, group, values[group.name]) for group, part in covers]
+            yield tensor, _spread(shapes[tensor], parts)
 
 
 def _spread(shape: tuple[int, ...], covers: list[tuple[Part, Group, Tensor]]) -> Tensor:

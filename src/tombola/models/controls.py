@@ -72,15 +72,15 @@ class Reinitialise(Control):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = AutoModel.from_config(model.config).state_dict()
-            known = model.base_model.state_dict()
-            if not known.keys() <= fresh.keys():  # a NomicBERT has a pooler below a classifier alone
+            current = model.base_model.state_dict()
+            if not current.keys() <= fresh.keys():  # a NomicBERT has a pooler below a classifier alone
                 fresh = type(model)._from_config(model.config).base_model.state_dict()
-        if any(name not in fresh or fresh[name].shape != own.shape for name, own in known.items()):
+        if any(name not in fresh or fresh[name].shape != weight.shape for name, weight in current.items()):
             raise ModelError(
                 "control: a shrunk model whose layers have different sizes cannot be reinitialised: use the model that "
                 "it was cut from, or one with equal layers"
             )
-        model.base_model.load_state_dict({name: fresh[name] for name in known})
+        model.base_model.load_state_dict({name: fresh[name] for name in current})
         if model.get_output_embeddings() is not None:
             renew_head(model, seed)
 
@@ -163,9 +163,9 @@ def _shuffle_layers(model: PreTrainedModel, seed: int) -> None:
         tensors = layers.setdefault(matrix.layer, [])
         if matrix.tensor not in tensors:  # a fused tensor holds several matrices
             tensors.append(matrix.tensor)
-    own = [[weights[tensor].clone() for tensor in tensors] for tensors in layers.values()]
-    for tensors, source in zip(layers.values(), _order(len(own), seed), strict=True):
-        for tensor, moved in zip(tensors, own[source], strict=True):
+    copies = [[weights[tensor].clone() for tensor in tensors] for tensors in layers.values()]
+    for tensors, source in zip(layers.values(), _order(len(copies), seed), strict=True):
+        for tensor, moved in zip(tensors, copies[source], strict=True):
             weights[tensor].copy_(moved)
 
 
@@ -175,10 +175,10 @@ def _shuffle_whole_layers(model: PreTrainedModel, seed: int) -> None:
 
     layers = [layer.state_dict() for layer in family_of(model).layers_of(model)]
     common = [name for name in layers[0] if all(name in layer for layer in layers)]
-    own = [{name: layer[name].clone() for name in common} for layer in layers]
-    for layer, source in zip(layers, _order(len(own), seed), strict=True):
+    copies = [{name: layer[name].clone() for name in common} for layer in layers]
+    for layer, source in zip(layers, _order(len(copies), seed), strict=True):
         for name in common:
-            layer[name].copy_(own[source][name])
+            layer[name].copy_(copies[source][name])
 
 
 def _order(count: int, seed: int) -> list[int]:

@@ -73,9 +73,9 @@ def _from_hub(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_WANTED))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
-        known = ", ".join((*EMBEDDED, *SCRATCH))
+        names = ", ".join((*EMBEDDED, *SCRATCH))
         raise ModelError(
-            f"model {name!r}: not an embedded model ({known}), not a local folder, and not available from the hub "
+            f"model {name!r}: not an embedded model ({names}), not a local folder, and not available from the hub "
             f"({reason})"
         ) from None
 

@@ -32,9 +32,9 @@ def renew_head(model: "PreTrainedModel", seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for module in model.modules():
-            own = list(module.parameters(recurse=False))
-            if all(id(parameter) in base for parameter in own):
+            parameters = list(module.parameters(recurse=False))
+            if all(id(parameter) in base for parameter in parameters):
                 continue
-            for parameter in own:  # a projection to the vocabulary is tied, its bias is not
+            for parameter in parameters:  # a projection to the vocabulary is tied, its bias is not
                 parameter._is_hf_initialized = id(parameter) in base
             model._init_weights(module)

@@ -125,7 +125,7 @@ def load_model(
                 **kind.head(task),
             )
         except ValueError as error:
-            raise _not_served(error, folder, task) from None
+            raise _unsupported_task(error, folder, task) from None
     if kind.pretrained_head and loading["missing_keys"]:
         _warn_once(
             f"{folder} has no head of {kind.pretrained_head}: it gets a new one, which must be trained"
@@ -167,7 +167,7 @@ def outline(folder: Path, task: "Task") -> "PreTrainedModel":
         with quiet(), torch.device("meta"):
             model: PreTrainedModel = getattr(transformers, kind.model).from_config(config)
     except ValueError as error:
-        raise _not_served(error, folder, task) from None
+        raise _unsupported_task(error, folder, task) from None
     return model
 
 
@@ -233,7 +233,7 @@ def _put_in_order(model: "PreTrainedModel", missing: set[str], names: list[str],
     )
 
 
-def _not_served(error: ValueError, folder: Path, task: "Task") -> Exception:
+def _unsupported_task(error: ValueError, folder: Path, task: "Task") -> Exception:
     if not str(error).startswith("Unrecognized configuration class"):
         return error
     model_type = json.loads((folder / "config.json").read_text()).get("model_type")

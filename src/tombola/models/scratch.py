@@ -88,17 +88,17 @@ def _tokenizer(size: int, length: int) -> PreTrainedTokenizerFast:
 
     from tombola.tasks import Task
 
-    own = Tokenizer(models.BPE())
-    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    own.decoder = decoders.ByteLevel()
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=[END, PADDING], initial_alphabet=alphabet, show_progress=False
     )
     texts = (text for task in TEXTS for (text,) in Task.named(task).load("train").texts)
-    own.train_from_iterator(texts, trainer)
+    bpe.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=own,
+        tokenizer_object=bpe,
         model_input_names=["input_ids", "attention_mask"],
         model_max_length=length,
         bos_token=END,

@@ -50,8 +50,8 @@ class Entry:
     def dtype(self) -> torch.dtype:
         """The torch dtype."""
         self.check_dtype()
-        found: torch.dtype = getattr(torch, DTYPES[self.format])
-        return found
+        dtype: torch.dtype = getattr(torch, DTYPES[self.format])
+        return dtype
 
 
 class Shards:
@@ -90,8 +90,8 @@ class Shards:
             dtype: The dtype to convert to while reading; by default the stored one.
         """
         entry = self.entries[name]
-        found = torch.empty(entry.shape, dtype=dtype or entry.dtype)
-        flat, width = found.view(-1), entry.dtype.itemsize
+        tensor = torch.empty(entry.shape, dtype=dtype or entry.dtype)
+        flat, width = tensor.view(-1), entry.dtype.itemsize
         with open(self.folder / entry.file, "rb", buffering=0) as file:
             file.seek(entry.start)
             for start in range(0, len(flat), PIECE):
@@ -99,7 +99,7 @@ class Shards:
                 content = bytearray(len(piece) * width)
                 _read_into(file, content)
                 piece.copy_(torch.frombuffer(content, dtype=entry.dtype))
-        return found
+        return tensor
 
     def overwrite(self, folder: Path, name: str, values: Tensor) -> None:
         """Overwrite a tensor in a copy of this folder's files.
@@ -152,10 +152,10 @@ def _header(path: Path) -> dict[str, Entry]:
     return {
         name: Entry(
             path.name,
-            one["dtype"],
-            tuple(one["shape"]),
-            *(8 + length + offset for offset in one["data_offsets"]),
+            entry["dtype"],
+            tuple(entry["shape"]),
+            *(8 + length + offset for offset in entry["data_offsets"]),
         )
-        for name, one in header.items()
+        for name, entry in header.items()
         if name != "__metadata__"
     }

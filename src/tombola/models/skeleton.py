@@ -47,7 +47,7 @@ class Skeleton:
         self._looked_up = words if type(words) is torch.nn.Embedding else None
         """The word embeddings, which stay in the file's dtype, where they take less memory."""
         if self._looked_up is not None:
-            words.register_forward_hook(lambda module, inputs, found: found.float())
+            words.register_forward_hook(lambda module, inputs, output: output.float())
         self._layers = f"{family_of(self.model).layers}."
 
     @property
@@ -75,14 +75,14 @@ class Skeleton:
         """Return the stored name of a tensor of the base model, if it exists."""
         return self.shards.first_of((f"{self.model.base_model_prefix}.{name}", name))
 
-    def _parts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, nn.Module]]:
+    def _parts(self, chosen: Callable[[str], bool]) -> Iterator[tuple[str, nn.Module]]:
         for path, module in self.model.named_modules():
-            if wanted(f"{path}."):
+            if chosen(f"{path}."):
                 yield path, module
 
     @torch.no_grad()
-    def _fill(self, wanted: Callable[[str], bool], *, required: bool) -> None:
-        for path, module in self._parts(wanted):
+    def _fill(self, chosen: Callable[[str], bool], *, required: bool) -> None:
+        for path, module in self._parts(chosen):
             self._fill_buffers(path, module)
             for leaf in list(module._parameters):
                 if module._parameters[leaf] is None:
@@ -116,8 +116,8 @@ class Skeleton:
         stored = self.stored_name(name)
         return None if stored is None else self.shards.read(stored, dtype).to(self.device)
 
-    def _empty(self, wanted: Callable[[str], bool]) -> None:
-        for _, module in self._parts(wanted):
+    def _empty(self, chosen: Callable[[str], bool]) -> None:
+        for _, module in self._parts(chosen):
             for values in (module._parameters, module._buffers):
                 for leaf, value in values.items():
                     if value is None:

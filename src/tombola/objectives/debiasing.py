@@ -33,7 +33,7 @@ class DebiasingLoss(LossSettings):
 
     @field_validator("anneal", mode="before")
     @classmethod
-    def _two_exponents(cls, value: Any) -> Any:
+    def _check_anneal(cls, value: Any) -> Any:
         pair = isinstance(value, list | tuple) and len(value) == 2
         if not pair or not all(isinstance(part, int | float) and part >= 0 for part in value):
             raise ValueError(

@@ -123,16 +123,16 @@ class HiddenStates(Objective):
             return self.inner.loss(model, batch)
         with _hidden_states(model) as states:
             loss = self.inner.loss(model, batch)
-        (seen,) = states
-        own = torch.stack([seen[layer] for layer in self.student_layers], dim=1)
-        return loss + self.weight * self._error(own.float(), batch)
+        (hidden_states,) = states
+        student = torch.stack([hidden_states[layer] for layer in self.student_layers], dim=1)
+        return loss + self.weight * self._error(student.float(), batch)
 
-    def _error(self, own: Tensor, batch: Batch) -> Tensor:
-        wanted = batch[STATES].float()
+    def _error(self, student: Tensor, batch: Batch) -> Tensor:
+        teacher = batch[STATES].float()
         real = batch["attention_mask"] if "attention_mask" in batch else torch.ones_like(batch["input_ids"])
-        copies = len(own) // len(wanted)
-        wanted, real = wanted.repeat(copies, 1, 1, 1), real.repeat(copies, 1).float()
-        squares = (own - wanted).square().mean(dim=(1, 3))
+        copies = len(student) // len(teacher)
+        teacher, real = teacher.repeat(copies, 1, 1, 1), real.repeat(copies, 1).float()
+        squares = (student - teacher).square().mean(dim=(1, 3))
         errors = (squares * real).sum(-1) / real.sum(-1)
         if (distance := _distance(batch)) is not None:
             errors = errors[distance.eq(0).repeat(copies)]
@@ -177,9 +177,11 @@ class WithTeacher(Objective):
         device = batch["input_ids"].device
         self.teacher.to(device)
         self.teacher.eval()
-        known = signature(self.teacher.forward).parameters
+        parameters = signature(self.teacher.forward).parameters
         inputs: dict[str, Any] = {
-            name: values for name, values in inputs_of(batch).items() if name in known or "kwargs" in known
+            name: values
+            for name, values in inputs_of(batch).items()
+            if name in parameters or "kwargs" in parameters
         }
         with torch.no_grad(), autocast(device.type, self.precision):
             output: Mapping[str, Any] = self.teacher(**inputs, output_hidden_states=bool(self.layers))
@@ -195,8 +197,8 @@ class WithTeacher(Objective):
 
 def _distance(batch: Batch) -> Tensor | None:
     """Return the distance in rows from each text up to its original; None if all are originals."""
-    found = [batch[column] for column in (ADVERSARIAL, COPY) if column in batch]
-    return torch.stack(found).sum(0) if found else None
+    distances = [batch[column] for column in (ADVERSARIAL, COPY) if column in batch]
+    return torch.stack(distances).sum(0) if distances else None
 
 
 def mapped_layers(
@@ -214,31 +216,31 @@ def mapped_layers(
     """
     if layers == "last":
         return (student,), (teacher,)
-    own = tuple(range(1, student + 1))
+    all_layers = tuple(range(1, student + 1))
     if isinstance(layers, str):
-        return own, tuple(round(layer * teacher / student) for layer in own)
+        return all_layers, tuple(round(layer * teacher / student) for layer in all_layers)
     if len(layers) != student or not all(0 <= layer <= teacher for layer in layers):
         raise TombolaError(
             f"distill.layers: takes one layer of the teacher (0 to {teacher}) for each of the model's {student} "
             f"layers; not {list(layers)}"
         )
-    return own, layers
+    return all_layers, layers
 
 
 @contextmanager
 def _hidden_states(model: nn.Module) -> Iterator[list[tuple[Tensor, ...]]]:
     """Collect the hidden states of every pass in this context."""
-    seen: list[tuple[Tensor, ...]] = []
+    hidden_states: list[tuple[Tensor, ...]] = []
 
     def ask(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return arguments, {**options, "output_hidden_states": True}
 
     def note(module: nn.Module, arguments: Any, output: Mapping[str, Any]) -> None:
-        seen.append(output["hidden_states"])
+        hidden_states.append(output["hidden_states"])
 
     hooks = (model.register_forward_pre_hook(ask, with_kwargs=True), model.register_forward_hook(note))
     try:
-        yield seen
+        yield hidden_states
     finally:
         for hook in hooks:
             hook.remove()

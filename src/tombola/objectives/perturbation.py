@@ -51,7 +51,8 @@ class Perturbation:
         """
         direction = self.real * gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         # scale the largest entry to 1 for both norms: squares of an overfitted model's gradients would underflow
-        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(_tiny())
+        tiny = torch.finfo(torch.float32).tiny
+        direction = direction / direction.abs().amax(dim=(1, 2), keepdim=True).clamp_min(tiny)
         if self.adversary.norm == "linf":
             direction = direction.sign() if self.adversary.signed else direction
         else:
@@ -93,11 +94,6 @@ def embedding_of(model: nn.Module) -> nn.Embedding:
 
     embedding: nn.Embedding = extract_model_from_parallel(model).get_input_embeddings()
     return embedding
-
-
-def _tiny() -> float:
-    """Return the smallest positive normal float32."""
-    return torch.finfo(torch.float32).tiny
 
 
 def _length(values: Tensor) -> Tensor:

@@ -38,16 +38,16 @@ class PGD(Adversarial):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the inner loss at the end of the ascent."""
-        with self._at_the_top(model, batch):
+        with self._at_maximum(model, batch):
             return self.inner.loss(model, batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Run the inner objective's step at the end of the ascent."""
-        with self._at_the_top(model, batch):
+        with self._at_maximum(model, batch):
             return self.inner.step(model, batch, backward)
 
     @contextmanager
-    def _at_the_top(self, model: nn.Module, batch: Batch) -> Iterator[None]:
+    def _at_maximum(self, model: nn.Module, batch: Batch) -> Iterator[None]:
         with perturbed(model, batch, self.adversary) as delta:
             for _ in range(self.adversary.steps):
                 delta.track(True)

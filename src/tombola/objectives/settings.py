@@ -91,7 +91,7 @@ class Ascent(Adversary):
     )
 
     @model_validator(mode="after")
-    def _starts_inside(self) -> Self:
+    def _check_initial(self) -> Self:
         if self.radius is not None and self.initial > self.radius:
             raise ValueError(
                 f"initial: {self.initial:g} may start the perturbation beyond radius: {self.radius:g}; set it to at "

@@ -40,7 +40,7 @@ def check_draw(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
             _check_count(kind, count, units, search)
     elif isinstance(search, Importance):
         heads = tuple(group.count for group in units.groups if group.kind == "head")
-        _say_what_stays(draw.sparsity, search.min_heads, heads)
+        _warn_of_kept_heads(draw.sparsity, search.min_heads, heads)
     elif structured:
         _check_share(draw.sparsity, draw.scope == "local", units)
 
@@ -74,14 +74,14 @@ def _check_count(kind: str, count: int, units: Units, search: SearchSettings) ->
 
 
 @cached_in_run
-def _say_what_stays(sparsity: float, min_heads: int, heads: tuple[int, ...]) -> None:
+def _warn_of_kept_heads(sparsity: float, min_heads: int, heads: tuple[int, ...]) -> None:
     """Warn if the share of heads cannot be reached because every layer keeps some."""
-    wanted, most = whole_units(sparsity, sum(heads)), sum(max(count - min_heads, 0) for count in heads)
-    if wanted > most:
+    removed, most = whole_units(sparsity, sum(heads)), sum(max(count - min_heads, 0) for count in heads)
+    if removed > most:
         logger.warning(
             "draw.sparsity: %s of the %s heads would be %s, but only %s are removed: each of the %s layers keeps "
             "search.min_heads: %s",
-            sparsity, sum(heads), wanted, most, len(heads), min_heads,
+            sparsity, sum(heads), removed, most, len(heads), min_heads,
         )  # fmt: skip
 
 

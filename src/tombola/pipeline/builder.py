@@ -1,4 +1,4 @@
-"""Build the stages of one recipe. Equal calls return stages with equal keys, which run once.
+"""Build the stages of one cell's recipe. Equal calls return stages with equal keys, which run once.
 
 Stages that cells may have in common are made through `shared`, so that a plan contains and hashes each of them once.
 Evaluations, attacks and measurements of a cell's final model are not: no other cell has them.
@@ -36,8 +36,8 @@ from tombola.search import SearchSettings
 from tombola.words.lexicon import is_english
 
 
-class StageBuilder(TrainingBuilder):
-    """Builds every kind of stage, with the recipe's model, data, seed and precision filled in.
+class CellBuilder(TrainingBuilder):
+    """Builds every kind of stage for a cell of a grid, as searches need it (`search.planning.StageBuilder`).
 
     Args:
         recipe: The recipe of one cell.
@@ -46,16 +46,16 @@ class StageBuilder(TrainingBuilder):
 
     def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
         """Plan scores of a model's units, for draws at any sparsity."""
-        own = self._own(scorer)
+        search = self._stage_settings(scorer)
         return shared(
             Score,
             model=self.model,
             data=self.data,
-            search=own,
+            search=search,
             seed=self.recipe.seed,
             max_length=self._scored_length(scorer),
             defend=self.defend if scorer.reads_data else None,
-            neighbours=NEIGHBOURS if augments_by_neighbours(getattr(own, "augment", None)) else None,
+            neighbours=NEIGHBOURS if augments_by_neighbours(getattr(search, "augment", None)) else None,
             of=of,
         )
 
@@ -77,7 +77,7 @@ class StageBuilder(TrainingBuilder):
             Draw,
             model=self.model,
             data=self.data,
-            search=self._own(scorer),
+            search=self._stage_settings(scorer),
             sparsity=sparsity if drawn.counts is None else None,
             heads=drawn.heads,
             ffns=drawn.ffns,
@@ -98,7 +98,7 @@ class StageBuilder(TrainingBuilder):
             Prune,
             model=self.model,
             data=self.data,
-            search=self._own(settings),
+            search=self._stage_settings(settings),
             sparsity=sparsity,
             scope=self.recipe.scope,
             seed=self.recipe.seed,
@@ -123,7 +123,7 @@ class StageBuilder(TrainingBuilder):
             Fit,
             model=self._timed_model() if target.quantity in TIMED else self.model,
             data=self.data,
-            search=self._own(scorer),
+            search=self._stage_settings(scorer),
             scores=scores,
             quantity=target.quantity,
             value=target.value,

@@ -73,23 +73,23 @@ def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
     finished = set() if afresh else store.finished(stages)
     steps = {stage.key: stage.training_steps() for stage in stages}
     times = _Times(store, {stage.kind for stage in stages} | {Train.kind})
-    asked = [stage for cell in plan.cells for stage in cell.stages()]
+    requested = [stage for cell in plan.cells for stage in cell.stages()]
     costs = []
     for kind in dict.fromkeys(stage.kind for stage in stages):
-        own = [stage for stage in stages if stage.kind == kind]
-        wanted = [stage.key for stage in asked if stage.kind == kind]
-        rest = [stage for stage in own if stage.key not in finished]
-        seconds = [times.of(stage, steps[stage.key]) for stage in rest]
+        of_kind = [stage for stage in stages if stage.kind == kind]
+        keys = [stage.key for stage in requested if stage.kind == kind]
+        unfinished = [stage for stage in of_kind if stage.key not in finished]
+        seconds = [times.of(stage, steps[stage.key]) for stage in unfinished]
         costs.append(
             Cost(
                 kind,
-                asked=len(wanted),
-                stages=len(own),
-                finished=len(own) - len(rest),
-                asked_steps=sum(steps[key] for key in wanted),
-                steps=sum(steps[stage.key] for stage in rest),
-                seconds=None if None in seconds else sum(one for one in seconds if one is not None),
-                without_attacks=any(stage.key in times.without_attacks for stage in rest),
+                asked=len(keys),
+                stages=len(of_kind),
+                finished=len(of_kind) - len(unfinished),
+                asked_steps=sum(steps[key] for key in keys),
+                steps=sum(steps[stage.key] for stage in unfinished),
+                seconds=None if None in seconds else sum(time for time in seconds if time is not None),
+                without_attacks=any(stage.key in times.without_attacks for stage in unfinished),
             )
         )
     return costs
@@ -119,13 +119,13 @@ class _Times:
             return 0.0
         if steps and isinstance(stage, Training):
             return steps * self._step(stage)
-        known = self.stage.get(_like(stage.identity()))
-        return median(known) if known else None
+        times = self.stage.get(_like(stage.identity()))
+        return median(times) if times else None
 
     def _step(self, stage: Training) -> float:
-        known = self.step.get(_pace(stage.train.canonical(), stage.precision, _read_by(stage)))
-        if known:
-            return median(known)
+        times = self.step.get(_pace(stage.train.canonical(), stage.precision, _read_by(stage)))
+        if times:
+            return median(times)
         if isinstance(stage.train.adversary, AttackAdversary):
             self.without_attacks.add(stage.key)
         trial = _trial(stage)

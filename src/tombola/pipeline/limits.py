@@ -45,20 +45,20 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
     """
     searching = getattr(recipe.search, "train", None)
     trainings = {"train": recipe.train, "retrain": recipe.retrain, "search.train": searching}
-    told: set[object] = set()
+    checked: set[object] = set()
     for place, settings in trainings.items():
         if settings is None:
             continue
-        if settings.report_to and settings.report_to not in told:
-            told.add(settings.report_to)
+        if settings.report_to and settings.report_to not in checked:
+            checked.add(settings.report_to)
             _require_trackers(place, settings.report_to)
-        if settings.max_length not in told:
-            told.add(settings.max_length)
+        if settings.max_length not in checked:
+            checked.add(settings.max_length)
             _compare_length(place, settings.max_length, model)
     augmented = {place: settings.augment for place, settings in trainings.items() if settings is not None}
     for place, augment in {"search": getattr(recipe.search, "augment", None), **augmented}.items():
-        if augment is not None and augment.of not in told:
-            told.add(augment.of)
+        if augment is not None and augment.of not in checked:
+            checked.add(augment.of)
             _compare_letters(place, augment.of, data)
     if recipe.data.train is not None and data.predicted_in is None:
         available("data.train", recipe.data.train, data.unmixed(), "used")
@@ -80,7 +80,7 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
     if settings.augment is not None and (reason := why_fixed(task)):
         raise RecipeError(f"augment: {reason}, so the texts cannot be changed: leave out `augment`")
     changes = settings.augment.of if settings.augment is not None else ()
-    if not task.english and any(isinstance(one, SynonymSwaps) for one in changes):
+    if not task.english and any(isinstance(change, SynonymSwaps) for change in changes):
         raise RecipeError(
             f"augment: the built-in synonyms are English, but {task.name} is in {task.language!r}: use other "
             "augmentations, such as typos"
@@ -167,13 +167,13 @@ def _compare_letters(place: str, of: tuple[Augmentation, ...], data: DataSource)
 @cached_in_run
 def available(key: str, wanted: int, data: DataSource, purpose: Literal["used", "attacked"]) -> int:
     """Return the number of examples, at most as many as wanted; warn if the data has fewer."""
-    there = len(data.load())
-    if there < wanted:
+    count = len(data.load())
+    if count < wanted:
         logger.warning(
             "%s: %s examples were requested, but %s/%s has only %s: all of them are %s",
-            key, f"{wanted:,}", data.definition.name, data.split, f"{there:,}", purpose,
+            key, f"{wanted:,}", data.definition.name, data.split, f"{count:,}", purpose,
         )  # fmt: skip
-    return min(wanted, there)
+    return min(wanted, count)
 
 
 @cached_in_run

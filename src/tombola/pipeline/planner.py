@@ -10,7 +10,7 @@ from typing import Any
 from tombola.foundations.caching import cached_in_run
 from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
-from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.builder import CellBuilder
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage
@@ -68,7 +68,7 @@ def plan_cell(cell: Cell) -> CellPlan:
     """Plan the stages of one cell: search, draw, retrain, evaluate, attack; without a search, a dense model."""
     recipe = cell.recipe
     precision = _precision(recipe.precision)
-    builder = StageBuilder(recipe, precision)
+    builder = CellBuilder(recipe, precision)
     curve = recipe.attack is not None and recipe.attack.every_epoch
     found: Found | None = None
     model: ModelStage[Any]
@@ -83,7 +83,7 @@ def plan_cell(cell: Cell) -> CellPlan:
     evaluated: ModelStage[Any] = exported or model
     if exported is not None:
         unapplied = None
-    besides = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
+    also_trained = tuple(data for data in training_data(found.mask) if data != builder.data) if found else ()
     attacks = recipe.attack.chosen() if recipe.attack else {}
     epochs = range(1, model.whole_epochs() + 1) if curve and isinstance(model, Train) else ()
     return CellPlan(
@@ -92,7 +92,7 @@ def plan_cell(cell: Cell) -> CellPlan:
         model,
         mask,
         evaluations={
-            on: builder.evaluate(on, evaluated, unapplied, besides)
+            on: builder.evaluate(on, evaluated, unapplied, also_trained)
             for on in all_targets(recipe.evaluate.on, recipe.task)
         },
         attacks={name: builder.attack(attack, evaluated, unapplied) for name, attack in attacks.items()},
@@ -118,16 +118,16 @@ def _check_model(search: SearchSettings, model: ModelSource) -> None:
 
 def training_data(stage: Stage[Any]) -> list[DataSource]:
     """Return all data that a stage and its inputs have seen, in trainings, searches and scorers that read data."""
-    seen = [
-        one.data
-        for one in stage.with_inputs()
-        if isinstance(one, Train | Search | Prune)
-        or (isinstance(one, Score | Draw) and one.search.reads_data)
+    sources = [
+        node.data
+        for node in stage.with_inputs()
+        if isinstance(node, Train | Search | Prune)
+        or (isinstance(node, Score | Draw) and node.search.reads_data)
     ]
-    return list({data.fingerprint: data for data in seen}.values())
+    return list({data.fingerprint: data for data in sources}.values())
 
 
-def plan_search(cell: Cell, builder: StageBuilder) -> Found:
+def plan_search(cell: Cell, builder: CellBuilder) -> Found:
     """Plan the search on the recipe's own task, or on another task whose mask is transferred."""
     recipe = cell.recipe
     assert recipe.search is not None
@@ -135,7 +135,7 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
     check_draw(recipe, builder.model, builder.data)
     search = (cell.source or recipe).search
     assert search is not None
-    searching = StageBuilder(cell.source, builder.precision) if cell.source else builder
+    searching = CellBuilder(cell.source, builder.precision) if cell.source else builder
     found = searches[search.method].plan(search, searching, recipe.draw.sparsity)
     if recipe.draw.perturb:
         found = replace(found, mask=builder.perturb(found.mask, recipe.draw.perturb))
@@ -145,7 +145,7 @@ def plan_search(cell: Cell, builder: StageBuilder) -> Found:
 
 
 def _retrain(
-    builder: StageBuilder, found: Found, settings: RetrainSettings | None, keep_epochs: bool
+    builder: CellBuilder, found: Found, settings: RetrainSettings | None, keep_epochs: bool
 ) -> ModelStage[Any]:
     """Return the final training under the mask, or the weights that the mask was found on."""
     if settings is None:

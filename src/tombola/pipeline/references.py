@@ -123,20 +123,10 @@ class DataSource(Reference):
         predicted_in: str | None = None,
     ) -> DataSource:
         """Find the data and fingerprint it."""
-        given = tuple(sorted((task_settings or {}).items()))
-        place = cls(
-            task,
-            split,
-            folder,
-            limit,
-            seed,
-            holdout,
-            synthetic_bias,
-            mix,
-            task_settings=given,
-            predicted_in=predicted_in,
+        settings = tuple(sorted((task_settings or {}).items()))
+        return _fingerprinted(
+            cls(task, split, folder, limit, seed, holdout, synthetic_bias, mix, settings, predicted_in)
         )
-        return _fingerprinted(place)
 
     def load(self) -> Split:
         """Load the examples."""
@@ -194,15 +184,15 @@ def find_data(
         predicted_in: A file of a bias model's predictions: examples without one are left out.
     """
     name, split = find_target(on, task)
-    own = name == task
+    own_task = name == task
     return DataSource.find(
         name,
         split,
         settings.folder,
         limit,
         settings.seed,
-        holdout=settings.holdout if own else None,
-        synthetic_bias=settings.synthetic_bias if own else None,
+        holdout=settings.holdout if own_task else None,
+        synthetic_bias=settings.synthetic_bias if own_task else None,
         mix=tuple(mix),
         task_settings=settings.task_settings,
         predicted_in=predicted_in,
@@ -223,9 +213,9 @@ def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSour
 
 @cached_in_run
 def _find_model(name: str, pooler: Pooler) -> ModelSource:
-    found = find_model(name)
+    model = find_model(name)
     suffix = "" if pooler == "own" else f"+{pooler} pooler"
-    return ModelSource(name, str(found.folder), f"{found.fingerprint}{suffix}", pooler)
+    return ModelSource(name, str(model.folder), f"{model.fingerprint}{suffix}", pooler)
 
 
 @cached_in_run

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache, shared, sharing
 from tombola.foundations.hardware import Precision, resolve_precision
-from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.builder import CellBuilder
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import CellPlan, plan_search
 from tombola.pipeline.stages.base import MaskStage
@@ -59,9 +59,9 @@ def _plan_seed(recipe: ShareRecipe, seed: int, precision: Precision) -> list[Cel
             for number, (task, mask) in enumerate(zip(tasks, masks, strict=True))
         )
     planned = []
-    for variant, own in variants.items():
-        model = _train(recipe, seed, tasks, own)
-        of_tasks = own or (None,) * len(tasks)
+    for variant, variant_masks in variants.items():
+        model = _train(recipe, seed, tasks, variant_masks)
+        of_tasks = variant_masks or (None,) * len(tasks)
         planned += [
             task.scored(variant, model, mask, recipe.train.max_length)
             for task, mask in zip(tasks, of_tasks, strict=True)
@@ -91,11 +91,11 @@ class _Task:
     """One task of one seed: its recipe, and the builder of its stages."""
 
     cell: Cell
-    builder: StageBuilder
+    builder: CellBuilder
 
     @classmethod
     def of(cls, cell: Cell, precision: Precision) -> _Task:
-        return cls(cell, StageBuilder(cell.recipe, precision))
+        return cls(cell, CellBuilder(cell.recipe, precision))
 
     def mask(self) -> MaskStage | None:
         """Plan the task's ticket, if it has one."""

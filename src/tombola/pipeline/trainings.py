@@ -75,7 +75,10 @@ class TrainingBuilder:
         task = self.data.definition
         if reason := why_fixed(task):
             raise RecipeError(f"defend: {reason}, so the texts cannot be changed: leave out `defend`")
-        english = any(isinstance(one, Spelling) and one.dictionary == "english" for one in self.recipe.defend)
+        english = any(
+            isinstance(defense, Spelling) and defense.dictionary == "english"
+            for defense in self.recipe.defend
+        )
         if english and not task.english:
             raise RecipeError(
                 f"defend: the spelling dictionary is English, but {task.name} is in {task.language!r}: use {{kind: "
@@ -99,8 +102,8 @@ class TrainingBuilder:
         """Plan a training on the recipe's task; `evaluate.every` and `evaluate.best` apply to the last one."""
         if control is not None:
             control.check(self.model.config())
-        wanted = settings or self.recipe.train
-        settings = shared(_training_on, self.data, wanted, length, self.recipe.train)
+        chosen = settings or self.recipe.train
+        settings = shared(_training_on, self.data, chosen, length, self.recipe.train)
         return shared(
             Train,
             model=self.model,
@@ -113,7 +116,7 @@ class TrainingBuilder:
             head=head,
             bias=self._bias(settings, self.data),
             teacher=self._teacher(settings, self.data),
-            distill_from=self._distill_from(wanted),
+            distill_from=self._distill_from(chosen),
             attack_encoder=_attack_encoder(settings),
             neighbours=_neighbours(settings),
             swap_table=_swap_table(settings),
@@ -185,7 +188,7 @@ class TrainingBuilder:
         check_texts(settings.train, data)
         check_attacked(settings.train, data)
         distill_from = self._distill_from(settings.train)
-        settings = shared(_learned_alone, settings)
+        settings = shared(_without_search_teacher, settings)
         if settings.weights and settings.weights_learning_rate is None:
             rate = self.recipe.train.learning_rate
             settings = settings.model_copy(update={"weights_learning_rate": rate})
@@ -193,7 +196,7 @@ class TrainingBuilder:
             Search,
             model=self.model,
             data=data,
-            search=self._own(settings),
+            search=self._stage_settings(settings),
             seed=self.recipe.seed,
             precision=self.precision,
             start=start,
@@ -209,8 +212,8 @@ class TrainingBuilder:
             pattern=self.recipe.draw.pattern if sparsity is not None else None,
         )
 
-    def _own(self, settings: Any) -> Any:
-        return shared(_own, settings, self.recipe.train.augment)
+    def _stage_settings(self, settings: Any) -> Any:
+        return shared(_stage_settings, settings, self.recipe.train.augment)
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
@@ -275,12 +278,12 @@ def _without_teacher(settings: TrainSettings) -> TrainSettings:
     return settings.model_copy(update={"distill": settings.distill.model_copy(update={"teacher": None})})
 
 
-def _learned_alone(settings: Learned) -> Learned:
+def _without_search_teacher(settings: Learned) -> Learned:
     """Return the same search without the teacher's name."""
     return settings.model_copy(update={"train": _without_teacher(settings.train)})
 
 
-def _own(settings: Any, augment: AugmentSettings | None) -> Any:
+def _stage_settings(settings: Any, augment: AugmentSettings | None) -> Any:
     """Return the search's settings for a stage.
 
     They exclude what other stages define (the task of a transfer, the training of rounds), and include the

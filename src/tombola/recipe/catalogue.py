@@ -6,6 +6,7 @@ Each list comes from the registry of its kind, and imports nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from tombola.errors import UnknownName
@@ -24,10 +25,10 @@ def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, R
     """
     if kind is not None and kind not in _LISTS:
         raise UnknownName("list", kind, _LISTS)
-    found = {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
+    lists = {name: rows() for name, rows in _LISTS.items() if kind in (None, name)}
     if search is None:
-        return found
-    matching = {name: [row for row in rows if _matches(row, search)] for name, rows in found.items()}
+        return lists
+    matching = {name: [row for row in rows if _matches(row, search)] for name, rows in lists.items()}
     return {name: rows for name, rows in matching.items() if rows}
 
 
@@ -40,8 +41,8 @@ def summary(width: int = 6) -> Rows:
     rows = []
     for kind, entries in catalogue().items():
         names = [name for name, _ in entries]
-        rest = f" … ({len(names)})" if len(names) > width else ""
-        rows.append((kind, ", ".join(names[:width]) + rest))
+        ellipsis = f" … ({len(names)})" if len(names) > width else ""
+        rows.append((kind, ", ".join(names[:width]) + ellipsis))
     return rows
 
 
@@ -59,78 +60,6 @@ def _tasks() -> Rows:
     return [(name, Task.named(name).about) for name in task_names()]
 
 
-def _task_kinds() -> Rows:
-    from tombola.tasks import task_kinds
-
-    return [(name, kind.about) for name, kind in task_kinds.items()]
-
-
-def _metrics() -> Rows:
-    from tombola.tasks.metrics import metrics
-
-    return [(name, metric.about) for name, metric in metrics.items()]
-
-
-def _methods() -> Rows:
-    from tombola.search import searches
-
-    return [(name, search.about) for name, search in searches.items()]
-
-
-def _gates() -> Rows:
-    from tombola.gates import gates
-
-    return _documented(gates.items())
-
-
-def _budgets() -> Rows:
-    from tombola.gates import budgets
-
-    return _documented(budgets.items())
-
-
-def _losses() -> Rows:
-    from tombola.objectives.settings import losses
-
-    return _documented((name, loss.build) for name, loss in losses.items())
-
-
-def _adversaries() -> Rows:
-    from tombola.objectives.settings import adversaries
-
-    return _documented((name, adversary.build) for name, adversary in adversaries.items())
-
-
-def _bias_models() -> Rows:
-    from tombola.bias import bias_models
-
-    return _documented(bias_models.items())
-
-
-def _controls() -> Rows:
-    from tombola.models.controls import controls
-
-    return _documented(controls.items())
-
-
-def _attacks() -> Rows:
-    from tombola.attacks import attacks
-
-    return [(name, kind.paper) for name, kind in attacks.items()]
-
-
-def _augmentations() -> Rows:
-    from tombola.augmentations import augmentations
-
-    return _documented(augmentations.items())
-
-
-def _defenses() -> Rows:
-    from tombola.defenses import defenses
-
-    return _documented(defenses.items())
-
-
 def _families() -> Rows:
     from tombola.families import families
 
@@ -145,26 +74,37 @@ def _recipes() -> Rows:
     return rows
 
 
-def _documented(entries: Iterable[tuple[str, Any]]) -> Rows:
-    """Return names with the first lines of their docstrings."""
-    return [(name, (entry.__doc__ or "").strip().partition("\n")[0]) for name, entry in entries]
+def _first_line(entry: Any) -> str:
+    return (entry.__doc__ or "").strip().partition("\n")[0]
+
+
+def _registered(module: str, registry: str, about: Callable[[Any], str] = _first_line) -> Callable[[], Rows]:
+    """Return a function that lists a registry, which is imported only then."""
+
+    def rows() -> Rows:
+        entries = getattr(import_module(f"tombola.{module}"), registry)
+        return [(name, about(entry)) for name, entry in entries.items()]
+
+    return rows
 
 
 _LISTS: dict[str, Callable[[], Rows]] = {
     "models": _models,
     "tasks": _tasks,
-    "kinds of task": _task_kinds,
-    "metrics": _metrics,
-    "methods": _methods,
-    "gates": _gates,
-    "budgets": _budgets,
-    "losses": _losses,
-    "adversaries": _adversaries,
-    "bias models": _bias_models,
-    "controls": _controls,
-    "attacks": _attacks,
-    "augmentations": _augmentations,
-    "defenses": _defenses,
+    "kinds of task": _registered("tasks", "task_kinds", lambda kind: kind.about),
+    "metrics": _registered("tasks.metrics", "metrics", lambda metric: metric.about),
+    "methods": _registered("search", "searches", lambda search: search.about),
+    "gates": _registered("gates", "gates"),
+    "budgets": _registered("gates", "budgets"),
+    "losses": _registered("objectives.settings", "losses", lambda loss: _first_line(loss.build)),
+    "adversaries": _registered(
+        "objectives.settings", "adversaries", lambda adversary: _first_line(adversary.build)
+    ),
+    "bias models": _registered("bias", "bias_models"),
+    "controls": _registered("models.controls", "controls"),
+    "attacks": _registered("attacks", "attacks", lambda attack: attack.paper),
+    "augmentations": _registered("augmentations", "augmentations"),
+    "defenses": _registered("defenses", "defenses"),
     "families": _families,
     "recipes": _recipes,
 }

@@ -30,26 +30,26 @@ class Cell:
         """Return the recipe of this cell alone, without defaults, except those that would be inherited otherwise."""
         raw = self.recipe.model_dump(mode="json", exclude_defaults=True)
         train = raw.get("train", {})
-        if differs := _inherited_otherwise(self.recipe.retrain, raw.get("retrain"), train):
+        if differs := _differing_defaults(self.recipe.retrain, raw.get("retrain"), train):
             raw["retrain"] = {**differs, **raw.get("retrain", {})}
         search = raw.get("search", {})
-        if differs := _inherited_otherwise(_searching(self.recipe), search.get("train"), train):
+        if differs := _differing_defaults(_search_training(self.recipe), search.get("train"), train):
             raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
         if self.source is not None:
-            own = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
-            if (searching := _searching(self.source)) is not None:
-                own["search"] = {"train": searching.model_dump(mode="json")}
-            raw["per_task"] = {self.source.task: own}
+            changes = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
+            if (searching := _search_training(self.source)) is not None:
+                changes["search"] = {"train": searching.model_dump(mode="json")}
+            raw["per_task"] = {self.source.task: changes}
         return raw
 
 
-def _searching(recipe: Recipe) -> TrainSettings | None:
+def _search_training(recipe: Recipe) -> TrainSettings | None:
     """Return how a search trains, if it has settings for that."""
     train = getattr(recipe.search, "train", None)
     return train if isinstance(train, TrainSettings) else None
 
 
-def _inherited_otherwise(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:
+def _differing_defaults(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:
     """Return the defaults of a training, missing in its raw form, where the recipe's `train` has other values."""
     if settings is None:
         return {}

@@ -40,27 +40,27 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
                 f"{file}: is a task file, which cannot be changed by {changes[0]}: edit the file"
             )
         task = Task.from_file(path)
-        found = f"a valid task, {task.name} version {task.version}"
+        verdict = f"a valid task, {task.name} version {task.version}"
         return (
-            [found, *_describe([(task, name, None, None, 0) for name in task.split_names()])]
+            [verdict, *_describe([(task, name, None, None, 0) for name in task.split_names()])]
             if data
-            else [found]
+            else [verdict]
         )
     raw = load_recipe(path, overrides)
     if any(key in raw for key in ("recipes", *OWN)):
         study = load_study(path, overrides)
         settings = checked(StudyRecipe, {key: value for key, value in study.items() if key != "engine"})
         cells = study_cells(settings)
-        found = f"a valid study of {_count(len(settings.recipes), 'recipe')}, {_count(len(cells), 'cell')}"
+        verdict = f"a valid study of {_count(len(settings.recipes), 'recipe')}, {_count(len(cells), 'cell')}"
     elif "tasks" in raw:
         recipe = check_share(raw)
         cells = [recipe.for_task(task, recipe.seed[0]) for task in recipe.tasks]
-        found = f"a valid recipe for sharing, {_count(len(recipe.tasks), 'task')}"
+        verdict = f"a valid recipe for sharing, {_count(len(recipe.tasks), 'task')}"
     else:
         cells = expand(raw)
         variants = len({cell.variant for cell in cells})
-        found = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
-    return [found, *_check_data(cells)] if data else [found]
+        verdict = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
+    return [verdict, *_check_data(cells)] if data else [verdict]
 
 
 def _is_task(path: Path) -> bool:
@@ -89,27 +89,28 @@ class _Reader:
 
 def _check_data(cells: Iterable[Cell]) -> list[str]:
     """Return a line for each split that the cells read."""
-    wanted: dict[tuple[str, str], Wanted] = {}
+    splits: dict[tuple[str, str], Wanted] = {}
     readers: dict[str, set[_Reader]] = {}
     reporting: dict[tuple[str, ...], TrainSettings] = {}
     with run_cache():
         for cell in cells:
             for recipe in filter(None, (cell.recipe, cell.source)):
-                for one in _splits(recipe):
-                    wanted.setdefault((one[0].name, one[1]), one)
-                    readers.setdefault(one[0].name, set()).add(_Reader(recipe.model, recipe.train.max_length))
+                for split in _splits(recipe):
+                    task, name, *_ = split
+                    splits.setdefault((task.name, name), split)
+                    readers.setdefault(task.name, set()).add(_Reader(recipe.model, recipe.train.max_length))
                 if recipe.train.report_to:
                     reporting[recipe.train.report_to] = recipe.train
-        return _describe(wanted.values(), readers, list(reporting.values()))
+        return _describe(splits.values(), readers, list(reporting.values()))
 
 
 def _splits(recipe: Recipe) -> Iterator[Wanted]:
     """Yield the splits that a recipe reads: for training, mixed into it, and for evaluation and attacks."""
     data = recipe.data
-    mixed = [one.on for one in (*data.mix, *getattr(recipe.search, "mix", ()))]
-    besides = [recipe.attack.on] if recipe.attack else []
-    besides += [recipe.evaluate.best] if recipe.evaluate.best else []
-    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *besides):
+    mixed = [entry.on for entry in (*data.mix, *getattr(recipe.search, "mix", ()))]
+    further = [recipe.attack.on] if recipe.attack else []
+    further += [recipe.evaluate.best] if recipe.evaluate.best else []
+    for on in ("train", *mixed, *all_targets(recipe.evaluate.on, recipe.task), *further):
         name, split = find_target(on, recipe.task)
         task = Task.named(name)
         if data.holdout and name == recipe.task:
@@ -119,7 +120,7 @@ def _splits(recipe: Recipe) -> Iterator[Wanted]:
 
 
 def _describe(
-    wanted: Iterable[Wanted],
+    splits: Iterable[Wanted],
     readers: dict[str, set[_Reader]] | None = None,
     reporting: Sequence[TrainSettings] = (),
 ) -> list[str]:
@@ -132,7 +133,7 @@ def _describe(
     mistakes: list[str] = _missing_trackers(reporting)
     training: dict[str, Split] = {}
     loaded: list[Split] = []
-    for task, name, folder, limit, seed in wanted:
+    for task, name, folder, limit, seed in splits:
         try:
             split = task.load(
                 name, folder=Path(folder).expanduser() if folder else None, limit=limit, seed=seed
@@ -148,7 +149,7 @@ def _describe(
         parts += _missing_labels(split)
         parts += _duplicates(split, training.values())
         for reader in sorted(
-            (readers or {}).get(split.task.name, ()), key=lambda one: (one.model, one.max_length)
+            (readers or {}).get(split.task.name, ()), key=lambda reader: (reader.model, reader.max_length)
         ):
             try:
                 parts += _lengths(split, reader)
@@ -162,15 +163,15 @@ def _describe(
 
 def _missing_trackers(reporting: Sequence[TrainSettings]) -> list[str]:
     """Return the problems with the trackers that trainings report to."""
-    found = []
+    mistakes = []
     for settings in reporting:
         from tombola.training.trackers import check_trackers
 
         try:
             check_trackers(settings.report_to)
         except TombolaError as error:
-            found.append(f"train.{error}")
-    return found
+            mistakes.append(f"train.{error}")
+    return mistakes
 
 
 def _labels(split: Split) -> str:
@@ -201,8 +202,8 @@ def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
         yield f"{again:,} are duplicates"
     for train in training:
         if train is not split and len(train.task.text) == len(split.task.text):
-            known = set(train.text_keys)
-            if shared := sum(key in known for key in split.text_keys):
+            keys = set(train.text_keys)
+            if shared := sum(key in keys for key in split.text_keys):
                 yield f"{shared:,} also occur in {train.task.name}/{train.name}"
 
 

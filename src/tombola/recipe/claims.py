@@ -36,12 +36,12 @@ def read_claims(raw: Mapping[str, Any]) -> dict[str, Claim]:
     Raises:
         RecipeError: With the mistakes of all claims.
     """
-    given = raw.get("claims") or {}
-    if not isinstance(given, dict):
+    section = raw.get("claims") or {}
+    if not isinstance(section, dict):
         raise RecipeError("claims: takes a mapping from a name to a claim")
     claims: dict[str, Claim] = {}
     mistakes: list[str] = []
-    for name, claim in given.items():
+    for name, claim in section.items():
         if claim is None:
             continue
         try:
@@ -82,18 +82,18 @@ def check_targets(claims: Mapping[str, Claim], targets: Iterable[str]) -> None:
 
 def _mistakes(name: str, claim: Claim, variants: list[str], axes: dict[str, list[Any]]) -> list[str]:
     where = f"claims.{name}"
-    found = [
-        f"{UnknownName('variant', one, variants, where=f'{where}.{key}')} {where}=null drops the claim."
-        for key, one in (("variant", claim.variant), ("over", claim.over))
-        if one not in variants
+    mistakes = [
+        f"{UnknownName('variant', variant, variants, where=f'{where}.{key}')} {where}=null drops the claim."
+        for key, variant in (("variant", claim.variant), ("over", claim.over))
+        if variant not in variants
     ]
     if claim.variant == claim.over:
-        found.append(f"{where}: compares {claim.variant} with itself")
+        mistakes.append(f"{where}: compares {claim.variant} with itself")
     for axis, value in claim.at.items():
         if not axes:
-            found.append(f"{where}.at: the recipe has no grid; leave it out")
+            mistakes.append(f"{where}.at: the recipe has no grid; leave it out")
         elif axis not in axes:
-            found.append(str(UnknownName("axis", axis, list(axes), where=f"{where}.at")))
+            mistakes.append(str(UnknownName("axis", axis, list(axes), where=f"{where}.at")))
         elif value not in axes[axis]:
-            found.append(f"{where}.at.{axis}: the grid has {', '.join(map(str, axes[axis]))}, not {value}")
-    return found
+            mistakes.append(f"{where}.at.{axis}: the grid has {', '.join(map(str, axes[axis]))}, not {value}")
+    return mistakes

@@ -27,11 +27,11 @@ class Target(NamedTuple):
     value: float
 
 
-def _several(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
-def _or_null(schema: dict[str, Any]) -> None:
+def _allow_null(schema: dict[str, Any]) -> None:
     """Allow null in a schema, which resets the value of the recipe that a change is merged into."""
     value = {key: schema.pop(key) for key in list(schema) if key not in ("description", "default", "title")}
     schema["anyOf"] = [value, {"type": "null"}]
@@ -41,7 +41,7 @@ class DrawSettings(Settings):
     """How many units to remove, and how to rank them."""
 
     sparsity: float = Field(
-        0.5, ge=0, lt=1, description="exact share of the units to remove", json_schema_extra=_or_null
+        0.5, ge=0, lt=1, description="exact share of the units to remove", json_schema_extra=_allow_null
     )
     scope: Scope | None = Field(
         None,
@@ -81,7 +81,7 @@ class DrawSettings(Settings):
     multiple: int = Field(8, gt=0, description="with a layout or a target: keep neurons in multiples of this")
     batch_size: Annotated[
         tuple[PositiveInt, ...],
-        BeforeValidator(_several, json_schema_input_type=PositiveInt | tuple[PositiveInt, ...]),
+        BeforeValidator(_as_tuple, json_schema_input_type=PositiveInt | tuple[PositiveInt, ...]),
     ] = Field(
         (32,),
         min_length=1,
@@ -114,12 +114,12 @@ class DrawSettings(Settings):
     @property
     def counts(self) -> dict[str, int] | None:
         """The number of units of each kind to remove, if given instead of a sparsity."""
-        given = {"head": self.heads, "ffn": self.ffns}
-        return {kind: count for kind, count in given.items() if count is not None} or None
+        counts = {"head": self.heads, "ffn": self.ffns}
+        return {kind: count for kind, count in counts.items() if count is not None} or None
 
     @model_validator(mode="before")
     @classmethod
-    def _no_sparsity(cls, raw: Any) -> Any:
+    def _reset_sparsity(cls, raw: Any) -> Any:
         """Let `sparsity: null` reset the sparsity of the recipe that a change is merged into."""
         if isinstance(raw, dict) and raw.get("sparsity", 0) is None:
             raw = {name: value for name, value in raw.items() if name != "sparsity"}
@@ -127,7 +127,7 @@ class DrawSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _implied_sparsity(cls, raw: Any) -> Any:
+    def _set_implied_sparsity(cls, raw: Any) -> Any:
         """Set the sparsity that a pattern such as 2:4 implies."""
         if (
             not isinstance(raw, dict)
@@ -141,7 +141,7 @@ class DrawSettings(Settings):
         return raw
 
     @model_validator(mode="after")
-    def _one_pattern(self) -> Self:
+    def _check_pattern(self) -> Self:
         if self.pattern is None:
             return self
         implied = implied_sparsity(self.pattern)
@@ -168,7 +168,7 @@ class DrawSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _one_amount(self) -> Self:
+    def _check_counts(self) -> Self:
         if self.counts and "sparsity" in self.model_fields_set:
             raise ValueError(
                 "heads and ffns: replace sparsity; remove one or the other, or unset the recipe's sparsity with "
@@ -179,7 +179,7 @@ class DrawSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _one_target(self) -> Self:
+    def _check_target(self) -> Self:
         named = [
             name for name in AMOUNTS if name in self.model_fields_set and getattr(self, name) is not None
         ]
@@ -202,8 +202,8 @@ class DrawSettings(Settings):
             of_time = name in ("batch_size", "length", "threads", "device")
             needed = timed if of_time else self.target is not None
             if not needed and getattr(self, name) != type(self).model_fields[name].default:
-                wanted = (
+                targets = (
                     "speedup or latency" if of_time else "speedup, latency, parameters or layout: uniform"
                 )
-                raise ValueError(f"{name}: only works with {wanted}")
+                raise ValueError(f"{name}: only works with {targets}")
         return self

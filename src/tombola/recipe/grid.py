@@ -40,29 +40,35 @@ def expand(raw: Raw) -> list[Cell]:
         raise RecipeError("this recipe has several `tasks`: run it with `tombola share`, or set one `task`")
     common, variants, per_task = _parts(raw)
     grids = [(str(name), merge(common, changes), changes) for name, changes in variants.items()]
-    check_size(sum(count_points(one) for _, one, _ in grids))
-    if repeated := dict.fromkeys(sentence for _, one, _ in grids for sentence in repeated_values(one)):
+    check_size(sum(count_points(settings) for _, settings, _ in grids))
+    if repeated := dict.fromkeys(
+        sentence for _, settings, _ in grids for sentence in repeated_values(settings)
+    ):
         raise RecipeError(*repeated)
     cells: list[Cell] = []
     mistakes: list[str] = []
     with run_cache():
         mistakes += [sentence for task in per_task for sentence in check_task_name(task)]
-        for name, one, changes in grids:
+        for name, settings, changes in grids:
             place = "" if name == common.get("name", "run") else name
-            for seeds in points_of(one):
-                known: Cell | None = None  # cells that differ only in their seeds are checked once
+            for seeds in points_of(settings):
+                checked_cell: Cell | None = None  # cells that differ only in their seeds are checked once
                 for point, values in seeds:
                     try:
-                        cell = _reseeded(known, point) or _cell(name, point, values, changes, per_task, place)
+                        cell = _reseeded(checked_cell, point) or _cell(
+                            name, point, values, changes, per_task, place
+                        )
                     except RecipeError as error:
                         mistakes += error.mistakes
                     else:
                         cells.append(cell)
-                        known = None if any("seed" in own for own in per_task.values()) else cell
+                        checked_cell = (
+                            None if any("seed" in changes for changes in per_task.values()) else cell
+                        )
     if mistakes:
         raise RecipeError(*mistakes)
     check_claims(read_claims(raw), cells)
-    if "draw" in common and all(one.get("search") is None for _, one, _ in grids):
+    if "draw" in common and all(settings.get("search") is None for _, settings, _ in grids):
         logger.warning("draw: has no effect without a search; add one, e.g. search.method=magnitude")
     return cells
 
@@ -75,11 +81,11 @@ def count_cells(raw: Raw) -> int:
 
 def check_size(cells: int) -> None:
     """Raise if a grid is too large to be intended."""
-    told = os.environ.get(MOST_CELLS_VARIABLE)
+    value = os.environ.get(MOST_CELLS_VARIABLE)
     try:
-        most = MOST_CELLS if told is None else int(told)
+        most = MOST_CELLS if value is None else int(value)
     except ValueError:
-        raise RecipeError(f"{MOST_CELLS_VARIABLE}: takes a number of cells, not {told!r}") from None
+        raise RecipeError(f"{MOST_CELLS_VARIABLE}: takes a number of cells, not {value!r}") from None
     if cells > most:
         raise RecipeError(
             f"the grid has {cells:,} cells, more than {most:,}: shorten its lists, or set {MOST_CELLS_VARIABLE} to "
@@ -110,9 +116,9 @@ def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
     ]
     if len(set(map(str, variants))) < len(variants):
         wrong.append("variants: a number and the same number in quotes are the same name: rename one of them")
-    if found := twins(map(str, variants)):
+    if clash := twins(map(str, variants)):
         wrong.append(
-            f"variants: {found[0]} and {found[1]} would share a folder on case-insensitive disks: rename "
+            f"variants: {clash[0]} and {clash[1]} would share a folder on case-insensitive disks: rename "
             "one of them"
         )
     if wrong:
@@ -147,23 +153,27 @@ def _cell(
 
 def _for_task(raw: Raw, task: Any, changes: Raw, per_task: dict[str, Raw], place: str) -> Recipe:
     """Return the recipe for one task, with its `per_task` settings merged in."""
-    own = per_task.get(str(task), {})
-    changed = merge({**raw, "task": task} if task is not None else raw, own)
-    whole = _inherit(changed)
+    of_task = per_task.get(str(task), {})
+    changed = merge({**raw, "task": task} if task is not None else raw, of_task)
+    inherited = _inherit(changed)
     try:
-        recipe = _recipe(whole)
-        found = target_complaints(recipe)
+        recipe = _recipe(inherited)
+        mistakes = target_complaints(recipe)
     except ValidationError as error:
-        found = [one for one in complaints(error, Recipe, whole) if not _inherited(one.path, changed)]
-    if not found:
+        mistakes = [
+            complaint
+            for complaint in complaints(error, Recipe, inherited)
+            if not _inherited(complaint.path, changed)
+        ]
+    if not mistakes:
         return recipe
 
     def where(complaint: Complaint) -> str:
-        if _says(own, complaint.path):
+        if _sets(of_task, complaint.path):
             return f"per_task.{task}"
-        return f"variants.{place}" if place and _says(changes, complaint.path) else ""
+        return f"variants.{place}" if place and _sets(changes, complaint.path) else ""
 
-    raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in found))
+    raise RecipeError(*(complaint.sentence(where(complaint)) for complaint in mistakes))
 
 
 def _recipe(whole: Raw) -> Recipe:
@@ -189,7 +199,7 @@ def _section_type(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(Recipe.model_fields[name].rebuild_annotation())
 
 
-def _says(changes: Raw, path: Path) -> bool:
+def _sets(changes: Raw, path: Path) -> bool:
     """Return whether changes set the value at a path, or choose the kind of settings that lack it."""
     part: Any = changes
     for key in path:

@@ -48,7 +48,7 @@ def read_recipe(path: Path) -> Raw:
     """Read the mapping in a recipe file, and resolve the paths of plugins next to it."""
     raw = _read(path)
     if isinstance(raw.get("plugins"), list):
-        raw["plugins"] = [_from_here(name, path.parent) for name in _plugin_names(raw)]
+        raw["plugins"] = [_plugin_path(name, path.parent) for name in _plugin_names(raw)]
     return raw
 
 
@@ -68,7 +68,7 @@ def merge(base: Raw, changes: Raw) -> Raw:
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        if isinstance(value, dict) and isinstance(old, dict) and not _other(old, value):
+        if isinstance(value, dict) and isinstance(old, dict) and not _changes_kind(old, value):
             merged[key] = merge(old, value)
         else:
             merged[key] = value
@@ -90,7 +90,7 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
     for key in LAID_OVER:
         if isinstance(merged.get(key), dict):
             merged[key] = {
-                name: _give_way(part, nested) if isinstance(part, dict) else part
+                name: _drop_overridden(part, nested) if isinstance(part, dict) else part
                 for name, part in merged[key].items()
             }
     return merged
@@ -108,7 +108,7 @@ def _without(variants: Any, name: str) -> Raw:
     return {other: changes for other, changes in names.items() if other != name}
 
 
-def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
+def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
     """Return the settings of a variant or task without those that a change overrides.
 
     Settings that choose their own method or kind would hide the change, so it is merged into them, as far as they have
@@ -125,13 +125,14 @@ def _give_way(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
                     old, {name: new for name, new in value.items() if name in inner.model_fields}
                 )
             else:
-                kept[key] = _give_way(old, value, inner or Settings)
+                kept[key] = _drop_overridden(old, value, inner or Settings)
         elif key in part and not (isinstance(value, dict) and old is None):
             del kept[key]
     return kept
 
 
-def _other(old: Raw, new: Raw) -> bool:
+def _changes_kind(old: Raw, new: Raw) -> bool:
+    """Return whether new settings have another `method` or `kind`."""
     return any(tag in new and new[tag] != old.get(tag) for tag in TAGS)
 
 
@@ -142,7 +143,7 @@ def _plugin_names(raw: Raw) -> list[str]:
     return list(names)
 
 
-def _from_here(name: str, base: Path) -> str:
+def _plugin_path(name: str, base: Path) -> str:
     return str(find_plugin_file(name, base)) if name.endswith(".py") else name
 
 

@@ -98,16 +98,16 @@ class Recipe(Settings):
         return (self.retrain if retrained and self.retrain else self.train).max_length
 
     @model_validator(mode="after")
-    def _trained_to_be_watched(self) -> Self:
-        asked = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
-        if asked and self.search is not None and self.retrain is None:
+    def _check_watched_training(self) -> Self:
+        keys = [name for name in ("every", "best") if getattr(self.evaluate, name) is not None]
+        if keys and self.search is not None and self.retrain is None:
             raise ValueError(
-                f"evaluate.{asked[0]}: needs a training of the ticket, but retrain is null; leave it out"
+                f"evaluate.{keys[0]}: needs a training of the ticket, but retrain is null; leave it out"
             )
         return self
 
     @model_validator(mode="after")
-    def _searched_weights(self) -> Self:
+    def _check_searched_weights(self) -> Self:
         search, retrain = self.search, self.retrain
         if search is None:
             return self
@@ -131,7 +131,7 @@ class Recipe(Settings):
         return self
 
     @model_validator(mode="after")
-    def _drawn_in_matrices(self) -> Self:
+    def _check_scope(self) -> Self:
         search, draw = self.search, self.draw
         if search is None:
             return self
@@ -166,7 +166,7 @@ class Recipe(Settings):
             )
 
     @model_validator(mode="after")
-    def _counts_of_units(self) -> Self:
+    def _check_counts(self) -> Self:
         counts = self.draw.counts
         if counts is None or self.search is None:
             return self
@@ -182,47 +182,54 @@ class Recipe(Settings):
         return self
 
     @model_validator(mode="after")
-    def _cut_out(self) -> Self:
-        if self.search is None:
-            return self
-        method, structured = self.search.method, set(self.search.units.split("+")) <= STRUCTURED
-        if self.retrain is not None and self.retrain.shrink and not structured and method != "given":
+    def _check_shrinking(self) -> Self:
+        search, retrain = self.search, self.retrain
+        cuts = search is not None and retrain is not None and retrain.shrink and search.method != "given"
+        if cuts and not self._structured:
             raise ValueError(
                 "retrain.shrink: single weights cannot be cut out; set search.units to one of "
                 f"{', '.join(sorted(STRUCTURED))}"
             )
-        self._check_control(self.search)
-        target = self.draw.target
-        if target is None:
+        if search is not None:
+            self._check_control(search)
+        return self
+
+    @property
+    def _structured(self) -> bool:
+        return self.search is not None and set(self.search.units.split("+")) <= STRUCTURED
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        search, target = self.search, self.draw.target
+        if search is None or target is None:
             return self
-        if not structured:
-            raise ValueError(f"draw.{self._target_key}: needs search.units such as head+neuron or layer")
-        if searches[method].scorer is None and method != "learned":
+        key = "layout" if target.quantity == "sparsity" else target.quantity
+        if not self._structured:
+            raise ValueError(f"draw.{key}: needs search.units such as head+neuron or layer")
+        if searches[search.method].scorer is None and search.method != "learned":
+            raise ValueError(f"draw.{key}: {search.method} does not draw once from scores; use importance")
+        if getattr(search, "order", None) == "losing":
             raise ValueError(
-                f"draw.{self._target_key}: {method} does not draw once from scores; use importance"
-            )
-        if getattr(self.search, "order", None) == "losing":
-            raise ValueError(
-                f"draw.{self._target_key}: keeps the most important units, but search.order: losing removes them "
-                "first; set a sparsity with a free layout"
+                f"draw.{key}: keeps the most important units, but search.order: losing removes them first; set a "
+                "sparsity with a free layout"
             )
         if self._has_ffn_ratio:
             raise ValueError(
-                f"draw.{self._target_key}: weighs heads against FFNs and neurons by their cost; leave out "
-                "search.ffn_ratio, or set a sparsity with a free layout"
+                f"draw.{key}: weighs heads against FFNs and neurons by their cost; leave out search.ffn_ratio, or set "
+                "a sparsity with a free layout"
             )
-        if self.search.layers is not None:
+        if search.layers is not None:
             raise ValueError(
-                f"draw.{self._target_key}: counts the cost of all layers, but search.layers prunes only some; remove "
-                "one of them, or set a sparsity with a free layout"
+                f"draw.{key}: counts the cost of all layers, but search.layers prunes only some; remove one of them, "
+                "or set a sparsity with a free layout"
             )
-        budget = getattr(self.search, "effective_budget", None)
+        budget = getattr(search, "effective_budget", None)
         if budget is not None and budget.knows_sparsity and target.quantity != "sparsity":
             raise ValueError(
                 f"draw.{target.quantity}: the budget {budget.kind} needs a sparsity; use search.budget: {{kind: l0}}"
             )
         if self.draw.rounds > 1:
-            self._gradual()
+            self._check_rounds(search)
         return self
 
     @property
@@ -230,12 +237,6 @@ class Recipe(Settings):
         """Whether the search sets how many FFNs or neurons to remove relative to heads."""
         ratio = type(self.search).model_fields.get("ffn_ratio") if self.search is not None else None
         return ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default
-
-    @property
-    def _target_key(self) -> str:
-        target = self.draw.target
-        assert target is not None
-        return "layout" if target.quantity == "sparsity" else target.quantity
 
     def _check_control(self, search: SearchSettings) -> None:
         """Reject a control that cannot handle layers cut to sizes of their own, some perhaps without an FFN."""
@@ -252,13 +253,12 @@ class Recipe(Settings):
                 "a size of its own; leave out retrain.shrink, or set draw.layout: uniform"
             )
 
-    def _gradual(self) -> None:
-        assert self.search is not None
+    def _check_rounds(self, search: SearchSettings) -> None:
         if self.retrain is None or not self.retrain.shrink:
             raise ValueError("draw.rounds: trains a small model between rounds; set retrain.shrink: true")
-        if self.search.method == "learned" or self.search.task is not None:
+        if search.method == "learned" or search.task is not None:
             raise ValueError("draw.rounds: needs a search that scores the units on the recipe's own task")
-        if getattr(self.search, "start", None) == "random":
+        if getattr(search, "start", None) == "random":
             raise ValueError(
                 "search.start: random scores new weights, but draw.rounds scores those that each round has trained; "
                 "remove one of them"
@@ -270,23 +270,23 @@ class Recipe(Settings):
             )
 
     @model_validator(mode="after")
-    def _runtime_of_the_last_model(self) -> Self:
+    def _check_attack_by_epoch(self) -> Self:
         if self.runtime != "transformers" and self.attack is not None and self.attack.every_epoch:
             raise ValueError("attack.every_epoch: needs runtime: transformers; remove one of them")
         return self
 
     @model_validator(mode="after")
-    def _augmented_by_something(self) -> Self:
+    def _check_search_inputs(self) -> Self:
         inputs = getattr(self.search, "inputs", "clean")
-        given = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
-        if inputs != "clean" and given is None:
+        augment = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
+        if inputs != "clean" and augment is None:
             raise ValueError(
                 f"search.inputs: {inputs} needs augmentations: add some, e.g. search.augment: {{of: [typos]}}"
             )
         return self
 
     @model_validator(mode="after")
-    def _debiased_by_something(self) -> Self:
+    def _check_bias_model(self) -> Self:
         searching = getattr(self.search, "train", None)
         for name, part in (("train", self.train), ("search.train", searching), ("retrain", self.retrain)):
             if part is not None and part.loss.needs_bias and self.bias is None:

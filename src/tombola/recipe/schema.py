@@ -17,8 +17,8 @@ def recipe_schema() -> Schema:
     recipe = Recipe.model_json_schema()
     definitions: Schema = recipe.pop("$defs")
     listed = set(_listed([recipe, *definitions.values()]))
-    for one in (recipe, *(kind for name, kind in definitions.items() if f"{REF}{name}" not in listed)):
-        _open_to_grids(one)
+    for kind in (recipe, *(kind for name, kind in definitions.items() if f"{REF}{name}" not in listed)):
+        _open_to_grids(kind)
     fields = {**recipe["properties"]}
     laid_over = {name: field for name, field in fields.items() if name != "plugins"}
     part = {"type": "object", "properties": laid_over, "additionalProperties": False}
@@ -72,7 +72,9 @@ def _open_to_grids(kind: Schema) -> None:
         kind["required"] = required
     for name, field in kind.get("properties", {}).items():
         about = {key: field[key] for key in ("description", "default") if key in field}
-        value = {key: what for key, what in field.items() if key not in ("description", "default", "title")}
+        value = {
+            key: content for key, content in field.items() if key not in ("description", "default", "title")
+        }
         if name not in ("method", "kind", "name", "about") and _is_one_value(value):
             kind["properties"][name] = {
                 "anyOf": [value, {"type": "array", "items": value, "minItems": 1}],

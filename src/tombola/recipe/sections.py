@@ -128,7 +128,7 @@ class AttackSettings(Settings):
 
     @field_validator("recipes")
     @classmethod
-    def _told_apart(cls, recipes: tuple[Attack, ...]) -> tuple[Attack, ...]:
+    def _check_labels(cls, recipes: tuple[Attack, ...]) -> tuple[Attack, ...]:
         labels = [attack.label for attack in recipes]
         for label in labels:
             if labels.count(label) > 1:

@@ -53,11 +53,11 @@ class OneTask(Settings):
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of heads and FFNs to remove, as far as given."""
-        given = {"heads": self.heads, "ffns": self.ffns}
-        return {name: count for name, count in given.items() if count is not None}
+        counts = {"heads": self.heads, "ffns": self.ffns}
+        return {name: count for name, count in counts.items() if count is not None}
 
     @model_validator(mode="after")
-    def _one_amount(self) -> Self:
+    def _check_amount(self) -> Self:
         if self.counts and self.sparsity is not None:
             raise ValueError("heads and ffns: replace sparsity; remove one or the other")
         return self
@@ -102,7 +102,7 @@ class ShareRecipe(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _inherit(cls, raw: Any) -> Any:
+    def _inherit_training(cls, raw: Any) -> Any:
         train, single = raw.get("train") or {}, raw.get("single") or {}
         if isinstance(train, dict) and isinstance(single, dict):
             return {**raw, "single": {**train, **single}}
@@ -110,7 +110,7 @@ class ShareRecipe(Settings):
 
     @field_validator("tasks")
     @classmethod
-    def _distinct(cls, names: list[str]) -> list[str]:
+    def _check_tasks(cls, names: list[str]) -> list[str]:
         try:
             tasks = [Task.named(name) for name in names]
         except RecipeError as error:
@@ -133,7 +133,7 @@ class ShareRecipe(Settings):
 
     @field_validator("controls", "seed")
     @classmethod
-    def _once(cls, values: Any) -> Any:
+    def _check_unique(cls, values: Any) -> Any:
         if len(set(values)) < len(values):
             raise ValueError("must be unique")
         return values
@@ -192,11 +192,11 @@ class ShareRecipe(Settings):
             "task": task,
             "seed": seed,
             "precision": self.precision,
-            "data": {**_said(self.data), **_said(own.data)},
-            "train": {**_said(self.single), **_said(own.single)},
+            "data": {**_set_values(self.data), **_set_values(own.data)},
+            "train": {**_set_values(self.single), **_set_values(own.single)},
             "search": merge({"search": self.search}, {"search": own.search})["search"],
             "draw": amount,
-            "evaluate": _said(own.evaluate or self.evaluate),
+            "evaluate": _set_values(own.evaluate or self.evaluate),
             "retrain": None,
         }
         cells = expand(raw)
@@ -235,7 +235,7 @@ def check_share(raw: Raw) -> ShareRecipe:
             except RecipeError as error:
                 mistakes += error.mistakes
     if not mistakes and "random" in recipe.controls:
-        mistakes += _not_against_random(tasks)
+        mistakes += _mistakes_of_random_control(tasks)
     if mistakes:
         raise RecipeError(*mistakes)
     return recipe
@@ -248,21 +248,21 @@ def has_ticket(recipe: Recipe) -> bool:
     return any(recipe.draw.counts.values()) if recipe.draw.counts is not None else recipe.draw.sparsity > 0
 
 
-def _not_against_random(tasks: list[Recipe]) -> list[str]:
+def _mistakes_of_random_control(tasks: list[Recipe]) -> list[str]:
     """Return why tickets cannot be compared with random ones: there are none, or they are random already."""
-    tickets = [one for one in tasks if has_ticket(one)]
+    tickets = [recipe for recipe in tasks if has_ticket(recipe)]
     if not tickets:
         return [
             "controls: random needs tickets to compare with, but no task has one; set a sparsity, or leave it out"
         ]
     return [
-        f"controls: random compares tickets with random ones, but those of {Task.named(one.task).name} are random "
+        f"controls: random compares tickets with random ones, but those of {Task.named(recipe.task).name} are random "
         "already; use another search, or leave it out"
-        for one in tickets
-        if one.search is not None
-        and (one.search.method == "random" or getattr(one.search, "order", None) == "random")
+        for recipe in tickets
+        if recipe.search is not None
+        and (recipe.search.method == "random" or getattr(recipe.search, "order", None) == "random")
     ]
 
 
-def _said(settings: Settings) -> dict[str, Any]:
+def _set_values(settings: Settings) -> dict[str, Any]:
     return settings.model_dump(mode="json", exclude_unset=True)

@@ -49,16 +49,16 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     found = find_recipe(source)
     raw = load_recipe(found)
     if "recipes" not in raw:
-        own = {name: raw.pop(name) for name in OWN if name in raw}
+        of_study = {name: raw.pop(name) for name in OWN if name in raw}
         recipe = load_recipe(raw, overrides, **settings)
-        own |= {name: recipe.pop(name) for name in OWN if name in recipe}
-        own |= {"claims": recipe.pop("claims", None) or {}}
+        of_study |= {name: recipe.pop(name) for name in OWN if name in recipe}
+        of_study |= {"claims": recipe.pop("claims", None) or {}}
         about: Raw = {name: recipe[name] for name in ("name", "about") if name in recipe}
-        return {**about, "recipes": [recipe], **own}
+        return {**about, "recipes": [recipe], **of_study}
     base = found.parent if isinstance(found, Path) else Path()
     changes = {key.replace("__", "."): value for key, value in settings.items()}
     over = {**(raw.get("over") or {}), **parse_overrides(overrides), **changes}
-    return {**raw, "over": over, "recipes": _beside(raw["recipes"], base)}
+    return {**raw, "over": over, "recipes": _relative_to(raw["recipes"], base)}
 
 
 def study_claims(study: StudyRecipe, cells: Sequence[Cell]) -> dict[str, Claim]:
@@ -71,8 +71,8 @@ def study_claims(study: StudyRecipe, cells: Sequence[Cell]) -> dict[str, Claim]:
     raws = _raws(study)
     for recipe, raw in raws.items():
         for name, claim in read_claims(raw).items():
-            own = claim.model_copy(update={"at": {"recipe": recipe, **claim.at}})
-            claims |= {f"{recipe}: {name}": own} if len(raws) > 1 else {name: claim}
+            narrowed = claim.model_copy(update={"at": {"recipe": recipe, **claim.at}})
+            claims |= {f"{recipe}: {name}": narrowed} if len(raws) > 1 else {name: claim}
     check_claims(claims, cells)
     return claims
 
@@ -97,8 +97,8 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
         for name, point, raw in grids:
             axes = ({"recipe": name} if len(raws) > 1 else {}) | {path: label for path, label, _ in point}
             try:
-                found = expand(raw)
-                cells += [replace(cell, axes=axes | cell.axes) for cell in found] if axes else found
+                expanded = expand(raw)
+                cells += [replace(cell, axes=axes | cell.axes) for cell in expanded] if axes else expanded
             except RecipeError as error:
                 where = f"recipes.{name}: " if len(raws) > 1 else ""
                 mistakes += [f"{where}{mistake}" for mistake in error.mistakes]
@@ -109,13 +109,17 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
 
 def _raws(study: StudyRecipe) -> dict[str, Raw]:
     """Return the raw recipes of a study by name, with its changes."""
-    named = study.recipes if isinstance(study.recipes, dict) else {_name(one): one for one in study.recipes}
+    named = (
+        study.recipes
+        if isinstance(study.recipes, dict)
+        else {_name(source): source for source in study.recipes}
+    )
     if len(named) < len(study.recipes):
         raise RecipeError("recipes: two have the same name; use a mapping that gives each its own")
     return {name: load_recipe(find_recipe(source), **study.over) for name, source in named.items()}
 
 
-def _beside(recipes: Any, base: Path) -> Any:
+def _relative_to(recipes: Any, base: Path) -> Any:
     """Resolve the paths of recipes, relative to the study's file first."""
 
     def find(recipe: Any) -> Any:

@@ -25,12 +25,12 @@ def target_complaints(recipe: Recipe) -> list[Complaint]:
     if problem := _task_problem(recipe.task):
         return [Complaint(("task",), ("task",), problem)]
     held_out, biased = recipe.data.holdout is not None, recipe.data.synthetic_bias is not None
-    found = [
+    mistakes = [
         Complaint(path, path, problem)
         for path, on in _targets(recipe)
         if (problem := _problem(on, recipe.task, held_out, biased)) is not None
     ]
-    return found or _chosen_and_reported(recipe)
+    return mistakes or _chosen_and_reported(recipe)
 
 
 def _chosen_and_reported(recipe: Recipe) -> list[Complaint]:

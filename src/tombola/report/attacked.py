@@ -18,14 +18,14 @@ SHOWN = 8
 
 def attacked(result: Result | None, attacks: Mapping[str, AttackReport], store: Store) -> Section | None:
     """Return the section of attacked texts: those of a result, and those of separate attacks."""
-    found: list[tuple[str, AttackReport, Facets]] = []
+    reports: list[tuple[str, AttackReport, Facets]] = []
     missing: list[str] = []
     if result is not None:
-        _read_cells(result, store, found, missing)
-    found += [(name, report, {}) for name, report in attacks.items()]
+        _read_cells(result, store, reports, missing)
+    reports += [(name, report, {}) for name, report in attacks.items()]
     parts = [
         Sentences(f"{report.attack} on {name}", list(_sentences(report, where)))
-        for name, report, where in found
+        for name, report, where in reports
         if report.of("Successful")
     ]
     note = (
@@ -54,20 +54,20 @@ def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
     ]
     rows = []
     for name, report in attacks.items():
-        found = report.summary()
-        low, high = found["accuracy_under_attack_interval"]
-        under = Estimate(found["accuracy_under_attack"], low, high)
+        summary = report.summary()
+        low, high = summary["accuracy_under_attack_interval"]
+        under = Estimate(summary["accuracy_under_attack"], low, high)
         means = ("mean_queries", "mean_changed_words", "mean_changed_share", "mean_similarity")
         rows.append(
             Row(
                 [
                     name,
                     report.attack,
-                    found["n"],
-                    found["clean_accuracy"],
+                    summary["n"],
+                    summary["clean_accuracy"],
                     under,
-                    found["success_rate"],
-                    *(found[mean] for mean in means),
+                    summary["success_rate"],
+                    *(summary[mean] for mean in means),
                 ]
             )
         )
@@ -76,13 +76,13 @@ def figures(attacks: Mapping[str, AttackReport]) -> Section | None:
 
 
 def _read_cells(
-    result: Result, store: Store, found: list[tuple[str, AttackReport, Facets]], missing: list[str]
+    result: Result, store: Store, reports: list[tuple[str, AttackReport, Facets]], missing: list[str]
 ) -> None:
     """Read the attacks of each row's first seed; note those that are no longer in the store."""
     for row in result.summaries():
         for attack, stage in row.cells[0].stages.attacks.items():
             try:
-                found.append((model(row), AttackReport.load(store.open(stage)), facets(row)))
+                reports.append((model(row), AttackReport.load(store.open(stage)), facets(row)))
             except TombolaError:
                 missing.append(f"{attack} on {model(row)}")
 

@@ -17,7 +17,7 @@ NOTE = (
 def claims(result: Result) -> Section | None:
     """Return a table of the claims: the compared variants, their difference, and the verdict."""
     judged = result.claims()
-    with_axes = any(one.axes for one in judged)
+    with_axes = any(judgement.axes for judgement in judged)
     columns = [
         *(
             Column("claim", "prose"),
@@ -32,14 +32,14 @@ def claims(result: Result) -> Section | None:
     rows = [
         Row(
             [
-                *(one.claim, one.verdict, one.variant, one.over, one.on),
-                *([write_axes(one.axes)] if with_axes else []),
-                difference(one.difference, one.metric) if one.difference else None,
-                f"{one.by:+g}".replace("-", "−") if one.by else "0",
-                one.difference.seeds if one.difference else None,
+                *(judgement.claim, judgement.verdict, judgement.variant, judgement.over, judgement.on),
+                *([write_axes(judgement.axes)] if with_axes else []),
+                difference(judgement.difference, judgement.metric) if judgement.difference else None,
+                f"{judgement.by:+g}".replace("-", "−") if judgement.by else "0",
+                judgement.difference.seeds if judgement.difference else None,
             ],
-            {"variant": one.variant, **words(one.axes)},
+            {"variant": judgement.variant, **words(judgement.axes)},
         )
-        for one in judged
+        for judgement in judged
     ]
     return Section("Claims", NOTE, [Table("claims", columns, rows)]) if rows else None

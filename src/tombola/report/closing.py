@@ -18,8 +18,8 @@ def failed(result: Result) -> Section | None:
         Column("missing cells", "count"),
     ]
     rows = [
-        Row([one.stage, one.label, one.reason, publishable(one.log), len(one.cells)])
-        for one in result.failures
+        Row([failure.stage, failure.label, failure.reason, publishable(failure.log), len(failure.cells)])
+        for failure in result.failures
     ]
     note = "Run the same command again to retry these; finished stages are not repeated."
     return Section("Failures", note, [Table("failures", columns, rows)]) if rows else None

@@ -24,7 +24,9 @@ def side_by_side(result: Result) -> Section | None:
         for on in result.targets
         if (
             rows := {
-                name: own for name, own in models.items() if sum(on in row.scores for row in own.values()) > 1
+                name: by_run
+                for name, by_run in models.items()
+                if sum(on in row.scores for row in by_run.values()) > 1
             }
         )
     ]
@@ -37,12 +39,12 @@ def side_by_side(result: Result) -> Section | None:
 
 def _models(result: Result, runs: list[str]) -> dict[str, dict[str, Summary]]:
     """Return the rows by model and run; the only model of a run is called `the model`."""
-    found: dict[str, dict[str, Summary]] = {}
+    models: dict[str, dict[str, Summary]] = {}
     for run in runs:
-        own = [row for row in result.summaries() if row.axes.get(RUN) == run]
-        for row in own:
-            found.setdefault(_name(row) if len(own) > 1 else "the model", {})[run] = row
-    return found
+        rows = [row for row in result.summaries() if row.axes.get(RUN) == run]
+        for row in rows:
+            models.setdefault(_name(row) if len(rows) > 1 else "the model", {})[run] = row
+    return models
 
 
 def _name(row: Summary) -> str:
@@ -58,19 +60,18 @@ def _table(result: Result, on: str, runs: list[str], models: dict[str, dict[str,
         *(Column(f"{run} − {first}", "points") for run in others),
     ]
     rows = []
-    for name, own in models.items():
+    for name, by_run in models.items():
         values: list[Value] = [name]
-        values += [estimate(own[run], on) if run in own and on in own[run].scores else None for run in runs]
-        values += [_difference(own, first, run, on) for run in others]
+        values += [
+            estimate(by_run[run], on) if run in by_run and on in by_run[run].scores else None for run in runs
+        ]
+        values += [_difference(by_run, first, run, on) for run in others]
         rows.append(Row(values))
     return Table(f"{on}, {result.headline(on)}", columns, rows)
 
 
-def _difference(own: dict[str, Summary], first: str, run: str, on: str) -> Estimate | None:
-    if first not in own or run not in own:
+def _difference(by_run: dict[str, Summary], first: str, run: str, on: str) -> Estimate | None:
+    if first not in by_run or run not in by_run:
         return None
-    change = estimate_difference(own[first], own[run], on)
-    if change is None:
-        return None
-    found = change.estimate
-    return difference(found, own[run].metrics[on])
+    change = estimate_difference(by_run[first], by_run[run], on)
+    return difference(change.estimate, by_run[run].metrics[on]) if change is not None else None

@@ -47,7 +47,7 @@ def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
     lines: dict[str, list[Summary]] = {}
     for row in rows:
         lines.setdefault(line(row), []).append(row)
-    if not any(len({row.sparsity for row in own}) > 1 for own in lines.values()):
+    if not any(len({row.sparsity for row in rows}) > 1 for rows in lines.values()):
         return None
     ringed = matching_rows(result, on, rows)
     several = sum(row.dense for row in rows) > 1
@@ -57,12 +57,12 @@ def _chart(result: Result, on: str, rows: list[Summary]) -> Curves | None:
             name,
             [
                 point(row, on, ring if row in ringed else "")
-                for row in sorted(own, key=lambda row: row.sparsity)
+                for row in sorted(rows, key=lambda row: row.sparsity)
             ],
-            facets(own[0]),
-            level=all(row.dense for row in own),
+            facets(rows[0]),
+            level=all(row.dense for row in rows),
         )
-        for name, own in lines.items()
+        for name, rows in lines.items()
     ]
     metric, axes = rows[0].metrics[on], words(rows[0].baseline_key)
     return Curves(
@@ -129,7 +129,7 @@ def while_training(result: Result) -> Section | None:
 
 def _is_line(series: Sequence[Series]) -> bool:
     """Return whether any line has at least two points; tables show single points."""
-    return any(len(one.points) > 1 for one in series)
+    return any(len(line.points) > 1 for line in series)
 
 
 def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
@@ -137,9 +137,9 @@ def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
     cells = [cell for cell in row.cells if on in cell.course]
     kept = {cell.chosen.step for cell in cells if cell.chosen}
     points = []
-    for found in zip(*(cell.course[on] for cell in cells), strict=False):
-        metric, first = next(iter(found[0].scores)), found[0]
-        score = estimate_scores([one.scores[metric] for one in found], metric)
+    for course_points in zip(*(cell.course[on] for cell in cells), strict=False):
+        metric, first = next(iter(course_points[0].scores)), course_points[0]
+        score = estimate_scores([cell.scores[metric] for cell in course_points], metric)
         x = first.epoch if by_epoch else first.step
         points.append(Point(x, score.mean, score.low, score.high, "kept" if first.step in kept else ""))
     return points
@@ -147,7 +147,7 @@ def _steps(row: Summary, on: str, by_epoch: bool) -> list[Point]:
 
 def _epochs(runs: Iterable[Sequence[Attacked]]) -> list[Point]:
     points = []
-    for epoch, found in enumerate(zip(*runs, strict=True), start=1):
-        score = estimate_scores([attack_score(one) for one in found], UNDER_ATTACK)
+    for epoch, attacks in enumerate(zip(*runs, strict=True), start=1):
+        score = estimate_scores([attack_score(cell) for cell in attacks], UNDER_ATTACK)
         points.append(Point(epoch, score.mean, score.low, score.high))
     return points

@@ -34,7 +34,7 @@ class Sources:
 def gather(folders: Iterable[Path | str]) -> Sources:
     """Open the folders of runs, studies and attacks, each once."""
     results, attacked = [], []
-    for folder in {Path(one).resolve(): Path(one) for one in folders}.values():
+    for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
         if (folder / "examples.jsonl").is_file():
             attacked.append(folder)
         elif (folder.is_file() and folder.suffix == ".json") or (folder / RESULTS).is_file():
@@ -59,22 +59,25 @@ def combine(runs: Mapping[str, Result]) -> Result | None:
     records = [result.record for result in results]
     record = RunRecord(
         name=" and ".join(names),
-        about=" ".join(dict.fromkeys(one.about for one in records)),
-        recipe={name: one.recipe for name, one in zip(names, records, strict=True)},
-        verdict=" ".join(f"{name}: {told}" for name, one in runs.items() if (told := _verdict(one))),
-        date=" and ".join(dict.fromkeys(one.date for one in records if one.date)),
-        machine=records[0].machine if all(one.machine == records[0].machine for one in records) else {},
-        versions={package: number for one in records for package, number in one.versions.items()},
+        about=" ".join(dict.fromkeys(record.about for record in records)),
+        recipe={name: record.recipe for name, record in zip(names, records, strict=True)},
+        verdict=" ".join(f"{name}: {text}" for name, run in runs.items() if (text := _verdict(run))),
+        date=" and ".join(dict.fromkeys(record.date for record in records if record.date)),
+        machine=records[0].machine if all(record.machine == records[0].machine for record in records) else {},
+        versions={package: number for record in records for package, number in record.versions.items()},
         stages=StageCounts(
-            all=sum(one.stages.all for one in records), run_now=sum(one.stages.run_now for one in records)
+            all=sum(record.stages.all for record in records),
+            run_now=sum(record.stages.run_now for record in records),
         ),
         cells=[
             _renamed(cell, name, result.folder)
             for name, result in zip(names, results, strict=True)
             for cell in result.cells
         ],
-        failures=[failure for one in records for failure in one.failures],
-        claims={f"{run}: {name}": claim for run, one in runs.items() for name, claim in _claims(run, one)},
+        failures=[failure for record in records for failure in record.failures],
+        claims={
+            f"{run}: {name}": claim for run, result in runs.items() for name, claim in _claims(run, result)
+        },
     )
     return Result(record, results[0].folder)
 
@@ -99,9 +102,9 @@ def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
 
 def _names(folders: list[Path]) -> list[str]:
     """Return unique names of folders: their last part, their last two, or whole paths."""
-    whole = [folder.resolve() for folder in folders]
+    paths = [folder.resolve() for folder in folders]
     for length in (1, 2):
-        names = ["/".join(folder.parts[-length:]) for folder in whole]
+        names = ["/".join(folder.parts[-length:]) for folder in paths]
         if len(set(names)) == len(names):
             return names
-    return [publishable(str(folder)) for folder in whole]
+    return [publishable(str(folder)) for folder in paths]

@@ -41,14 +41,14 @@ def headline(result: Result) -> Section:
                 *(str(row.axes.get(axis, "")) for axis in axes),
                 row.sparsity,
                 *(_estimate(row, on, best) for on in result.targets),
-                left,
+                count,
                 *(_shipped(row) if shipped else []),
                 *(_ratio(row.speedup.get(batch)) for batch in batches),
                 *(_milliseconds(row, batch) for batch in batches),
             ],
             facets(row),
         )
-        for row, left in zip(rows, parameters_left(rows), strict=True)
+        for row, count in zip(rows, parameters_left(rows), strict=True)
     ]
     note = _note(result, rows, shipped, bool(batches))
     return Section("Scores", "", [Table("scores", columns, values, note)])
@@ -56,13 +56,13 @@ def headline(result: Result) -> Section:
 
 def matching(result: Result) -> Section | None:
     """Return a table of the sparsest matching ticket for each data set, attack and variant."""
-    found = [(on, one) for on in result.targets for one in result.matching(on)]
-    if not found:
+    matches = [(on, row) for on in result.targets for row in result.matching(on)]
+    if not matches:
         return None
-    axes = list(dict.fromkeys(axis for _, one in found for axis in one.baseline_key))
-    batches = sorted({batch for _, one in found for batch in one.speedup})
-    several = len({one.dense for _, one in found}) > 1
-    noted = any(one.note for _, one in found)
+    axes = list(dict.fromkeys(axis for _, row in matches for axis in row.baseline_key))
+    batches = sorted({batch for _, row in matches for batch in row.speedup})
+    several = len({row.dense for _, row in matches}) > 1
+    noted = any(row.note for _, row in matches)
     spread = _spread(result.summaries())
     columns = [
         Column("on"),
@@ -78,17 +78,17 @@ def matching(result: Result) -> Section | None:
         Row(
             [
                 on,
-                one.variant,
-                *(str(one.baseline_key.get(axis, "")) for axis in axes),
-                *([one.dense] if several else []),
-                one.within,
-                one.strict,
-                *(_ratio(one.speedup.get(batch)) for batch in batches),
-                *([one.note or ""] if noted else []),
+                row.variant,
+                *(str(row.baseline_key.get(axis, "")) for axis in axes),
+                *([row.dense] if several else []),
+                row.within,
+                row.strict,
+                *(_ratio(row.speedup.get(batch)) for batch in batches),
+                *([row.note or ""] if noted else []),
             ],
-            {"variant": one.variant, **words(one.baseline_key)},
+            {"variant": row.variant, **words(row.baseline_key)},
         )
-        for on, one in found
+        for on, row in matches
     ]
     note = (
         "The sparsest ticket of each variant that matches the dense model: its score is worse by at most one "
@@ -108,8 +108,8 @@ def _shipped(row: Summary) -> list[Value]:
     return [row.shipped.parameters, row.shipped.bytes / 1e6] if row.shipped else [None, None]
 
 
-def _ratio(found: Speedup | None) -> Value:
-    return Estimate(found.ratio, found.low, found.high) if found else None
+def _ratio(speedup: Speedup | None) -> Value:
+    return Estimate(speedup.ratio, speedup.low, speedup.high) if speedup else None
 
 
 def _milliseconds(row: Summary, batch: int) -> Value:
@@ -130,8 +130,8 @@ def _best(rows: list[Summary], on: str) -> tuple[int, str] | None:
     if len(scored) < 2:
         return None
     *rivals, best = scored
-    ours, theirs = best.scores[on], [rival.scores[on] for rival in rivals]
-    alone = all(ours.low > other.high or ours.high < other.low for other in theirs)
+    score, others = best.scores[on], [rival.scores[on] for rival in rivals]
+    alone = all(score.low > other.high or score.high < other.low for other in others)
     return (id(best), on) if alone else None
 
 

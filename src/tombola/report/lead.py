@@ -31,11 +31,11 @@ def attack_lead(attacks: Mapping[str, AttackReport]) -> Lead:
     """Return the accuracy of each model under separate attacks."""
     sentences = []
     for name, report in attacks.items():
-        found = report.summary()
+        summary = report.summary()
         clean, under = (
-            write_value(found[one], "accuracy") for one in ("clean_accuracy", "accuracy_under_attack")
+            write_value(summary[metric], "accuracy") for metric in ("clean_accuracy", "accuracy_under_attack")
         )
-        low, high = (100 * bound for bound in found["accuracy_under_attack_interval"])
+        low, high = (100 * bound for bound in summary["accuracy_under_attack_interval"])
         sentences.append(
             f"{report.attack} on {name}: accuracy {under} under attack (95 %: {low:.1f} to {high:.1f}) against {clean} "
             "clean."

@@ -35,7 +35,7 @@ def losses(result: Result, store: Store) -> Section | None:
     """
     charts = []
     for name, find in (("training", _training), ("search", _search)):
-        series = [one for row in result.summaries() if (one := _series(row, store.root, find))]
+        series = [line for row in result.summaries() if (line := _series(row, store.root, find))]
         if series:
             charts.append(Curves(name, "step", "loss", series, x_format="count", y_format="number"))
     note = (
@@ -51,9 +51,9 @@ def _series(row: Summary, root: Path, find: Callable[[CellResult, Path], Path | 
     if not runs:
         return None
     points = []
-    for together in zip(*runs, strict=False):
-        values = [loss for _, loss in together]
-        points.append(Point(together[0][0], fmean(values), min(values), max(values)))
+    for points_of_runs in zip(*runs, strict=False):
+        values = [loss for _, loss in points_of_runs]
+        points.append(Point(points_of_runs[0][0], fmean(values), min(values), max(values)))
     return Series(model(row), points, facets(row))
 
 
@@ -69,8 +69,8 @@ def _search(cell: CellResult, root: Path) -> Path | None:
         inputs = read_manifest(inside(root, cell.stages.mask))["stage"].get("inputs", {})
     except (TombolaError, OSError):
         return None
-    found = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
-    return next((folder for folder in found if folder.is_dir()), None)
+    candidates = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
+    return next((folder for folder in candidates if folder.is_dir()), None)
 
 
 def _read(folder: Path) -> Losses:

@@ -19,25 +19,26 @@ MANY = 16
 
 def transfer(result: Result) -> Section | None:
     """Return the map of scores under the masks of other tasks, minus the dense scores."""
-    found = result.transfer()
-    if found is None:
+    differences = result.transfer()
+    if differences is None:
         return None
-    share = is_share(found.metric)
-    matrix = Heatmap(
+    share = is_share(differences.metric)
+    heatmap = Heatmap(
         "transfer",
-        found.sources,
-        found.targets,
-        found.difference,
+        differences.sources,
+        differences.targets,
+        differences.difference,
         "mask of",
         signed=True,
         digits=1 if share else 3,
         scale=100 if share else 1,
     )
+    metric = differences.metric or "the target’s metric"
     note = (
-        f"Difference from the dense model, in {'points of ' if share else ''}{found.metric or 'the target’s metric'}, "
-        f"on {found.on}. Rows: the tasks of the masks. Columns: the tasks trained under them."
+        f"Difference from the dense model, in {'points of ' if share else ''}{metric}, on {differences.on}. "
+        "Rows: the tasks of the masks. Columns: the tasks trained under them."
     )
-    return Section("Transfer", note, [matrix])
+    return Section("Transfer", note, [heatmap])
 
 
 def masks(result: Result) -> list[Section]:
@@ -64,7 +65,7 @@ def mask_sections(
     if len(opened) > 1:
         numbers = [str(index) for index in range(1, len(opened) + 1)]
         rows = [f"{number} {name}" for number, name in zip(numbers, opened, strict=True)]
-        overlaps = [[_overlap(one, other) for other in opened.values()] for one in opened.values()]
+        overlaps = [[_overlap(mask, other) for other in opened.values()] for mask in opened.values()]
         note = "Jaccard overlap in percent: of the weights that either mask keeps, the share that both keep."
         if any(value is None for row in overlaps for value in row):
             note += " Masks of different models cannot be compared."
@@ -77,10 +78,10 @@ def mask_sections(
     return [*sections, Section("Sparsity by layer", note, maps, remarks)]
 
 
-def _overlap(one: Mask, other: Mask) -> float | None:
+def _overlap(mask: Mask, other: Mask) -> float | None:
     """Return the overlap of two masks; None if they are of different models."""
     try:
-        return one.overlap(other)
+        return mask.overlap(other)
     except MaskMismatch:
         return None
 
@@ -124,13 +125,13 @@ def _by_layer(name: str, shares: Mapping[Any, float], note: str, where: Facets) 
 
 def _endings(names: Collection[str]) -> dict[str, str]:
     """Return the shortest unique ending of each dotted name, since full names do not fit on the page."""
-    found = {}
+    shortest = {}
     for name in names:
         parts = name.split(".")
         endings = (".".join(parts[start:]) for start in reversed(range(1, len(parts))))
-        alone = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in names) == 1)
-        found[name] = next(alone, name)
-    return found
+        unique = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in names) == 1)
+        shortest[name] = next(unique, name)
+    return shortest
 
 
 def _layer(layer: int | None) -> str:

@@ -57,11 +57,11 @@ def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Pa
     texts = attacked(result, sources.attacks, store)
     if result is None:
         names = ", ".join(sources.attacks)
-        own = (figures(sources.attacks), by_changed_words(None, sources.attacks), texts)
-        alone = [section for section in own if section]
+        attack_sections = (figures(sources.attacks), by_changed_words(None, sources.attacks), texts)
+        alone = [section for section in attack_sections if section]
         return render(path, names, "Attacks on text classifiers.", alone, attack_lead(sources.attacks))
-    found = _sections(result, sources, store) if result.cells else []
-    sections = [section for section in (*found, texts, failed(result), recipe(result)) if section]
+    shared = _sections(result, sources, store) if result.cells else []
+    sections = [section for section in (*shared, texts, failed(result), recipe(result)) if section]
     return render(path, result.name, result.record.about, sections, lead(result), _facets(result))
 
 
@@ -88,13 +88,13 @@ def _sections(result: Result, sources: Sources, store: Store) -> list[Section | 
 
 def _facets(result: Result) -> dict[str, list[str]]:
     """Return the facets to filter by: those with more than one value."""
-    found: dict[str, list[str]] = {}
+    axes: dict[str, list[str]] = {}
     for row in result.summaries():
         for name, value in facets(row).items():
-            values = found.setdefault(name, [])
+            values = axes.setdefault(name, [])
             if value not in values:
                 values.append(value)
-    return {name: values for name, values in found.items() if len(values) > 1}
+    return {name: values for name, values in axes.items() if len(values) > 1}
 
 
 def render(

@@ -232,5 +232,5 @@ def plain(thing: Any) -> Any:
         return {str(key): plain(value) for key, value in thing.items()}
     if isinstance(thing, Sequence):
         return [plain(value) for value in thing]
-    own = {name: plain(getattr(thing, name)) for name in thing.__dataclass_fields__}
-    return {"kind": thing.kind, **own} if isinstance(thing, Part) else own
+    fields = {name: plain(getattr(thing, name)) for name in thing.__dataclass_fields__}
+    return {"kind": thing.kind, **fields} if isinstance(thing, Part) else fields

@@ -43,21 +43,21 @@ def by_changed_words(result: Result | None, attacks: Mapping[str, AttackReport])
 
 
 def _chart(result: Result, attack: str, rows: Sequence[Summary]) -> Curves | None:
-    own = [row for row in rows if _has_curve(row, attack)]
-    dense = [row for row in own if row.dense]
+    scored = [row for row in rows if _has_curve(row, attack)]
+    dense = [row for row in scored if row.dense]
     lines: dict[str, list[Summary]] = {}
-    for row in own:
+    for row in scored:
         lines.setdefault(line(row), []).append(row)
     series = []
-    for name, found in lines.items():
-        matching = matching_rows(result, attack, [*dense, *found])
-        shown = next((row for row in found if row in matching), min(found, key=lambda row: row.sparsity))
+    for name, tickets in lines.items():
+        matching = matching_rows(result, attack, [*dense, *tickets])
+        shown = next((row for row in tickets if row in matching), min(tickets, key=lambda row: row.sparsity))
         points = _points(
             [(cell.attacks[attack].n, cell.attacks[attack].by_changed_words) for cell in shown.cells]
         )
-        label = name if len(found) == 1 else f"{name} {write_share(shown.sparsity)}"
+        label = name if len(tickets) == 1 else f"{name} {write_share(shown.sparsity)}"
         series.append(Series(label, points, facets(shown)))
-    axes = words(own[0].baseline_key) if own else {}
+    axes = words(scored[0].baseline_key) if scored else {}
     return _curves(title(axes, attack), series, axes) if series else None
 
 

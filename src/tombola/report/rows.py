@@ -18,12 +18,12 @@ def facets(row: Summary) -> dict[str, str]:
 
 def line(row: Summary) -> str:
     """Return the row's name among rows with the same baseline: the variant and the axes of the ticket."""
-    own = [
+    settings = [
         f"{short_axis(axis)} {value}"
         for axis, value in words(row.axes).items()
         if axis not in row.baseline_key
     ]
-    return " · ".join([row.variant, *own])
+    return " · ".join([row.variant, *settings])
 
 
 def model(row: Summary) -> str:

@@ -13,13 +13,13 @@ from tombola.results.result import Result
 
 def sharing(runs: Mapping[str, Result]) -> Section | None:
     """Return a table for each run and each data set that tasks were scored on."""
-    found = {
+    by_table = {
         f"{name if len(runs) > 1 else 'sharing'}, {on}": rows
         for name, result in runs.items()
         for on in result.datasets
         if (rows := result.sharing(on))
     }
-    rows = [row for own in found.values() for row in own]
+    rows = [row for rows in by_table.values() for row in rows]
     notes = [
         "All tasks are trained together, once with all parameters shared and once with each task under its own ticket.",
         *(
@@ -30,14 +30,14 @@ def sharing(runs: Mapping[str, Result]) -> Section | None:
         *(["Alone: the task's single fine-tuning."] if any(row.alone is not None for row in rows) else []),
         "Differences are paired by seed. Parameters left are those of the encoder, including embeddings.",
     ]
-    tables = [_table(name, own) for name, own in found.items()]
+    tables = [_table(name, rows) for name, rows in by_table.items()]
     return Section("Sharing", " ".join(notes), tables) if tables else None
 
 
-def _table(name: str, found: list[decisions.SharingRow]) -> Table:
-    several = len({row.on for row in found if row.on is not None}) > 1
-    alone = any(row.alone is not None for row in found)
-    random = any(row.random is not None for row in found)
+def _table(name: str, tasks: list[decisions.SharingRow]) -> Table:
+    several = len({row.on for row in tasks if row.on is not None}) > 1
+    alone = any(row.alone is not None for row in tasks)
+    random = any(row.random is not None for row in tasks)
     columns = [
         Column("task"),
         *([Column("on")] if several else []),
@@ -65,7 +65,7 @@ def _table(name: str, found: list[decisions.SharingRow]) -> Table:
                 row.remaining,
             ]
         )
-        for row in found
+        for row in tasks
     ]
     return Table(name, columns, rows)
 

@@ -13,7 +13,7 @@ from tombola.results.result import Result
 
 def transition(result: Result) -> Section | None:
     """Return a chart for each set of tickets drawn by importance that has a dense model."""
-    charts = [_chart(found) for found in result.phases() if len(found.points) > 1]
+    charts = [_chart(phases) for phases in result.phases() if len(phases.points) > 1]
     note = (
         "Phase I: the winning ticket is at least as good as the dense model. Phase III: it is worse by more than the "
         "dense model's spread, and not better than a random ticket of its size by more than that ticket's spread. "
@@ -22,9 +22,9 @@ def transition(result: Result) -> Section | None:
     return Section("Phase transition", note, charts) if charts else None
 
 
-def _chart(found: Phases) -> Curves:
-    best = found.super_ticket.remaining if found.super_ticket else None
-    series = [Series("dense", [_point(0.0, found.dense)], {"variant": "dense"}, level=True)]
+def _chart(phases: Phases) -> Curves:
+    best = phases.super_ticket.remaining if phases.super_ticket else None
+    series = [Series("dense", [_point(0.0, phases.dense)], {"variant": "dense"}, level=True)]
     for order in ORDERS:
         line = [
             _point(
@@ -32,28 +32,28 @@ def _chart(found: Phases) -> Curves:
                 score,
                 "super ticket" if order == "winning" and point.remaining == best else "",
             )
-            for point in found.points
+            for point in phases.points
             if (score := getattr(point, order))
         ]
         if line:
             series.append(Series(order, line, {"variant": order}))
-    axes = words(found.axes)
+    axes = words(phases.axes)
     return Curves(
-        title(axes, found.on),
+        title(axes, phases.on),
         "parameters removed",
-        found.metric,
+        phases.metric,
         series,
         axes,
-        y_format=score_format(found.metric),
-        spans=_spans(found.points),
-        note=found.note or "",
+        y_format=score_format(phases.metric),
+        spans=_spans(phases.points),
+        note=phases.note or "",
     )
 
 
 def _spans(points: list[PhasePoint]) -> list[tuple[str, float, float]]:
     """Return the range of each phase, from half-way to the previous point to half-way to the next."""
     at = [1 - point.remaining for point in points]
-    edges = [0.0, *((one + other) / 2 for one, other in pairwise(at)), at[-1]]
+    edges = [0.0, *((left + other) / 2 for left, other in pairwise(at)), at[-1]]
     spans: list[tuple[str, float, float]] = []
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
         if point.phase is None:

@@ -19,26 +19,27 @@ if TYPE_CHECKING:
 
 def judge(result: Result) -> list[Judgement]:
     """Judge every claim at every grid point where both of its variants were scored."""
-    return [one for name, claim in result.record.claims.items() for one in _judge(result, name, claim)]
+    return [
+        judgement for name, claim in result.record.claims.items() for judgement in _judge(result, name, claim)
+    ]
 
 
-def write_judgement(one: Judgement) -> str:
+def write_judgement(judgement: Judgement) -> str:
     """Return the outcome of a claim as a sentence, with the difference that decided it."""
-    where = "".join(f", {part}" for part in [write_axes(one.axes)] if part)
-    compared = f"{one.variant} against {one.over} on {one.on}{where}"
-    if one.difference is None:
-        return f"{one.claim}: {one.verdict}; there are no scores for {compared}"
-    by = f", claimed: at least {_margin(one)}" if one.by else ""
-    seeds = "one seed" if one.difference.seeds == 1 else f"{one.difference.seeds} seeds"
-    return (
-        f"{one.claim}: {one.verdict}; {compared}: {write_interval(one.difference, one.metric)}{by}; {seeds}"
-    )
+    where = "".join(f", {part}" for part in [write_axes(judgement.axes)] if part)
+    compared = f"{judgement.variant} against {judgement.over} on {judgement.on}{where}"
+    if judgement.difference is None:
+        return f"{judgement.claim}: {judgement.verdict}; there are no scores for {compared}"
+    by = f", claimed: at least {_margin(judgement)}" if judgement.by else ""
+    seeds = "one seed" if judgement.difference.seeds == 1 else f"{judgement.difference.seeds} seeds"
+    interval = write_interval(judgement.difference, judgement.metric)
+    return f"{judgement.claim}: {judgement.verdict}; {compared}: {interval}{by}; {seeds}"
 
 
 def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
     on = claim.on or next(iter(result.targets), "")
     rows = [row for row in result.summaries() if on in row.scores and _is_at(row, claim.at)]
-    found = []
+    judgements = []
     for row, other in product(
         (row for row in rows if row.variant == claim.variant),
         (row for row in rows if row.variant == claim.over),
@@ -46,7 +47,7 @@ def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
         change = estimate_difference(other, row, on) if row.meets(other) else None
         if change is not None:
             metric = row.metrics[on]
-            found.append(
+            judgements.append(
                 Judgement(
                     claim=name,
                     variant=claim.variant,
@@ -62,7 +63,7 @@ def _judge(result: Result, name: str, claim: Claim) -> list[Judgement]:
     missing = Judgement(
         claim=name, variant=claim.variant, over=claim.over, on=on, by=claim.by, verdict="not tested"
     )
-    return found or [missing]
+    return judgements or [missing]
 
 
 def _is_at(row: Summary, at: Mapping[str, Any]) -> bool:
@@ -81,5 +82,5 @@ def _verdict(difference: Estimate, by: float, metric: str) -> Verdict:
     return "does not hold" if high < least else "not shown"
 
 
-def _margin(one: Judgement) -> str:
-    return f"{one.by:+g}".replace("-", "−") + (" points" if is_share(one.metric) else "")
+def _margin(judgement: Judgement) -> str:
+    return f"{judgement.by:+g}".replace("-", "−") + (" points" if is_share(judgement.metric) else "")

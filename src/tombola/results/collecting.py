@@ -79,7 +79,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
     """Return the result of one cell."""
     attacks = {name: store.read(stage) for name, stage in plan.attacks.items()}
     evaluated = {portable(on): store.read(stage) for on, stage in plan.evaluations.items()}
-    scores = {on: found.scores for on, found in evaluated.items()}
+    scores = {on: evaluation.scores for on, evaluation in evaluated.items()}
     scores |= {name: {UNDER_ATTACK: attack_score(attacked)} for name, attacked in attacks.items()}
     trained = store.read(plan.model) if isinstance(plan.model, Train) else None
     return CellResult(
@@ -90,7 +90,9 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         precision=plan.precision,
         recipe=portable(plan.cell.raw()),
         scores=scores,
-        constants={on: found.constant for on, found in evaluated.items() if found.constant is not None},
+        constants={
+            on: evaluation.constant for on, evaluation in evaluated.items() if evaluation.constant is not None
+        },
         attacks=attacks,
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
@@ -108,7 +110,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
             attacks={name: stage.name for name, stage in plan.attacks.items()},
             measured=plan.measured.name if plan.measured else None,
         ),
-        notes=list(dict.fromkeys(note for found in evaluated.values() for note in found.notes)),
+        notes=list(dict.fromkeys(note for evaluation in evaluated.values() for note in evaluation.notes)),
         seconds=sum(store.seconds(stage) for stage in plan.stages()),
     )
 
@@ -118,16 +120,19 @@ def _course(course: ScoreCourse, names: list[str]) -> dict[str, list[CoursePoint
     if not course.points[0].scores:
         return {}
     return {
-        on: [CoursePoint(step=one.step, epoch=one.epoch, scores=one.scores[place]) for one in course.points]
+        on: [
+            CoursePoint(step=point.step, epoch=point.epoch, scores=point.scores[place])
+            for point in course.points
+        ]
         for place, on in enumerate(names)
     }
 
 
 def _chosen(course: ScoreCourse, on: str) -> ChosenStep | None:
-    found = next((one for one in course.points if one.step == course.chosen), None)
-    if found is None or found.choice is None:
+    chosen = next((point for point in course.points if point.step == course.chosen), None)
+    if chosen is None or chosen.choice is None:
         return None
-    return ChosenStep(step=found.step, epoch=found.epoch, on=on, score=found.choice)
+    return ChosenStep(step=chosen.step, epoch=chosen.epoch, on=on, score=chosen.choice)
 
 
 def attack_score(attacked: Attacked) -> Score:
@@ -162,9 +167,9 @@ def _write_tickets(
 
     Controls of a shared training are left out: they stay in the store.
     """
-    known, written, placed = folder.places(), set[str](), []
+    places, written, placed = folder.places(), set[str](), []
     for cell_plan, cell in zip(planned, cells, strict=True):
-        name, former = path_part(cell.label), known.get(cell_key(cell.variant, cell.recipe))
+        name, former = path_part(cell.label), places.get(cell_key(cell.variant, cell.recipe))
         if cell.variant in CONTROLS and isinstance(plan.cells[0].model, Share):
             placed.append(cell)
         elif isinstance(cell_plan.model, Share):
@@ -233,10 +238,16 @@ def onnx_files(plans: Iterable[CellPlan], store: Store) -> dict[str, Path]:
 def _write_shared(
     plan: Plan, model: Share, planned: list[CellPlan], cells: list[CellResult], store: Store, folder: Path
 ) -> None:
-    own = [(one, cell) for one, cell in zip(planned, cells, strict=True) if one.model is model]
-    first = own[0][0].cell.recipe
+    trained_cells = [
+        (planned_cell, cell)
+        for planned_cell, cell in zip(planned, cells, strict=True)
+        if planned_cell.model is model
+    ]
+    first = trained_cells[0][0].cell.recipe
     trained = store.open(model)
-    masks = {cell.label: cell.mask or _full_mask(trained, one.cell.axes["task"]) for one, cell in own}
+    masks = {
+        cell.label: cell.mask or _full_mask(trained, one.cell.axes["task"]) for one, cell in trained_cells
+    }
     info = {
         "base": {"name": public_name(first.model), "fingerprint": next(iter(masks.values())).base},
         "tasks": {
@@ -245,9 +256,9 @@ def _write_shared(
                 "mask": masks[cell.label].model_dump(mode="json"),
                 "metrics": _metrics(cell),
             }
-            for one, cell in own
+            for one, cell in trained_cells
         },
-        "precision": own[0][0].precision,
+        "precision": trained_cells[0][0].precision,
         "recipe": {**portable(plan.recipe), "seed": first.seed},
         "provenance": {stage.key: portable(stage.identity()) for stage in model.with_inputs()},
     }
@@ -263,4 +274,6 @@ def _full_mask(trained: Path, task: str) -> Drawn:
 
 
 def _metrics(cell: CellResult) -> dict[str, dict[str, dict[str, object]]]:
-    return {on: {name: score.as_dict() for name, score in found.items()} for on, found in cell.scores.items()}
+    return {
+        on: {name: score.as_dict() for name, score in scores.items()} for on, scores in cell.scores.items()
+    }

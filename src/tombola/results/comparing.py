@@ -46,9 +46,9 @@ class ComparedRow:
     @property
     def label(self) -> str:
         """The row's name in a sentence."""
-        known = ((axis, value) for axis, value in self.axes.items() if value is not None)
+        axes = ((axis, value) for axis, value in self.axes.items() if value is not None)
         return " · ".join(
-            [self.variant, *(f"{short_axis(axis)} {short_value(value)}" for axis, value in known)]
+            [self.variant, *(f"{short_axis(axis)} {short_value(value)}" for axis, value in axes)]
         )
 
 
@@ -82,20 +82,22 @@ class ResultComparison:
     def table(self) -> list[ComparedRow]:
         """A row for each variant, grid point and data set that at least two runs have."""
         keyed = [_rows_by_key(result, self._axes, alone=self._alone) for result in self.results]
-        found = []
-        for key in dict.fromkeys(key for one in keyed for key in one):
-            rows = [one.get(key) for one in keyed]
+        table = []
+        for key in dict.fromkeys(key for by_key in keyed for key in by_key):
+            rows = [by_key.get(key) for by_key in keyed]
             if sum(row is not None for row in rows) > 1:
-                found += [row for on in self.targets if (row := self._compare(rows, on)) is not None]
-        return found
+                table += [row for on in self.targets if (row := self._compare(rows, on)) is not None]
+        return table
 
     @cached_property
     def notes(self) -> list[str]:
         """Rows that only one run has, omitted data sets, and reasons to doubt the comparison."""
         notes = []
         keyed = [_rows_by_key(result, self._axes, alone=self._alone) for result in self.results]
-        for name, own in zip(self.names, keyed, strict=True):
-            unmatched = [row.label for key, row in own.items() if sum(key in one for one in keyed) == 1]
+        for name, rows in zip(self.names, keyed, strict=True):
+            unmatched = [
+                row.label for key, row in rows.items() if sum(key in by_key for by_key in keyed) == 1
+            ]
             if unmatched:
                 notes.append(f"only in {name}: {', '.join(unmatched)}")
         for on in self.targets:
@@ -104,9 +106,9 @@ class ResultComparison:
                 notes.append(f"{on} is left out: its metrics differ ({', '.join(metrics)})")
         first = self.results[0]
         for name, result in zip(self.names[1:], self.results[1:], strict=True):
-            here, listed = (list(map(short_value, one.tasks)) for one in (result, first))
-            if set(here) != set(listed):  # by name: paths depend on the folder in which a run was started
-                notes.append(f"{name} has another task: {', '.join(here)}, not {', '.join(listed)}")
+            tasks, listed = (list(map(short_value, compared.tasks)) for compared in (result, first))
+            if set(tasks) != set(listed):  # by name: paths depend on the folder in which a run was started
+                notes.append(f"{name} has another task: {', '.join(tasks)}, not {', '.join(listed)}")
         return notes
 
     def rows(self, table: Sequence[ComparedRow] | None = None) -> list[dict[str, Any]]:
@@ -149,7 +151,7 @@ class ResultComparison:
         for row in self.table:
             scores = ", ".join(write_estimate(score, row.metric) or "–" for score in row.scores)
             changes = ", ".join(
-                write_difference(one.estimate, row.metric) if one else "–" for one in row.changes
+                write_difference(change.estimate, row.metric) if change else "–" for change in row.changes
             )
             lines.append(f"  {row.label}, {row.on}: {scores}; difference {changes}")
         return "\n".join(lines)
@@ -195,23 +197,24 @@ def compare(*results: Result) -> ResultComparison:
         raise TombolaError(
             "comparing needs two or more runs: pass their folders, e.g. tombola compare runs/a runs/b"
         )
-    found = ResultComparison(tuple(results))
-    if not found.targets:
+    comparison = ResultComparison(tuple(results))
+    if not comparison.targets:
         listed = "; ".join(
-            f"{name}: {', '.join(result.targets)}" for name, result in zip(found.names, results, strict=True)
+            f"{name}: {', '.join(result.targets)}"
+            for name, result in zip(comparison.names, results, strict=True)
         )
         raise TombolaError(
             f"the runs have no data set in common ({listed}): run them with the same evaluate.on"
         )
-    if not found.table:
+    if not comparison.table:
         raise TombolaError(
-            f"no variant can be compared: {'; '.join(found.notes)}. Give the variants the same names in "
+            f"no variant can be compared: {'; '.join(comparison.notes)}. Give the variants the same names in "
             "all runs, or compare runs with one variant each"
         )
-    return found
+    return comparison
 
 
-def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
+def only(comparison: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     """Return the rows of some data sets.
 
     Args:
@@ -220,13 +223,12 @@ def only(found: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     """
     wanted = list(on)
     for name in wanted:
-        if name not in found.targets:
-            raise UnknownName("data set of these runs", name, found.targets)
-    rows = [row for row in found.table if not wanted or row.on in wanted]
+        if name not in comparison.targets:
+            raise UnknownName("data set of these runs", name, comparison.targets)
+    rows = [row for row in comparison.table if not wanted or row.on in wanted]
     if not rows:
-        raise TombolaError(
-            f"no variant can be compared on {', '.join(wanted)}: {'; '.join(found.notes) or 'only one run has a score'}"
-        )
+        reasons = "; ".join(comparison.notes) or "only one run has a score"
+        raise TombolaError(f"no variant can be compared on {', '.join(wanted)}: {reasons}")
     return rows
 
 

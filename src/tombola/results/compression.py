@@ -18,7 +18,6 @@ from tombola.results.formatting import is_share, write_value
 from tombola.results.record import CellResult
 from tombola.results.result import Result
 from tombola.results.statistics import at_least
-from tombola.shrink.sizes import Speedup
 from tombola.tasks.metrics import lower_is_better
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
     Raises:
         TombolaError: If every ticket loses more, or no ticket was drawn.
     """
-    failed = [one for one in result.failures if not one.stage.startswith(f"{Fit.kind}/")]
+    failed = [failure for failure in result.failures if not failure.stage.startswith(f"{Fit.kind}/")]
     if failed or not any(cell.variant == TICKET for cell in result.cells):
         first = (failed or result.failures)[0]
         raise TombolaError(f"{first.label}: {first.reason.rstrip('.')}; its log: {first.log}")
@@ -140,9 +139,9 @@ def _change(result: Result, store: Store, on: str) -> Change | None:
 
     pair = [_cell(result, variant, "transformers") for variant in (ORIGINAL, TICKET)]
     right = [read_correct(store.open(cell.stages.evaluations[on])) for cell in pair]
-    if any(one is None for one in right):
+    if any(part is None for part in right):
         return None
-    before, after = (np.asarray(one, dtype=bool) for one in right)
+    before, after = (np.asarray(part, dtype=bool) for part in right)
     lost, gained, n = int((before & ~after).sum()), int((after & ~before).sum()), len(before)
     return Change((gained - lost) / n, *paired_interval(lost, gained, n))
 
@@ -167,10 +166,8 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
             next(iter(cell.scores[name].values())).value for cell in (ticket, original) if name in cell.scores
         ]
         if len(pair) == 2:
-            own = result.headline(name)
-            parts.append(
-                f"{_named(name, result)} {write_value(pair[0], own)} against {write_value(pair[1], own)}"
-            )
+            ticket_score, original_score = (write_value(value, result.headline(name)) for value in pair)
+            parts.append(f"{_named(name, result)} {ticket_score} against {original_score}")
     lost = _lost(before, after, metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if at_least(within, lost):
@@ -212,7 +209,8 @@ def _named(name: str, result: Result) -> str:
 
 def _speed(cell: CellResult) -> str:
     assert cell.measured is not None
-    return ", ".join(f"{_times(found)} (batch {size})" for size, found in cell.measured.speedup.items())
+    speedups = cell.measured.speedup.items()
+    return ", ".join(f"{speedup.ratio:.2f} times (batch {size})" for size, speedup in speedups)
 
 
 def _missed(cell: CellResult) -> str:
@@ -224,10 +222,6 @@ def _missed(cell: CellResult) -> str:
     )
     if wanted is None:
         return ""
-    counting = [found for size, found in cell.measured.speedup.items() if size in sizes]
-    missed = any(found.high < wanted and found.ratio < CLEARLY_BELOW * wanted for found in counting)
+    counting = [speedup for size, speedup in cell.measured.speedup.items() if size in sizes]
+    missed = any(speedup.high < wanted and speedup.ratio < CLEARLY_BELOW * wanted for speedup in counting)
     return f", short of the {wanted:g} requested" if missed else ""
-
-
-def _times(found: Speedup) -> str:
-    return f"{found.ratio:.2f} times"

@@ -57,14 +57,14 @@ def _sharing(result: Result) -> str:
 
 
 def _transfer(result: Result) -> str:
-    found = result.transfer()
-    if found is None or not sum(found.compared.values()):
+    matrix = result.transfer()
+    if matrix is None or not sum(matrix.compared.values()):
         return ""
-    good, all_ = sum(found.at_least_own.values()), sum(found.compared.values())
+    good, all_ = sum(matrix.at_least_own.values()), sum(matrix.compared.values())
     seeds = max(row.seeds for row in result.summaries())
     return (
-        f"Masks from {len(found.sources)} source tasks, trained on {len(found.targets)} target tasks: {good} of {all_} "
-        f"transferred masks are at least as good as the target's own mask on {found.on}. {_seeds(seeds)}."
+        f"Masks from {len(matrix.sources)} source tasks, trained on {len(matrix.targets)} target tasks: {good} of "
+        f"{all_} transferred masks are at least as good as the target's own mask on {matrix.on}. {_seeds(seeds)}."
     )
 
 

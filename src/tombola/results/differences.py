@@ -85,18 +85,18 @@ def differences(result: Result, on: str, store: Store | None = None) -> list[Dif
     if on not in result.targets:
         raise UnknownName("data set of this result", on, result.targets)
     read = _reader(store) if store is not None and on in result.datasets else None
-    found = [
+    tests = [
         _compare(first, second, pairs, on, read)
         for rows in by_baseline(result.summaries())
         for first, second in itertools.combinations(rows, 2)
         if first.meets(second) and (pairs := list(_by_seed(first, second, on)))
     ]
-    values = [one.t if one.seeds > 1 else one.mcnemar for one in found]
+    values = [test.t if test.seeds > 1 else test.mcnemar for test in tests]
     tested = [(index, value) for index, value in enumerate(values) if value is not None]
     corrected = holm([value for _, value in tested])
     for (index, _), value in zip(tested, corrected, strict=True):
-        found[index] = replace(found[index], holm=value)
-    return found
+        tests[index] = replace(tests[index], holm=value)
+    return tests
 
 
 def estimate_difference(first: Summary, second: Summary, on: str) -> Change | None:
@@ -129,7 +129,7 @@ def _welch(first: Estimate, second: Estimate) -> Estimate:
         from scipy import stats
 
         seeds = (first.seeds, second.seeds)
-        degrees = error**4 / sum(one**4 / (n - 1) for one, n in zip(errors, seeds, strict=True))
+        degrees = error**4 / sum(part**4 / (n - 1) for part, n in zip(errors, seeds, strict=True))
         quantile = float(stats.t.ppf(0.975, degrees))
     half = quantile * error
     return Estimate(
@@ -190,9 +190,9 @@ def _mcnemar_over_examples(pairs: Pairs, on: str, read: ReadCorrect) -> tuple[fl
         right = [(read(a.stages.evaluations[on]), read(b.stages.evaluations[on])) for a, b in pairs]
     except TombolaError as error:
         return None, f"no McNemar test: {error}"
-    known = [one for pair in right for one in pair if one is not None]
-    if len(known) < 2 * len(pairs):
+    vectors = [vector for pair in right for vector in pair if vector is not None]
+    if len(vectors) < 2 * len(pairs):
         return None, None
-    if len({len(one) for one in known}) > 1:
+    if len({len(vector) for vector in vectors}) > 1:
         return None, "no McNemar test: the models were evaluated on different examples"
-    return mcnemar(np.stack(known[::2]), np.stack(known[1::2])), None
+    return mcnemar(np.stack(vectors[::2]), np.stack(vectors[1::2])), None

@@ -35,18 +35,18 @@ def notes(result: Result) -> list[str]:
 
 def level_of_constant(row: Summary, on: str) -> float | None:
     """Return the score of the best constant answer if the row is not significantly better, else None."""
-    known = [cell.constants[on] for cell in row.cells if on in cell.constants]
-    if not known or on not in row.scores:
+    constants = [cell.constants[on] for cell in row.cells if on in cell.constants]
+    if not constants or on not in row.scores:
         return None
-    constant = max(known, key=lambda value: merit(value, row.metrics[on]))
+    constant = max(constants, key=lambda value: merit(value, row.metrics[on]))
     error = normal_quantile(0.975) * row.scores[on].stderr
     return None if row.merit(on) > merit(constant, row.metrics[on]) + error else constant
 
 
 def nothing_to_match(dense: Summary, on: str, result: Result) -> str | None:
     """Return why tickets cannot be compared with this dense model, or None."""
-    own = [name for name in dense.scores if result.condition(name) == "clean"]
-    if any(level_of_constant(dense, name) is not None for name in own[:1]):
+    clean = [name for name in dense.scores if result.condition(name) == "clean"]
+    if any(level_of_constant(dense, name) is not None for name in clean[:1]):
         return NOT_LEARNED
     if result.condition(on) == "under attack" and dense.scores[on].mean == 0:
         return NOTHING_LEFT
@@ -69,9 +69,9 @@ def _constant_answers(rows: Sequence[Summary], result: Result) -> Iterator[str]:
             if not row.dense:
                 tickets.append(row.label)
                 continue
-            own = result.condition(on) == "clean"
+            clean = result.condition(on) == "clean"
             yield (
-                f"{row.label} {'has not learned the task' if own else 'is no better than chance'}: "
+                f"{row.label} {'has not learned the task' if clean else 'is no better than chance'}: "
                 f"{write_value(row.scores[on].mean, row.metrics[on])} on {on}, where a constant answer scores "
                 f"{write_value(constant, row.metrics[on])}"
             )
@@ -122,14 +122,14 @@ def _blocked(rows: Iterable[Summary]) -> Iterator[str]:
 
 
 def _busy(rows: Iterable[Summary]) -> Iterator[str]:
-    found: dict[str, list[str]] = {}
+    busy: dict[str, list[str]] = {}
     for row in rows:
         reasons: dict[str, list[str]] = {}
-        for size, one in row.speedup.items():
-            if one.busy:
-                reasons.setdefault(one.busy, []).append(f"{size}")
+        for size, ratio in row.speedup.items():
+            if ratio.busy:
+                reasons.setdefault(ratio.busy, []).append(f"{size}")
         for reason, sizes in reasons.items():
             some = "" if len(sizes) == len(row.speedup) else f" (batch {', '.join(sizes)})"
-            found.setdefault(reason, []).append(row.label + some)
-    for reason, labels in found.items():
+            busy.setdefault(reason, []).append(row.label + some)
+    for reason, labels in busy.items():
         yield f"the speed-up of {', '.join(labels)} is uncertain: {reason}"

@@ -71,7 +71,7 @@ def write_table(rows: Rows, path: Path) -> Path:
 def _of_one_type(rows: Rows) -> list[dict[str, Any]]:
     """Return the rows with columns of one type, as Parquet needs them: mixed values, such as 4 and `most`, as text."""
     types = {name: {type(row[name]) for row in rows if row.get(name) is not None} for name in columns(rows)}
-    mixed = {name for name, found in types.items() if len(found) > 1 and not found <= {int, float}}
+    mixed = {name for name, kinds in types.items() if len(kinds) > 1 and not kinds <= {int, float}}
     return [
         {name: str(value) if name in mixed and value is not None else value for name, value in row.items()}
         for row in rows

@@ -50,24 +50,27 @@ def frontier(result: Result, aims: Sequence[str] | None = None) -> list[dict[str
             raise UnknownName("aim", aim, AIMS)
     if not result.cells:
         return []
-    reached = [(row, own) for rows in by_baseline(result.summaries()) for row, own in _reached(result, rows)]
-    chosen = aims or [aim for aim in AIMS if aim != SPEEDUP and all(aim in own for _, own in reached)]
+    reached = [
+        (row, by_aim) for rows in by_baseline(result.summaries()) for row, by_aim in _reached(result, rows)
+    ]
+    chosen = aims or [aim for aim in AIMS if aim != SPEEDUP and all(aim in by_aim for _, by_aim in reached)]
     for aim in chosen:
-        if not any(aim in own for _, own in reached):
+        if not any(aim in by_aim for _, by_aim in reached):
             raise TombolaError(f"this result has no {aim!r}: evaluate, attack or measure its models first")
-    known = {
-        id(row): {name: value for aim in chosen for name, value in own[aim].items()}
-        for row, own in reached
-        if all(aim in own for aim in chosen)
+    chosen_values = {
+        id(row): {name: value for aim in chosen for name, value in by_aim[aim].items()}
+        for row, by_aim in reached
+        if all(aim in by_aim for aim in chosen)
     }
     best = []
-    for rows in rivals(row for row, _ in reached if id(row) in known):
-        names = list(dict.fromkeys(name for row in rows for name in known[id(row)]))
-        rows = [row for row in rows if known[id(row)].keys() >= set(names)]
-        merits = [[known[id(row)][name].merit for name in names] for row in rows]
+    for rows in rivals(row for row, _ in reached if id(row) in chosen_values):
+        names = list(dict.fromkeys(name for row in rows for name in chosen_values[id(row)]))
+        rows = [row for row in rows if chosen_values[id(row)].keys() >= set(names)]
+        merits = [[chosen_values[id(row)][name].merit for name in names] for row in rows]
         best += [(row, names) for row, kept in zip(rows, front(merits), strict=True) if kept]
     return [
-        {"point": row.point, **{name: known[id(row)][name].value for name in names}} for row, names in best
+        {"point": row.point, **{name: chosen_values[id(row)][name].value for name in names}}
+        for row, names in best
     ]
 
 
@@ -92,14 +95,14 @@ def front(points: Sequence[Sequence[float]]) -> list[bool]:
 def _reached(result: Result, rows: list[Summary]) -> list[tuple[Summary, _Reached]]:
     """Return each row with its values in all known aims. The speed-up of dense models is 1."""
     timed = any(row.speedup for row in rows)
-    found: list[tuple[Summary, _Reached]] = []
+    reached: list[tuple[Summary, _Reached]] = []
     for row in rows:
-        own = {"sparsity": {"sparsity": _Value(row.sparsity, row.sparsity)}, **_mean_scores(result, row)}
+        by_aim = {"sparsity": {"sparsity": _Value(row.sparsity, row.sparsity)}, **_mean_scores(result, row)}
         if row.speedup or (row.dense and timed):
             ratio = next(iter(row.speedup.values())).ratio if row.speedup else 1.0
-            own[SPEEDUP] = {SPEEDUP: _Value(ratio, ratio)}
-        found.append((row, own))
-    return found
+            by_aim[SPEEDUP] = {SPEEDUP: _Value(ratio, ratio)}
+        reached.append((row, by_aim))
+    return reached
 
 
 def _mean_scores(result: Result, row: Summary) -> dict[str, dict[str, _Value]]:

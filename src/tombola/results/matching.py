@@ -26,14 +26,14 @@ def standing(ticket: Summary, dense: Summary, on: str) -> Standing:
 
 def match(result: Result, on: str) -> list[Matching]:
     """Return for each dense model and variant the sparsest ticket that matches on `on`."""
-    found = []
+    matches = []
     for rows in by_baseline(row for row in result.summaries() if on in row.scores):
         tickets = [row for row in rows if not row.dense]
         for dense in (row for row in rows if row.dense):
             for variant in dict.fromkeys(row.variant for row in tickets):
-                own = [row for row in tickets if row.variant == variant]
-                found.append(_match(result, dense, own, on))
-    return found
+                of_variant = [row for row in tickets if row.variant == variant]
+                matches.append(_match(result, dense, of_variant, on))
+    return matches
 
 
 def _match(result: Result, dense: Summary, tickets: list[Summary], on: str) -> Matching:

@@ -63,13 +63,13 @@ def find_phases(result: Result) -> list[Phases]:
     reported on the second; a result with one data set has none. Attacks do not count as data sets.
     """
     rows = list(_rows(result))
-    found = []
+    phases = []
     for axes in _curves(rows):
-        own = [row for row in rows if row.belongs(axes)]
-        scored = [on for on in result.datasets if all(on in row.summary.scores for row in own)]
+        on_curve = [row for row in rows if row.belongs(axes)]
+        scored = [on for on in result.datasets if all(on in row.summary.scores for row in on_curve)]
         if scored:
-            found.append(_phases(result, own, axes, scored))
-    return found
+            phases.append(_phases(result, on_curve, axes, scored))
+    return phases
 
 
 def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> Phases:
@@ -130,26 +130,26 @@ def super_ticket(
     curves = _curves(rows)
     if not curves:
         raise TombolaError("a super ticket is chosen from winning tickets and the dense model: run both")
-    own = [row for row in rows if row.belongs(curves[0] if axes is None else axes)]
+    on_curve = [row for row in rows if row.belongs(curves[0] if axes is None else axes)]
     for on in (choose_on, report_on):
-        if any(on not in row.summary.scores for row in own):
+        if any(on not in row.summary.scores for row in on_curve):
             raise TombolaError(
                 f"not every ticket was evaluated on {on!r}: add it to evaluate.on "
                 f"(evaluated: {', '.join(result.targets)})"
             )
-    if not same_split and _same_data(own, choose_on, report_on):
+    if not same_split and _same_data(on_curve, choose_on, report_on):
         raise TombolaError(
             f"the super ticket would be chosen on {choose_on!r}, the split that it is reported on: evaluate on a "
             "second split and choose there, or pass same_split=True"
         )
-    return _choose(own, choose_on, report_on)
+    return _choose(on_curve, choose_on, report_on)
 
 
 def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
-    among = [row for row in rows if row.order in (None, "winning")]
-    highest = max(row.summary.merit(choose_on) for row in among)
-    equals = [row for row in among if at_least(row.summary.merit(choose_on), highest)]
-    best = max(equals, key=lambda row: row.sparsity)
+    candidates = [row for row in rows if row.order in (None, "winning")]
+    highest = max(row.summary.merit(choose_on) for row in candidates)
+    equally_good = [row for row in candidates if at_least(row.summary.merit(choose_on), highest)]
+    best = max(equally_good, key=lambda row: row.sparsity)
     return SuperTicket(
         sparsity=best.sparsity,
         remaining=best.remaining,
@@ -170,25 +170,29 @@ def _same_data(rows: list[_Row], first: str, second: str) -> bool:
 def _phase(
     dense: Estimate, winning: Estimate, random: Estimate | None, metric: str
 ) -> Literal["I", "II", "III"]:
-    own, level = merit(winning.mean, metric), merit(dense.mean, metric)
-    if at_least(own, level):
+    score, level = merit(winning.mean, metric), merit(dense.mean, metric)
+    if at_least(score, level):
         return "I"
-    fallen = not at_least(own, level - dense.tolerance)
-    collapsed = random is not None and at_least(merit(random.mean, metric) + random.tolerance, own)
+    fallen = not at_least(score, level - dense.tolerance)
+    collapsed = random is not None and at_least(merit(random.mean, metric) + random.tolerance, score)
     return "III" if fallen and collapsed else "II"
 
 
 def _curves(rows: list[_Row]) -> list[Axes]:
     """Return the axes with a dense model and winning tickets; a single ticket drawn to a target makes no curve."""
     dense = [row for row in rows if row.order is None]
-    found: list[Axes] = []
+    curves: list[Axes] = []
     for row in rows:
-        if row.order != "winning" or row.axes in found or not any(one.belongs(row.axes) for one in dense):
+        if (
+            row.order != "winning"
+            or row.axes in curves
+            or not any(other.belongs(row.axes) for other in dense)
+        ):
             continue
-        sizes = {one.sparsity for one in rows if one.axes == row.axes and one.order == "winning"}
+        sizes = {other.sparsity for other in rows if other.axes == row.axes and other.order == "winning"}
         if len(sizes) > 1 or not row.to_target:
-            found.append(row.axes)
-    return found
+            curves.append(row.axes)
+    return curves
 
 
 def _rows(result: Result) -> Iterator[_Row]:
@@ -214,15 +218,15 @@ def _drawn_row(summary: Summary, axes: Axes) -> _Row:
     drawn = checked(DrawSettings, recipe.get("draw", {}), "draw")
     of_random = {"mask_number": 0, "preserve_layer_ratio": False}
     settings = search.model_copy(update={"order": "winning", **of_random}).canonical()
-    own = {f"search.{name}": value for name, value in settings.items() if name != "method"}
-    own |= {
+    point = {f"search.{name}": value for name, value in settings.items() if name != "method"}
+    point |= {
         axis: value
         for axis, value in summary.axes.items()
         if axis.startswith(("draw.", "retrain.")) and axis not in SIZES
     }
     mask = summary.cells[0].mask
     share = mask.sparsity if mask is not None and (drawn.counts or drawn.target) else drawn.sparsity
-    return _Row(search.order, share, axes | own, summary, to_target=drawn.target is not None)
+    return _Row(search.order, share, axes | point, summary, to_target=drawn.target is not None)
 
 
 def _damaged(cell: CellResult) -> bool:

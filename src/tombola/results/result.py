@@ -140,12 +140,12 @@ class Result:
         from tombola.tasks import task_names
 
         foreign = set(task_names()) - set(self.tasks)
-        found: dict[str, Condition] = dict.fromkeys(self.targets, "under attack")
+        conditions: dict[str, Condition] = dict.fromkeys(self.targets, "under attack")
         for on in self.datasets:
             other = on.rpartition("/")[0] not in ("", *self.tasks) or on.endswith((".yaml", ".yml"))
             other = "+" in on or (on not in self.tasks and (other or on in foreign))
-            found[on] = "out of distribution" if other else "clean"
-        return found
+            conditions[on] = "out of distribution" if other else "clean"
+        return conditions
 
     @cached_property
     def _summaries(self) -> list[Summary]:
@@ -226,8 +226,8 @@ class Result:
         Args:
             on: The data set; by default the first that has a table.
         """
-        found = (share_rows(self, one) for one in ([on] if on else self.datasets))
-        return next((rows for rows in found if rows), [])
+        tables = (share_rows(self, name) for name in ([on] if on else self.datasets))
+        return next((rows for rows in tables if rows), [])
 
     def __repr__(self) -> str:
         rows = self.summaries()
@@ -252,21 +252,21 @@ def _read(file: Path) -> RunRecord:
     try:
         record = RunRecord.model_validate_json(text)
     except ValidationError as error:
-        raise TombolaError(f"{file} {_what_is_wrong(text, error)}: {again}") from None
+        raise TombolaError(f"{file} {_describe_error(text, error)}: {again}") from None
     if not is_intact(text):
         raise DamagedArtefact(f"{file} was changed or damaged after it was written: {again}")
     return record.model_copy(update={"checksum": ""})
 
 
-def _what_is_wrong(text: bytes, error: ValidationError) -> str:
+def _describe_error(text: bytes, error: ValidationError) -> str:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as damage:
         return f"is damaged and not valid JSON ({damage})"
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        own = "no format" if found is None else f"format {found}"
-        return f"has {own}, but this version of Tombola reads format {FORMAT}"
+    version = content.get("format") if isinstance(content, dict) else None
+    if version != FORMAT:
+        described = "no format" if version is None else f"format {version}"
+        return f"has {described}, but this version of Tombola reads format {FORMAT}"
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"is not a result of format {FORMAT} ({where}: {first['msg'].lower()})"

@@ -82,17 +82,17 @@ def _standing(row: Summary, dense: Summary | None, on: str, result: Result) -> s
 
 def _speedup(row: Summary) -> dict[str, float | None]:
     """Return the speed-up at the smallest batch size."""
-    found = next(iter(row.speedup.values()), None)
+    speedup = next(iter(row.speedup.values()), None)
     return {
-        "speedup": found.ratio if found else None,
-        "speedup_low": found.low if found else None,
-        "speedup_high": found.high if found else None,
+        "speedup": speedup.ratio if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
     }
 
 
 def _against_first(result: Result, on: str) -> dict[str, Difference]:
     """Return the test of each row against the first comparable row: the dense model, if that comes first."""
     tests: dict[str, Difference] = {}
-    for one in differences(result, on):
-        tests.setdefault(json.dumps(one.second), one)
+    for difference in differences(result, on):
+        tests.setdefault(json.dumps(difference.second), difference)
     return tests

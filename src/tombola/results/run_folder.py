@@ -114,8 +114,8 @@ def cell_key(variant: str, recipe: Mapping[str, Any]) -> str:
         variant: The cell's variant.
         recipe: The recipe of this cell alone.
     """
-    rest = {name: value for name, value in recipe.items() if name not in ("name", "about")}
-    return json.dumps([variant, rest], sort_keys=True, default=str)
+    settings = {name: value for name, value in recipe.items() if name not in ("name", "about")}
+    return json.dumps([variant, settings], sort_keys=True, default=str)
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def _inspect(plan: Plan, path: Path) -> RunFolder:
         return _inspect_unreadable(plan, path, error)
     if old.recipe_hash == recipe_hash(plan.recipe):
         return RunFolder(path, previous=old)
-    planned = {cell_key(one.cell.variant, portable(one.cell.raw())) for one in plan.cells}
+    planned = {cell_key(cell.cell.variant, portable(cell.cell.raw())) for cell in plan.cells}
     if all(cell_key(cell.variant, cell.recipe) in planned for cell in old.cells):
         return RunFolder(path, previous=old)
     return RunFolder(
@@ -189,19 +189,19 @@ def _inspect_unreadable(plan: Plan, path: Path, error: TombolaError) -> RunFolde
 def _in_use(path: Path, recipe: str) -> Iterator[None]:
     """Keep runs of other recipes out of a folder. Runs of the same recipe share stages and write the same files."""
     locks = path / RUNNING
-    own = FileLock(locks / f"{recipe}-{uuid.uuid4().hex}.lock", timeout=0)
+    lock = FileLock(locks / f"{recipe}-{uuid.uuid4().hex}.lock", timeout=0)
     with _locked(path):
         if any(other != recipe for other in _running(locks)):
             raise TombolaError(
                 f"{path} is in use by a run of another recipe: wait until it has ended, or choose another folder "
                 "with --output"
             )
-        own.acquire()
+        lock.acquire()
     try:
         yield
     finally:
-        own.release()
-        Path(own.lock_file).unlink(missing_ok=True)
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -219,14 +219,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _running(locks: Path) -> list[str]:
     """Return the recipes of running processes, and remove the locks of killed ones."""
-    found = []
+    running = []
     for file in locks.glob("*-*.lock"):
         try:
             with FileLock(file, timeout=0):
                 file.unlink(missing_ok=True)
         except Timeout:
-            found.append(file.name.partition("-")[0])
-    return found
+            running.append(file.name.partition("-")[0])
+    return running
 
 
 def _places(cell: CellResult) -> list[str]:
@@ -236,13 +236,13 @@ def _places(cell: CellResult) -> list[str]:
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Describe the settings in which two recipes differ."""
     before, now = _flat(old), _flat(new)
-    found = [
+    differences = [
         f"{key}: {_shortened(before.get(key))} there, {_shortened(now.get(key))} here"
         for key in dict.fromkeys([*before, *now])
         if before.get(key) != now.get(key)
     ]
-    rest = f"; and {len(found) - SHOWN} more settings" if len(found) > SHOWN else ""
-    return "; ".join(found[:SHOWN]) + rest
+    more = f"; and {len(differences) - SHOWN} more settings" if len(differences) > SHOWN else ""
+    return "; ".join(differences[:SHOWN]) + more
 
 
 def _flat(raw: Mapping[str, Any], path: str = "") -> dict[str, Any]:

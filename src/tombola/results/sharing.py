@@ -33,8 +33,8 @@ class _Line:
 
     def estimate(self, variant: str) -> Estimate | None:
         """Estimate the score of a variant; None if no seed has it."""
-        found = list(self.scores[variant].values())
-        return estimate_scores(found, self.metric) if found else None
+        scores = list(self.scores[variant].values())
+        return estimate_scores(scores, self.metric) if scores else None
 
     def values(self, variant: str) -> dict[int, Value]:
         """Return the score of a variant and its standard error by seed."""
@@ -66,8 +66,7 @@ class _Task:
 
     def values(self, variant: str) -> dict[int, Value]:
         """Return the mean of the task's scores by seed, for each seed that has all of them."""
-        found = [line.values(variant) for line in self.lines]
-        return _mean_by_seed(found)
+        return _mean_by_seed([line.values(variant) for line in self.lines])
 
 
 def _estimates(
@@ -95,13 +94,13 @@ def _difference(values: Mapping[int, Value], others: Mapping[int, Value]) -> Est
     )
 
 
-def _mean_by_seed(found: list[dict[int, Value]]) -> dict[int, Value]:
+def _mean_by_seed(by_line: list[dict[int, Value]]) -> dict[int, Value]:
     """Average values for each seed that all of them have."""
-    seeds = [seed for seed in found[0] if all(seed in one for one in found)]
-    own = {seed: [one[seed] for one in found] for seed in seeds}
+    seeds = [seed for seed in by_line[0] if all(seed in values for values in by_line)]
+    by_seed = {seed: [values[seed] for values in by_line] for seed in seeds}
     return {
         seed: (fmean(value for value, _ in all_), combined_error(error for _, error in all_) / len(all_))
-        for seed, all_ in own.items()
+        for seed, all_ in by_seed.items()
     }
 
 
@@ -117,23 +116,27 @@ def share_rows(result: Result, on: str) -> list[SharingRow]:
 
 def _tasks(result: Result, on: str) -> list[_Task]:
     cells = [cell for cell in result.cells if cell.variant in VARIANTS]
-    found = []
+    tasks = []
     for name in dict.fromkeys(cell.axes.get("task") for cell in cells):
-        own = [cell for cell in cells if cell.axes.get("task") == name]
-        settings = _settings_of(result, own[0])
-        wanted = [one for one in _data_sets(result, settings, on) if all(one in cell.scores for cell in own)]
+        of_task = [cell for cell in cells if cell.axes.get("task") == name]
+        settings = _settings_of(result, of_task[0])
+        data_sets = [
+            data_set
+            for data_set in _data_sets(result, settings, on)
+            if all(data_set in cell.scores for cell in of_task)
+        ]
         lines = [
-            _Line(one, metric, scores)
-            for one in wanted
-            for metric in settings.get("metrics") or [next(iter(own[0].scores[one]))]
-            if (scores := _scores(own, one, metric))[WITH]
+            _Line(data_set, metric, scores)
+            for data_set in data_sets
+            for metric in settings.get("metrics") or [next(iter(of_task[0].scores[data_set]))]
+            if (scores := _scores(of_task, data_set, metric))[WITH]
         ]
         kept = [
-            1 - cell.mask.parameter_sparsity if cell.mask else 1.0 for cell in own if cell.variant == WITH
+            1 - cell.mask.parameter_sparsity if cell.mask else 1.0 for cell in of_task if cell.variant == WITH
         ]
         if name is not None and lines:
-            found.append(_Task(str(name), lines, mean(kept)))
-    return found
+            tasks.append(_Task(str(name), lines, mean(kept)))
+    return tasks
 
 
 def _settings_of(result: Result, cell: CellResult) -> dict[str, Any]:
@@ -144,23 +147,23 @@ def _settings_of(result: Result, cell: CellResult) -> dict[str, Any]:
 
 def _data_sets(result: Result, settings: dict[str, Any], on: str) -> list[str]:
     """Return the data sets of a task in the table of `on`: `on`, or all its own in the first table."""
-    own = (settings.get("evaluate") or {}).get("on")
-    if own is None:
+    data_sets = (settings.get("evaluate") or {}).get("on")
+    if data_sets is None:
         return [on]
     first = (result.record.recipe.get("evaluate") or {}).get("on") or ["validation"]
-    return list(own) if on == first[0] else []
+    return list(data_sets) if on == first[0] else []
 
 
 def _scores(cells: list[CellResult], on: str, metric: str) -> dict[str, dict[int, Score]]:
     """Return the scores by variant, for each seed with a training without and one with tickets."""
-    found = {
+    by_variant = {
         variant: {cell.seed: cell.scores[on][metric] for cell in cells if cell.variant == variant}
         for variant in VARIANTS
     }
-    both = found[WITHOUT].keys() & found[WITH].keys()
+    both = by_variant[WITHOUT].keys() & by_variant[WITH].keys()
     return {
-        variant: {seed: score for seed, score in own.items() if seed in both}
-        for variant, own in found.items()
+        variant: {seed: score for seed, score in scores.items() if seed in both}
+        for variant, scores in by_variant.items()
     }
 
 
@@ -176,7 +179,7 @@ def _average(tasks: list[_Task]) -> list[SharingRow]:
         task=AVERAGE,
         metric=metrics.pop() if len(metrics) == 1 else None,
         remaining=mean(task.remaining for task in tasks),
-        **_estimates({variant: _estimate(own) for variant, own in values.items()}, values),
+        **_estimates({variant: _estimate(value) for variant, value in values.items()}, values),
     )
     return [average]
 

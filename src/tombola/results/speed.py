@@ -33,15 +33,15 @@ def mean_shipped(measured: Sequence[Measured]) -> Shipped | None:
     if not measured:
         return None
     return Shipped(
-        parameters=round(mean(one.ticket.parameters for one in measured)),
-        bytes=round(mean(one.ticket.bytes for one in measured)),
+        parameters=round(mean(run.ticket.parameters for run in measured)),
+        bytes=round(mean(run.ticket.bytes for run in measured)),
         milliseconds={
             batch: (
-                1000 * mean(one.dense.latency[batch] for one in measured),
-                1000 * mean(one.ticket.latency[batch] for one in measured),
+                1000 * mean(run.dense.latency[batch] for run in measured),
+                1000 * mean(run.ticket.latency[batch] for run in measured),
             )
             for batch in sorted(measured[0].ticket.latency)
-            if all(batch in one.dense.latency and batch in one.ticket.latency for one in measured)
+            if all(batch in run.dense.latency and batch in run.ticket.latency for run in measured)
         },
     )
 
@@ -51,14 +51,14 @@ def mean_speedups(measured: Sequence[Measured]) -> dict[int, Speedup]:
 
     Seeds that share a model share its measurement, which counts as one run.
     """
-    batches = sorted(set.intersection(*(set(one.speedup) for one in measured))) if measured else []
-    return {batch: _mean([one.speedup[batch] for one in measured]) for batch in batches}
+    batches = sorted(set.intersection(*(set(run.speedup) for run in measured))) if measured else []
+    return {batch: _mean([run.speedup[batch] for run in measured]) for batch in batches}
 
 
 def _mean(speedups: Sequence[Speedup]) -> Speedup:
     ratios = [log(one.ratio) for one in speedups]
     if all_equal(ratios):
         return speedups[0]
-    found = mean_interval(ratios)
-    busy = "; ".join(dict.fromkeys(one.busy for one in speedups if one.busy)) or None
-    return Speedup(ratio=exp(found.mean), low=exp(found.low), high=exp(found.high), busy=busy)
+    interval = mean_interval(ratios)
+    busy = "; ".join(dict.fromkeys(speedup.busy for speedup in speedups if speedup.busy)) or None
+    return Speedup(ratio=exp(interval.mean), low=exp(interval.low), high=exp(interval.high), busy=busy)

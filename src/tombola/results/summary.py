@@ -27,10 +27,10 @@ TICKET_SECTIONS = ("search", "draw", "retrain")
 def estimate_scores(scores: Sequence[Score], metric: str) -> Estimate:
     """Summarise one score per seed; the interval of a share stays between 0 and 1."""
     values, errors = [score.value for score in scores], [score.stderr for score in scores]
-    found = _estimate(values, errors, scores[0].interval())
-    if is_share(metric) and 0 <= found.mean <= 1:
-        return found.model_copy(update={"low": max(0.0, found.low), "high": min(1.0, found.high)})
-    return found
+    estimate = _estimate(values, errors, scores[0].interval())
+    if is_share(metric) and 0 <= estimate.mean <= 1:
+        return estimate.model_copy(update={"low": max(0.0, estimate.low), "high": min(1.0, estimate.high)})
+    return estimate
 
 
 def estimate_values(values: Sequence[float], errors: Sequence[float]) -> Estimate:
@@ -45,9 +45,9 @@ def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[flo
     if all_equal(values):
         std = None if seeds == 1 else 0.0
         return Estimate(mean=values[0], std=std, stderr=stderr, low=alone[0], high=alone[1], seeds=seeds)
-    found = mean_interval(values)
+    interval = mean_interval(values)
     return Estimate(
-        mean=found.mean, std=found.std, stderr=stderr, low=found.low, high=found.high, seeds=seeds
+        mean=interval.mean, std=interval.std, stderr=stderr, low=interval.low, high=interval.high, seeds=seeds
     )
 
 
@@ -97,9 +97,9 @@ class Summary:
         """The headline score on every data set and under every attack that all seeds have."""
         return {
             on: estimate_scores(
-                [next(iter(cell.scores[on].values())) for cell in self.cells], next(iter(found))
+                [next(iter(cell.scores[on].values())) for cell in self.cells], next(iter(scores))
             )
-            for on, found in self.cells[0].scores.items()
+            for on, scores in self.cells[0].scores.items()
             if all(on in cell.scores for cell in self.cells)
         }
 
@@ -157,7 +157,9 @@ class Summary:
     def label(self) -> str:
         """The row's name in a sentence: the variant, its axes, its sparsity."""
         axes = [
-            f"{short_axis(axis)} {short_value(own)}" for axis, own in self.axes.items() if axis != SPARSITY
+            f"{short_axis(axis)} {short_value(value)}"
+            for axis, value in self.axes.items()
+            if axis != SPARSITY
         ]
         return " · ".join([self.variant, *axes, *([] if self.dense else [write_share(self.sparsity)])])
 
@@ -200,11 +202,11 @@ def baselines(rows: Sequence[Summary]) -> list[Summary | None]:
 
 def parameters_left(rows: Sequence[Summary]) -> list[int | None]:
     """Return the parameters left in each row; for a dense model all of them, taken from its tickets if not recorded."""
-    whole: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for row in rows:
         if row.parameters is not None:
-            whole.setdefault(_key(row), row.parameters)
-    return [row.left if row.left is not None else whole.get(_key(row)) for row in rows]
+            sizes.setdefault(_key(row), row.parameters)
+    return [row.left if row.left is not None else sizes.get(_key(row)) for row in rows]
 
 
 def _key(row: Summary) -> str:

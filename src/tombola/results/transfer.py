@@ -63,7 +63,7 @@ def transfer_matrix(result: Result, on: str) -> Transfer | None:
             and (own := tickets.get((_Key(target.task, source.further), target)))
         ]
         compared[source.label] = len(pairs)
-        at_least_own[source.label] = sum(at_least(one.merit(on), own.merit(on)) for one, own in pairs)
+        at_least_own[source.label] = sum(at_least(other.merit(on), own.merit(on)) for other, own in pairs)
     metrics = {dense[target].metrics[on] for target in targets}
     return Transfer(
         sources=[source.label for source in sources],

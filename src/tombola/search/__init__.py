@@ -115,7 +115,7 @@ class SearchSettings(Choice):
         return {name: getattr(self, name) for name in ("units", "pooler", "classifier", "biases", "layers")}
 
     @model_validator(mode="after")
-    def _of_single_weights(self) -> Self:
+    def _check_single_weights(self) -> Self:
         for name in ("classifier", "biases"):
             if getattr(self, name) and self.units != "weight":
                 raise ValueError(f"{name}: only works with units: weight, not {self.units}")
@@ -155,7 +155,7 @@ class ScorerSettings(SearchSettings):
     )
 
     @model_validator(mode="after")
-    def _step_of_a_training(self) -> Self:
+    def _check_start(self) -> Self:
         check_start(self.start, self.start_step, self.start_share)
         return self
 
@@ -182,7 +182,7 @@ def _no_examples(count: int, size: int) -> Iterator[dict[str, Any]]:
     raise TombolaError("there are no examples to calibrate on")
 
 
-def _unwatched(done: int, steps: int) -> None:
+def _no_progress(done: int, steps: int) -> None:
     pass
 
 
@@ -201,7 +201,7 @@ class Evidence:
     """Does the same for augmented copies of the training data."""
     examples: Callable[[int, int], Iterator[dict[str, Any]]] = _no_examples
     """Yields the given number of training examples, or all if there are fewer, in batches of the given size."""
-    progress: Callable[[int, int], None] = _unwatched
+    progress: Callable[[int, int], None] = _no_progress
     """Called with the number of completed steps and the total."""
 
 

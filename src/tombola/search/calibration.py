@@ -95,15 +95,15 @@ class LayerWalk:
     def _record(self, batch: Batch) -> None:
         """Run the model up to its layers, and record the arguments of each layer."""
         calls: list[_Call] = []
-        seen = SimpleNamespace(first=None)
+        first_input = SimpleNamespace(first=None)
 
         def stand_in(index: int, forward: Callable[..., Any]) -> Callable[..., Any]:
             def record(*arguments: Any, **options: Any) -> Any:
                 named = HIDDEN in options
                 hidden = options.pop(HIDDEN) if named else arguments[0]
                 if index == 0:
-                    seen.first = hidden
-                elif hidden is not seen.first:
+                    first_input.first = hidden
+                elif hidden is not first_input.first:
                     raise ModelError(
                         f"this {self.model.config.model_type} model changes the output of layer {index - 1} before "
                         f"layer {index} reads it, so its layers cannot be calibrated one by one: use a search "
@@ -112,8 +112,8 @@ class LayerWalk:
                 call = _Call(arguments if named else arguments[1:], options, named)
                 calls.append(call)
                 if index == 0 and (not self._known or any(map(torch.is_tensor, self._besides or ()))):
-                    found = call.on(forward, hidden)
-                    self._besides = found[1:] if isinstance(found, tuple) else None
+                    output = call.on(forward, hidden)
+                    self._besides = output[1:] if isinstance(output, tuple) else None
                     self._known = True
                 if index + 1 == len(self.layers):
                     raise _Recorded
@@ -126,7 +126,7 @@ class LayerWalk:
             self.model.base_model(**_inputs_of(self.model.base_model, batch))
         mask = batch.get("attention_mask")
         self.batches.append(batch)
-        self.hidden.append(seen.first)
+        self.hidden.append(first_input.first)
         self.real.append(None if mask is None or bool(mask.all()) else mask.bool())
         self._calls.append(calls)
 
@@ -139,8 +139,8 @@ class LayerWalk:
         for number, (hidden, calls) in enumerate(zip(self.hidden, self._calls, strict=True)):
             self.current = number
             with torch.no_grad():
-                found = calls[index].on(self.layers[index], hidden)
-            yield found[0] if isinstance(found, tuple) else found
+                output = calls[index].on(self.layers[index], hidden)
+            yield output[0] if isinstance(output, tuple) else output
 
     def advance(self, index: int) -> None:
         """Run a layer on each batch; its outputs become the inputs of the next."""
@@ -152,8 +152,8 @@ class LayerWalk:
         with torch.no_grad(), _without_cache(self.model):
             for number, (batch, hidden) in enumerate(zip(self.batches, self.hidden, strict=True)):
                 self.current = number
-                given = self._as_given(hidden)
-                with _forwards(self.layers, [lambda *_, given=given, **__: given] * len(self.layers)):
+                states = self._as_given(hidden)
+                with _forwards(self.layers, [lambda *_, states=states, **__: states] * len(self.layers)):
                     self.model(**_inputs_of(self.model, batch))
 
     def rows(self, values: Tensor) -> Tensor:
@@ -200,11 +200,11 @@ class Watch:
     def totals(self) -> dict[str, Tensor]:
         """Return the sums; 0 for a linear layer without input."""
         if self._totals is None:
-            self._settle()
+            self._share_observers()
         assert self._totals is not None
         owners = {tuple(self._seen[name]): total for name, total in self._totals.items()}
         return {
-            name: owners[key] if (key := tuple(self._seen[name])) else self._nothing(module)
+            name: owners[key] if (key := tuple(self._seen[name])) else self._zeros(module)
             for name, module in self.maps.items()
         }
 
@@ -218,26 +218,26 @@ class Watch:
                 self._seen[name].append(len(self._sums) - 1)
                 return
             if self._totals is None:
-                self._settle()
+                self._share_observers()
             assert self._totals is not None
             if name in self._totals:
                 self._totals[name] = self._add(self._totals[name], self.walk.rows(values))
 
         return watch
 
-    def _settle(self) -> None:
+    def _share_observers(self) -> None:
         """After the first batch, let one of the linear layers with equal inputs observe for all of them."""
         self._last = None
-        first = {tuple(seen): name for name, seen in reversed(self._seen.items()) if seen}
+        first = {tuple(keys): name for name, keys in reversed(self._seen.items()) if keys}
         self._totals = {
             name: self._sums[key[0]]
             if len(key) == 1
-            else torch.stack([self._sums[one] for one in key]).sum(0)
+            else torch.stack([self._sums[name] for name in key]).sum(0)
             for key, name in first.items()
         }
         self._sums = {}
 
-    def _nothing(self, module: nn.Module) -> Tensor:
+    def _zeros(self, module: nn.Module) -> Tensor:
         weight: Tensor = module.weight  # type: ignore[assignment]
         width = weight.shape[1] if isinstance(module, torch.nn.Linear) else weight.shape[0]  # else a Conv1D
         shape = (width,) if self._add is _add_squares else (width, width)
@@ -256,8 +256,8 @@ def _add_products(total: Tensor | None, rows: Tensor) -> Tensor:
 
 def _inputs_of(model: nn.Module, batch: Batch) -> dict[str, Any]:
     """Return the entries of a batch that the model accepts, without labels, since no loss is needed."""
-    taken = inspect.signature(model.forward).parameters
-    return {name: value for name, value in batch.items() if name in taken and name != "labels"}
+    parameters = inspect.signature(model.forward).parameters
+    return {name: value for name, value in batch.items() if name in parameters and name != "labels"}
 
 
 def check_passes(config: PreTrainedConfig) -> None:

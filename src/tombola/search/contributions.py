@@ -49,8 +49,10 @@ def _of_batch(
     """Return each unit's sum over the real tokens of one batch; shared layers are passed several times."""
     contributions.clear()
     loss = CrossEntropy().loss(model, batch)
-    gradients = iter(torch.autograd.grad(loss, [one for passes in contributions.values() for one in passes]))
-    found = {}
+    gradients = iter(
+        torch.autograd.grad(loss, [tensor for passes in contributions.values() for tensor in passes])
+    )
+    importance = {}
     for name, passes in contributions.items():
         products = sum(values.detach() * next(gradients) for values in passes)
         assert isinstance(products, torch.Tensor)
@@ -59,8 +61,8 @@ def _of_batch(
         real = (
             batch["attention_mask"].flatten() if "attention_mask" in batch else per_token.new_ones(len(parts))
         )
-        found[name] = real.to(per_token) @ per_token
-    return found
+        importance[name] = real.to(per_token) @ per_token
+    return importance
 
 
 @contextmanager
@@ -82,11 +84,11 @@ def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, l
 
     The first of them starts the graph.
     """
-    seen: dict[str, list[Tensor]] = {}
+    contributions: dict[str, list[Tensor]] = {}
 
     def watch(name: str, values: Tensor) -> Tensor:
         values = values if values.requires_grad else values.detach().requires_grad_()
-        seen.setdefault(name, []).append(values)
+        contributions.setdefault(name, []).append(values)
         return values
 
     hooks = []
@@ -100,7 +102,7 @@ def _contributions(model: PreTrainedModel, units: Units) -> Iterator[dict[str, l
         else:
             hooks.append(projection.register_forward_pre_hook(_before(group.name, watch)))
     try:
-        yield seen
+        yield contributions
     finally:
         for hook in hooks:
             hook.remove()

@@ -19,7 +19,7 @@ class Given(SearchSettings):
     )
 
     @model_validator(mode="after")
-    def _has_its_own_units(self) -> Self:
+    def _check_coverage(self) -> Self:
         if extra := sorted(self.model_fields_set & set(self.coverage)):
             raise ValueError(f"{extra[0]}: does not apply to a given mask, which has its own")
         return self

@@ -49,7 +49,7 @@ def grasp(settings: Grasp, model: PreTrainedModel, units: Units, evidence: Evide
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
             gradients = torch.autograd.grad(_loss(model, batch), parameters, create_graph=True)
             flow = torch.stack(
-                [(one * fixed).sum() for one, fixed in zip(gradients, total, strict=True)]
+                [(gradient * fixed).sum() for gradient, fixed in zip(gradients, total, strict=True)]
             ).sum()
             torch._foreach_add_(product, list(torch.autograd.grad(flow, parameters)))
     values = {

@@ -91,7 +91,7 @@ class Importance(ScorerSettings):
     )
 
     @model_validator(mode="after")
-    def _of_random_masks(self) -> Self:
+    def _check_random_order(self) -> Self:
         for name in ("mask_number", "preserve_layer_ratio"):
             if getattr(self, name) and self.order != "random":
                 raise ValueError(f"{name}: only works with order: random")
@@ -103,7 +103,7 @@ class Importance(ScorerSettings):
         return self
 
     @model_validator(mode="after")
-    def _criterion_of_units(self) -> Self:
+    def _check_criterion(self) -> Self:
         if self.units == "layer" and self.criterion == "super_tickets":
             raise ValueError(
                 "criterion: super_tickets is not defined for layers; use taylor, fisher or mask_fisher"
@@ -148,11 +148,11 @@ def _counts(settings: Importance, units: Units, share: float) -> dict[str, int]:
     kinds = units.granularity.split("+")
     counts = {}
     for kind in kinds:
-        own = units.only(kind)
+        of_kind = units.only(kind)
         part = share if kind == "head" or len(kinds) == 1 else share * settings.ffn_ratio
         kept = settings.min_heads if kind == "head" else 0
-        most = sum(max(group.count - kept, 0) for group in own.groups)
-        counts[kind] = min(whole_units(part, own.count), most)
+        most = sum(max(group.count - kept, 0) for group in of_kind.groups)
+        counts[kind] = min(whole_units(part, of_kind.count), most)
     return counts
 
 
@@ -168,8 +168,8 @@ def importance(settings: Importance, model: PreTrainedModel, units: Units, evide
     if settings.inputs in ("augmented", "both"):
         assert settings.augment is not None, "filled in from train.augment"
         sources.append(evidence.augmented(settings.augment))
-    found = [_values(settings, model, units, batches(settings.batches)) for batches in sources]
-    values = {name: torch.stack([one[name] for one in found]).mean(dim=0) for name in found[0]}
+    draws = [_values(settings, model, units, batches(settings.batches)) for batches in sources]
+    values = {name: torch.stack([draw[name] for draw in draws]).mean(dim=0) for name in draws[0]}
     scores = (
         normalised(units, values) if settings.criterion == "super_tickets" else masks.Scores(units, values)
     )
@@ -215,8 +215,8 @@ def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
     def norm(group: Group) -> Tensor:
         if group.kind == "ffn" and over_layers is not None:
             return over_layers
-        own: Tensor = values[group.name].norm()
-        return own
+        own_norm: Tensor = values[group.name].norm()
+        return own_norm
 
     return masks.Scores(
         units, {group.name: values[group.name] / (norm(group) + 1e-20) for group in units.groups}

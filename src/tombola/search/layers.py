@@ -60,10 +60,10 @@ def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, withi
         return lowest(settings, scores, amount, scope, within)
     count = scores.units.count
     gone = amount.get("layer", 0) if isinstance(amount, Mapping) else masks.removals(amount, count)
-    left = even(count, count - gone)
+    kept = even(count, count - gone)
     return masks.Mask.from_bools(
         scores.units,
-        {group.name: torch.tensor([place in left]) for place, group in enumerate(scores.units.groups)},
+        {group.name: torch.tensor([place in kept]) for place, group in enumerate(scores.units.groups)},
     )
 
 

@@ -45,7 +45,7 @@ class LayerwiseSettings(ScorerSettings):
     calibration: Calibration = Field(Calibration(), description="training examples to look at")
 
     @model_validator(mode="after")
-    def _of_matrices(self) -> Self:
+    def _check_biases(self) -> Self:
         if self.biases:
             raise ValueError(f"biases: {self.method} prunes weights by their inputs, but biases have none")
         return self
@@ -139,14 +139,14 @@ def dense_scores(
 ) -> Scores:
     """Score all matrices by their inputs in the dense model."""
     parameters = layouts.parameters_of(model)
-    found: dict[str, Tensor] = {}
+    scores: dict[str, Tensor] = {}
 
     def score(place: Place, squares: Tensor) -> None:
         weight = place.view(parameters[place.tensor].detach())
-        found[place.name] = place.stored(settings.score(weight, squares))
+        scores[place.name] = place.stored(settings.score(weight, squares))
 
     _visit(settings, model, units, evidence, score, in_order=False)
-    return masks.Scores(units, found)
+    return masks.Scores(units, scores)
 
 
 def prune_in_order(
@@ -196,8 +196,8 @@ def _visit(
     steps = len(walk.layers)
     for index in range(steps):
         evidence.progress(index, steps)
-        own = [place for place in places if place.layer == index]
-        visit_layer(walk, index, own, settings.statistic, visit, in_order=in_order)
+        in_layer = [place for place in places if place.layer == index]
+        visit_layer(walk, index, in_layer, settings.statistic, visit, in_order=in_order)
     outside = [place for place in places if place.layer is None]
     for together in [[place] for place in outside] if in_order else [outside] if outside else []:
         with Watch(walk, _maps(model, together), settings.statistic) as watch:
@@ -245,13 +245,13 @@ def _visit_all(
 
 def _maps(model: PreTrainedModel, places: list[Place]) -> dict[str, nn.Module]:
     """Return the linear layers that hold the matrices, by tensor name."""
-    found: dict[str, Any] = {}
+    maps: dict[str, Any] = {}
     for place in places:
         path = place.tensor.removesuffix(".weight")
         of_head = path.startswith(layouts.HEAD)
-        found[place.tensor] = (
+        maps[place.tensor] = (
             model.get_submodule(path.removeprefix(layouts.HEAD))
             if of_head
             else model.base_model.get_submodule(path)
         )
-    return found
+    return maps

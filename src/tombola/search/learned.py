@@ -68,7 +68,7 @@ class Learned(SearchSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _optimised_as_published(cls, raw: Any) -> Any:
+    def _inherit_published_training(cls, raw: Any) -> Any:
         gate, train = raw.get("gate"), raw.get("train") or {}
         if gate is None:
             chosen: Any = HardConcrete
@@ -152,7 +152,6 @@ def learned(settings: Learned, builder: StageBuilder, sparsity: float) -> Found:
     start = None
     if settings.start == "finetuned":
         start = builder.train(stop_at=settings.starts_at)
-    known = sparsity if settings.effective_budget.knows_sparsity else None
-    search = builder.learn(settings, known, start)
+    search = builder.learn(settings, sparsity if settings.effective_budget.knows_sparsity else None, start)
     trained = search if settings.weights else start
     return Found(builder.draw(settings, sparsity, scores=search), trained=trained)

@@ -127,17 +127,17 @@ def _prune_layers(
     walk = _walk(skeleton, order, journal)
     for index in range(journal.done, count):
         progress(index, count)
-        own = [place for place in places if place.layer == index]
+        in_layer = [place for place in places if place.layer == index]
         skeleton.fill_layer(index)
         journal.note_digests(index, skeleton, units)
         pruned = _Layer(skeleton, order, journal)
         if walk is None:
-            for place in own:
+            for place in in_layer:
                 pruned.prune(place, None)
         else:
             settings = order.settings
             assert isinstance(settings, LayerwiseSettings)
-            visit_layer(walk, index, own, settings.statistic, pruned.prune, in_order=settings.layerwise)
+            visit_layer(walk, index, in_layer, settings.statistic, pruned.prune, in_order=settings.layerwise)
         pruned.write()
         skeleton.empty_layer(index)
         journal.note(index, pruned.kept, walk.hidden if walk is not None and index + 1 < count else [])

@@ -83,10 +83,10 @@ class Journal:
         """Record digests of the layer's original weights for the mask's fingerprint."""
         from tombola.masks.base import digest_of, fingerprinted
 
-        whole = masks.Layout.of(skeleton.model)
-        own = {matrix.tensor for matrix in whole.matrices if matrix.layer == index}
-        for name in fingerprinted(whole):
-            if name in own:
+        layout = masks.Layout.of(skeleton.model)
+        in_layer = {matrix.tensor for matrix in layout.matrices if matrix.layer == index}
+        for name in fingerprinted(layout):
+            if name in in_layer:
                 self.digests[name] = digest_of(skeleton.model.get_parameter(name)).hex()
 
     def note(self, index: int, kept: Mapping[str, Bits], hidden: list[Tensor]) -> None:
@@ -94,15 +94,15 @@ class Journal:
         from safetensors.torch import save_file
 
         save_file(
-            {name: torch.from_numpy(one) for name, one in kept.items()},
+            {name: torch.from_numpy(bits) for name, bits in kept.items()},
             self.folder / f"mask-{index}.safetensors",
         )
         before, after = self._hidden(index), self._hidden(index + 1)
         if hidden:
             shutil.rmtree(after, ignore_errors=True)
             after.mkdir()
-            for number, one in enumerate(hidden):
-                save_file({"hidden": one.cpu().contiguous()}, after / f"{number}.safetensors")
+            for number, states in enumerate(hidden):
+                save_file({"hidden": states.cpu().contiguous()}, after / f"{number}.safetensors")
         self.done = index + 1
         self._write()
         shutil.rmtree(before, ignore_errors=True)
@@ -123,19 +123,19 @@ class Journal:
 
         from tombola.masks.base import fingerprinted, with_digests
 
-        found: dict[str, Any] = {}
+        bits: dict[str, Any] = {}
         for index in range(self.done):
-            found |= load_file(self.folder / f"mask-{index}.safetensors")
-        whole = masks.Layout.of(skeleton.model)
-        digests = (bytes.fromhex(self.digests[name]) for name in fingerprinted(whole))
-        base = with_digests(units.base, whole, digests)
-        return masks.Mask(replace(units, base=base), found)
+            bits |= load_file(self.folder / f"mask-{index}.safetensors")
+        layout = masks.Layout.of(skeleton.model)
+        digests = (bytes.fromhex(self.digests[name]) for name in fingerprinted(layout))
+        base = with_digests(units.base, layout, digests)
+        return masks.Mask(replace(units, base=base), bits)
 
     def finish(self, output: Path, mask: Mask, described: Mapping[str, Any]) -> None:
         """Move the pruned model to the output folder."""
         mask.save(self.model / masks.MASK)
-        told = {**described, "base": mask.base.fingerprint, "removed": mask.removed, "of": mask.count}
-        (self.model / PRUNED).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        record = {**described, "base": mask.base.fingerprint, "removed": mask.removed, "of": mask.count}
+        (self.model / PRUNED).write_text(json.dumps(record, indent=1), encoding="utf-8")
         with suppress(FileNotFoundError):
             output.rmdir()
         self.model.rename(output)

@@ -96,7 +96,7 @@ def reconstruct(
     kept = torch.ones_like(new, dtype=torch.bool)
     for start in range(0, columns, block):
         end = min(start + block, columns)
-        own, diagonal = factor[start:end, start:end], factor.diagonal()[start:end]
+        within, diagonal = factor[start:end, start:end], factor.diagonal()[start:end]
         strip = new[:, start:end]
         errors = torch.zeros_like(strip)
         for column in range(end - start):
@@ -106,7 +106,7 @@ def reconstruct(
                 kept[:, start:end][:, chosen] = choose(scores, start + column)
             gone = ~kept[:, start + column]
             error = torch.where(gone, strip[:, column], 0.0) / diagonal[column]
-            strip[:, column:].addr_(error, own[column, column:], alpha=-1)
+            strip[:, column:].addr_(error, within[column, column:], alpha=-1)
             strip[:, column].masked_fill_(gone, 0.0)
             errors[:, column] = error
         new[:, end:].addmm_(errors, factor[start:end, end:], alpha=-1)
@@ -125,8 +125,8 @@ def _inverse_factor(hessian: Tensor, damping: float) -> Tensor:
             continue
         factor, wrong = torch.linalg.cholesky_ex(torch.cholesky_inverse(lower), upper=True)
         if not int(wrong) and bool(factor.isfinite().all()):
-            found: Tensor = factor.float()
-            return found
+            inverse: Tensor = factor.float()
+            return inverse
     raise TombolaError(
         "search.damping: the inputs of a matrix are so similar that its Hessian cannot be inverted: increase the "
         "damping, or calibrate on more examples (search.calibration.examples)"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tombola.shrink.shrinking import shrink
     from tombola.shrink.sizes import Row, Sizes, Speedup, compare
     from tombola.shrink.texts import RandomTokens, TaskTexts
-    from tombola.shrink.uniform import UniformShape, shrink_uniformly, uniform_shape
+    from tombola.shrink.uniform import UniformShape, shrink_uniformly
 
 _HOME = {
     "Export": "onnx",
@@ -36,7 +36,6 @@ _HOME = {
     "pack": "packing",
     "shrink": "shrinking",
     "shrink_uniformly": "uniform",
-    "uniform_shape": "uniform",
     "unpack": "packing",
 }
 
@@ -58,7 +57,6 @@ __all__ = [
     "pack",
     "shrink",
     "shrink_uniformly",
-    "uniform_shape",
     "unpack",
 ]
 

@@ -53,8 +53,8 @@ class SizeLatency(BaseModel):
 
     def layer(self, heads: int, neurons: int) -> float:
         """Return the fraction of the dense model's time that a layer takes."""
-        whole = self.heads[max(self.heads)]
-        return _interpolated(self.heads, heads) + _interpolated(self.neurons, neurons) - whole
+        all_heads = self.heads[max(self.heads)]
+        return _interpolated(self.heads, heads) + _interpolated(self.neurons, neurons) - all_heads
 
     @property
     def cost(self) -> Cost:
@@ -95,36 +95,36 @@ def measure_latency(
         progress: Called with the number of finished geometries and the total.
     """
     layout = Layout.of(model)
-    count, whole = len(layout.layers()), Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
-    some_heads = _spread(whole.heads, 1, 2) if fewer_heads else []
-    some_neurons = _spread(whole.neurons, multiple, 4) if fewer_neurons else []
+    count, full = len(layout.layers()), Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
+    some_heads = _spread(full.heads, 1, 2) if fewer_heads else []
+    some_neurons = _spread(full.neurons, multiple, 4) if fewer_neurons else []
     shapes: list[Kept | int] = [
         count // 2,  # a number of layers
-        *(Kept(heads, whole.neurons) for heads in some_heads),
-        *(Kept(whole.heads, neurons) for neurons in some_neurons),
+        *(Kept(heads, full.neurons) for heads in some_heads),
+        *(Kept(full.heads, neurons) for neurons in some_neurons),
     ]
     shares: dict[int, dict[Kept | int, float]] = {size: {} for size in batch_sizes}
     dense: dict[int, list[float]] = {size: [] for size in batch_sizes}
     for start in range(0, len(shapes), TOGETHER):
         part = shapes[start : start + TOGETHER]
         progress(start, len(shapes))
-        for size, (seconds, found) in time_shares(
+        for size, (seconds, ratios) in time_shares(
             model, [_with_shape(model, shape) for shape in part], texts, batch_sizes, threads
         ).items():
             dense[size].append(seconds)
-            shares[size] |= dict(zip(part, found, strict=True))
+            shares[size] |= dict(zip(part, ratios, strict=True))
     sizes = {}
     for size, share in shares.items():
         layer = max(1.0 - share[count // 2], 1e-6) / (count - count // 2)
         constant = max(0.0, 1.0 - count * layer)
         layer = (1.0 - constant) / count
-        by_heads = {heads: (share[Kept(heads, whole.neurons)] - constant) / count for heads in some_heads}
-        by_neurons = {n: (share[Kept(whole.heads, n)] - constant) / count for n in some_neurons}
+        by_heads = {heads: (share[Kept(heads, full.neurons)] - constant) / count for heads in some_heads}
+        by_neurons = {n: (share[Kept(full.heads, n)] - constant) / count for n in some_neurons}
         sizes[size] = SizeLatency(
             dense=float(np.median(dense[size])),
             constant=constant,
-            heads=_monotone({**by_heads, whole.heads: layer}),
-            neurons=_monotone({**by_neurons, whole.neurons: layer}),
+            heads=_monotone({**by_heads, full.heads: layer}),
+            neurons=_monotone({**by_neurons, full.neurons: layer}),
         )
     return LatencyTable(sizes=sizes, texts=texts.about, threads=threads)
 
@@ -156,8 +156,8 @@ def time_shares(
             reference_corrects=False,
         )
     return {
-        size: (found.latency(0), [1 / found.speedup(index).ratio for index in range(1, len(models))])
-        for size, found in timed.items()
+        size: (rounds.latency(0), [1 / rounds.speedup(index).ratio for index in range(1, len(models))])
+        for size, rounds in timed.items()
     }
 
 
@@ -170,19 +170,19 @@ def of_geometry(model: PreTrainedModel, layers: Sequence[Kept | None]) -> PreTra
     """
     family, small = family_of(model), deepcopy(model)
     small.config.use_cache = False  # the cache counts by the layers' original indices
-    kept = [one for one in layers if one is not None]
-    own = list(family.layers_of(small))
-    places = [index for index, one in enumerate(layers) if one is not None]
-    left = nn.ModuleList()
+    kept = [layer for layer in layers if layer is not None]
+    layers_of_model = list(family.layers_of(small))
+    places = [index for index, layer in enumerate(layers) if layer is not None]
+    kept_layers = nn.ModuleList()
     for index in places:
-        left.append(own[index])
-    small.base_model.set_submodule(family.layers, left)
+        kept_layers.append(layers_of_model[index])
+    small.base_model.set_submodule(family.layers, kept_layers)
     if family.config is not None:
-        setattr(small.config, family.config.layers, len(left))
+        setattr(small.config, family.config.layers, len(kept_layers))
         for name in family.config.per_layer:
             if (entries := getattr(small.config, name, None)) is not None:
                 setattr(small.config, name, [entries[index] for index in places])
-    cut(small, [Cut(torch.arange(one.heads), torch.arange(one.neurons)) for one in kept])
+    cut(small, [Cut(torch.arange(layer.heads), torch.arange(layer.neurons)) for layer in kept])
     return small
 
 
@@ -191,14 +191,14 @@ def _with_shape(model: PreTrainedModel, shape: Kept | int) -> PreTrainedModel:
     layout = Layout.of(model)
     if isinstance(shape, Kept):
         return of_geometry(model, [shape] * len(layout.layers()))
-    whole = Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
-    return of_geometry(model, [whole] * shape)
+    full = Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
+    return of_geometry(model, [full] * shape)
 
 
 def _spread(count: int, multiple: int, parts: int) -> list[int]:
     """Return 0 and evenly spaced numbers below `count`, rounded to a multiple."""
-    found = {round(count * part / parts / multiple) * multiple for part in range(parts)}
-    return sorted(number for number in found if number < count)
+    counts = {round(count * part / parts / multiple) * multiple for part in range(parts)}
+    return sorted(number for number in counts if number < count)
 
 
 def _monotone(points: dict[int, float]) -> dict[int, float]:
@@ -210,4 +210,4 @@ def _monotone(points: dict[int, float]) -> dict[int, float]:
 
 def _interpolated(points: dict[int, float], number: int) -> float:
     numbers = sorted(points)
-    return float(np.interp(number, numbers, [points[one] for one in numbers]))
+    return float(np.interp(number, numbers, [points[key] for key in numbers]))

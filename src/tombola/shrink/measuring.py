@@ -31,8 +31,8 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
         length: The number of tokens per text.
     """
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    known = {fused: _attention_flops}  # torch knows the fused attentions of other devices
-    counting = FlopCounterMode(display=False, custom_mapping=known)
+    formulas = {fused: _attention_flops}  # torch knows the fused attentions of other devices
+    counting = FlopCounterMode(display=False, custom_mapping=formulas)
     with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
         model(**random_inputs(model, batch, length))
     return int(counter.get_total_flops())
@@ -81,7 +81,7 @@ def measure(
             reference_corrects=reference_corrects or len(models) == 1,
         )
     speedups = [
-        {size: found.speedup(index) for size, found in timed.items()} for index in range(1, len(models))
+        {size: rounds.speedup(index) for size, rounds in timed.items()} for index in range(1, len(models))
     ]
     sizes = [_sizes(model, index, timed, threads, texts) for index, model in enumerate(models)]
     return Measurement(sizes, speedups)
@@ -122,8 +122,10 @@ def measure_exported(
             reference_corrects=False,
         )
     sizes = [_sizes(dense, 0, timed, threads, texts), _sizes(small, 2, timed, threads, texts)]
-    over_torch = {size: found.speedup(2) for size, found in timed.items()}
-    return Measurement(sizes, [over_torch, {size: found.speedup(2, over=1) for size, found in timed.items()}])
+    over_torch = {size: rounds.speedup(2) for size, rounds in timed.items()}
+    return Measurement(
+        sizes, [over_torch, {size: rounds.speedup(2, over=1) for size, rounds in timed.items()}]
+    )
 
 
 def _sizes(model: PreTrainedModel, index: int, timed: dict[int, Rounds], threads: int, texts: Texts) -> Sizes:
@@ -132,7 +134,7 @@ def _sizes(model: PreTrainedModel, index: int, timed: dict[int, Rounds], threads
         flops=count_flops(model, 1, texts.length),
         bytes=sum(tensor.numel() * tensor.element_size() for tensor in _stored(model)),
         length=texts.length,
-        latency={size: found.latency(index) for size, found in timed.items()},
+        latency={size: rounds.latency(index) for size, rounds in timed.items()},
         texts=texts.about,
         threads=threads,
         device=device_name(str(model.device)),
@@ -180,17 +182,20 @@ def time_models(
         reference, *others = open_models()
         first = _after_correction(reference) if reference_corrects else reference
         models = [first, *map(_after_correction, others)]
-        own = watch.for_one_thread() if torch.get_num_threads() == 1 else watch
+        watch_of_size = watch.for_one_thread() if torch.get_num_threads() == 1 else watch
         for size in batch_sizes:
-            yield size, time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=own)
+            yield (
+                size,
+                time_in_turns(models, inputs[size], rounds=rounds, seconds=seconds, watch=watch_of_size),
+            )
 
-    found: dict[int, Rounds] = {}
+    by_size: dict[int, Rounds] = {}
     for size, done in timed():
-        found[size] = done
+        by_size[size] = done
         if done.share is not None and len(done.laps[0]) > 1 and threads > 1 and not watch.accelerated:
             break
     else:
-        return Session(found, threads)
+        return Session(by_size, threads)
     torch.set_num_threads(1)
     try:
         return Session({size: replace(done, fallback=True) for size, done in timed()}, 1)
@@ -201,8 +206,8 @@ def time_models(
 def correction_seconds(batches: Sequence[Batch]) -> float:
     """Return the median seconds in which a defense corrects the texts of a batch; 0 without a defense."""
     watch = Stopwatch().for_one_thread()
-    found = [watch.lap(batch.correct).seconds for batch in batches if isinstance(batch, TextBatch)]
-    return median(found) if found else 0.0
+    laps = [watch.lap(batch.correct).seconds for batch in batches if isinstance(batch, TextBatch)]
+    return median(laps) if laps else 0.0
 
 
 def _after_correction(model: Callable[[Batch], object]) -> Callable[[Batch], object]:

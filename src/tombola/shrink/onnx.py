@@ -111,7 +111,7 @@ def export_onnx(
         speedups = _time(model, files, texts, batch_sizes, rounds)
         for file in files:
             seal_onnx(file)
-        made = Export(
+        result = Export(
             path=path,
             bytes=sum(file.stat().st_size for file in folder.glob(f"{draft.name}*")),
             shapes=written.shapes,
@@ -130,10 +130,10 @@ def export_onnx(
                 speedup=speedups[1],
             )
             scores = {"metric": compared.metric, "score": compared.original_score}
-            made = made.model_copy(update={"int8": quantised, **scores})
+            result = result.model_copy(update={"int8": quantised, **scores})
         for file in list(folder.iterdir()):
             file.replace(path.parent / file.name)
-    return made
+    return result
 
 
 def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:
@@ -152,4 +152,4 @@ def _time(
         batch_sizes,
         rounds=rounds,
     )
-    return [{size: found.speedup(at) for size, found in timed.items()} for at in range(1, len(files) + 1)]
+    return [{size: rounds.speedup(at) for size, rounds in timed.items()} for at in range(1, len(files) + 1)]

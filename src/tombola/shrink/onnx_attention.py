@@ -106,7 +106,7 @@ def _checked(attend: Attend) -> Callable[..., tuple[Tensor, None]]:
         scaling: float | None = None,
         **others: Any,
     ) -> tuple[Tensor, None]:
-        unknown = [name for name, given in others.items() if given is not None and name not in HARMLESS]
+        unknown = [name for name, value in others.items() if value is not None and name not in HARMLESS]
         causal = getattr(module, "is_causal", False) or others.get("is_causal")
         masked = attention_mask is None or attention_mask.dim() == 2
         if unknown or causal or not masked or key.shape != query.shape or value.shape != query.shape:

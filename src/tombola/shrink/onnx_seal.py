@@ -52,8 +52,8 @@ def check_onnx(file: Path) -> None:
     graph, *weights = value.decode("utf-8", "replace").split(" ")
     intact = tail.endswith(entry) and _hash(file, size - len(entry)) == graph
     for part in weights:
-        name, _, known = part.rpartition("=")
-        intact = intact and (beside := inside(file.parent, name)).is_file() and checksum(beside) == known
+        name, _, digest = part.rpartition("=")
+        intact = intact and (beside := inside(file.parent, name)).is_file() and checksum(beside) == digest
     if not intact:
         raise DamagedArtefact(f"{file} is not as it was written: it was damaged; export the model again")
 

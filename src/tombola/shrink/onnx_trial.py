@@ -35,7 +35,7 @@ def main() -> int:
         session = open_session(options.path, options.threads)
         for shape in options.shapes:
             tokens = np.ones([int(size) for size in shape.split("x")], dtype=np.int64)
-            session.run(None, {wanted.name: tokens for wanted in session.get_inputs()})
+            session.run(None, {node.name: tokens for node in session.get_inputs()})
     except Exception as error:  # onnxruntime has no base class for its errors
         print(json.dumps({"error": str(error).strip().split("\n")[0]}), flush=True)
         return 1

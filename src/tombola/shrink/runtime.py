@@ -41,8 +41,8 @@ def try_session(
     Raises:
         TombolaError: If the child process fails.
     """
-    wanted = [f"{batch}x{length}" for batch, length in shapes]
-    command = [*TRIAL, str(path), *wanted, "--threads", str(torch.get_num_threads())]
+    sizes = [f"{batch}x{length}" for batch, length in shapes]
+    command = [*TRIAL, str(path), *sizes, "--threads", str(torch.get_num_threads())]
     trial = run_child(command, PATIENCE)
     if trial.code == 0:
         return
@@ -78,4 +78,4 @@ def session_pass(session: Any) -> Callable[[Batch], object]:
 def _feed(session: Any, inputs: Batch) -> dict[str, Any]:
     """Return the graph's inputs as arrays. Missing token types are zero, as in transformers."""
     absent = torch.zeros_like(inputs["input_ids"])
-    return {wanted.name: inputs.get(wanted.name, absent).numpy() for wanted in session.get_inputs()}
+    return {node.name: inputs.get(node.name, absent).numpy() for node in session.get_inputs()}

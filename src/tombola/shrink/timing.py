@@ -76,11 +76,11 @@ def queued_seconds() -> float | None:
         return None
     for thread in threads:
         try:
-            seen = (TASKS / thread / "schedstat").read_text().split()
+            fields = (TASKS / thread / "schedstat").read_text().split()
         except OSError:  # the thread has ended
             continue
-        ran += int(seen[0])
-        waited += int(seen[1])
+        ran += int(fields[0])
+        waited += int(fields[1])
     return waited / 1e9 if ran else None
 
 

@@ -66,20 +66,6 @@ def shrink_uniformly(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPL
     return ordinary.to(model.device).train(model.training)
 
 
-def uniform_shape(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> UniformShape:
-    """Return the layers, heads and neurons that a mask keeps, if all remaining layers are alike.
-
-    Args:
-        model: The larger model.
-        mask: The mask.
-        multiple: Round the number of neurons up to a multiple of this.
-
-    Raises:
-        TombolaError: If the layers differ, or if no plain config can describe them.
-    """
-    return _shape_and_cuts(model, mask, multiple)[0]
-
-
 def head_options(config: PretrainedConfig, family: Family) -> list[int]:
     """Return the allowed numbers of heads per layer: all, or fewer if the family's config can express them."""
     every = family.kv_heads_in(config)
@@ -126,17 +112,19 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
     mask.check(model)
     family, layout = family_of(model), Layout.of(model)
     cuts = cuts_of(mask, layout, multiple)
-    left = tuple(index for index, one in enumerate(cuts) if len(one.heads) or len(one.neurons))
-    if not left:
+    remaining = tuple(index for index, cut in enumerate(cuts) if len(cut.heads) or len(cut.neurons))
+    if not remaining:
         raise TombolaError("the mask removes all layers: remove fewer units")
-    heads, neurons = ({len(getattr(cuts[index], name)) for index in left} for name in ("heads", "neurons"))
-    for what, found in (("heads", heads), ("neurons", neurons)):
-        if len(found) > 1:
+    heads, neurons = (
+        {len(getattr(cuts[index], name)) for index in remaining} for name in ("heads", "neurons")
+    )
+    for unit, counts in (("heads", heads), ("neurons", neurons)):
+        if len(counts) > 1:
             raise TombolaError(
-                f"the mask leaves {' or '.join(map(str, sorted(found)))} {what} per layer, but a standard config has "
+                f"the mask leaves {' or '.join(map(str, sorted(counts)))} {unit} per layer, but a standard config has "
                 "one number for all: use draw.layout: uniform"
             )
-    shape = UniformShape(left, heads.pop(), neurons.pop())
+    shape = UniformShape(remaining, heads.pop(), neurons.pop())
     if not shape.heads or not shape.neurons:
         gone = "head" if not shape.heads else "neuron"
         raise TombolaError(

@@ -127,10 +127,10 @@ def discard(store: Store, found: Iterable[Item], run: Root | None = None) -> lis
     return gone
 
 
-def _to_trash(store: Store, found: Iterable[Item]) -> list[Item]:
+def _to_trash(store: Store, unneeded: Iterable[Item]) -> list[Item]:
     """Move folders that no process works on to the trash, and return them."""
     trash, gone = store.root / TRASH, []
-    for item in found:
+    for item in unneeded:
         key = item.folder.name.split(".")[0]
         try:
             with FileLock(item.folder.with_name(f"{key}.lock"), timeout=0):

@@ -16,10 +16,10 @@ def at_work(root: Path) -> Iterator[None]:
         root: The file of the root.
     """
     file = root.with_name(f"{root.stem}-{uuid.uuid4().hex}.lock")
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with suppress(OSError):
-            held.enter_context(FileLock(file))
-            held.callback(file.unlink, missing_ok=True)
+            stack.enter_context(FileLock(file))
+            stack.callback(file.unlink, missing_ok=True)
         yield
 
 

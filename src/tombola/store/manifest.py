@@ -35,7 +35,7 @@ class Manifest(BaseModel):
 
     @field_validator("files")
     @classmethod
-    def _below(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
+    def _check_paths(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
         """Reject names outside the stage's folder."""
         for name in files:
             try:

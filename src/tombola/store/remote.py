@@ -47,15 +47,15 @@ class Remote:
 
     def names(self) -> set[str]:
         """Return the names of all stages in the store, with a single listing."""
-        found = self.files.glob(f"{self.root}/*/*.json")
-        names = {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in found}
+        paths = self.files.glob(f"{self.root}/*/*.json")
+        names = {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in paths}
         return {name for name in names if _STAGE.fullmatch(name)}
 
     def manifest(self, name: str) -> dict[str, Any]:
         """Read the manifest of a stage in the store."""
         where = f"{self.url}/{name}"
         try:
-            content = self.files.cat_file(f"{self._at(name)}/{MANIFEST}")
+            content = self.files.cat_file(f"{self._folder_of(name)}/{MANIFEST}")
         except OSError as error:
             raise TombolaError(
                 f"{where} could not be read: {_reason(error)}; {self._remedy(name)}"
@@ -84,7 +84,7 @@ class Remote:
         partial = final.with_name(f"{final.name}.{uuid.uuid4().hex}.fetch")
         partial.mkdir(parents=True)
         try:
-            at = self._at(name)
+            at = self._folder_of(name)
             self.files.get_file(f"{at}/{MANIFEST}", str(partial / MANIFEST))
             for file in read_manifest(partial)["files"]:
                 path = inside(partial, file)
@@ -113,7 +113,7 @@ class Remote:
             if not (_STAGE.fullmatch(f"{kind}/{key}") and _UPLOAD.fullmatch(upload)):
                 continue
             try:
-                current = self._at(f"{kind}/{key}").endswith(f"/{upload}")
+                current = self._folder_of(f"{kind}/{key}").endswith(f"/{upload}")
             except (OSError, DamagedArtefact):
                 current = False
             if not current:
@@ -123,7 +123,7 @@ class Remote:
         """Yield every stage in the store, with the problem if a file is missing or has the wrong size, or None."""
         for name in sorted(self.names()):
             try:
-                files, at = self.manifest(name)["files"], self._at(name)
+                files, at = self.manifest(name)["files"], self._folder_of(name)
                 sizes = {
                     path.removeprefix(f"{at}/"): entry["size"]
                     for path, entry in self.files.find(at, detail=True).items()
@@ -141,7 +141,7 @@ class Remote:
                 f"{where}: {wrong[0]} is missing or truncated; {self._remedy(name)}" if wrong else None,
             )
 
-    def _at(self, name: str) -> str:
+    def _folder_of(self, name: str) -> str:
         """Return the path of a stage's files. The pointer is not trusted: anyone may have written it."""
         try:
             upload = json.loads(self.files.cat_file(self._pointer(name)))["at"]

@@ -75,18 +75,18 @@ def find_removal(store: Store, what: str) -> Removal:
     if place.exists():
         raise TombolaError(f"{what} is not a run that this store knows: see `tombola store du`")
     named = [item for item in items(store) if _is_named(item, what)]
-    found = [item for item in named if item.name.endswith(f"/{what.rpartition('/')[2]}")] or named
-    if not found:
+    matches = [item for item in named if item.name.endswith(f"/{what.rpartition('/')[2]}")] or named
+    if not matches:
         raise TombolaError(
             f"{what!r} is neither a run nor a stage of {store.root}: pass the folder of a run, or at least the first "
             f"{SHORTEST} characters of a key from `tombola store ls`"
         )
-    if len(found) > 1:
-        names = ", ".join(item.name for item in found[:SHOWN]) + (" …" if len(found) > SHOWN else "")
-        raise TombolaError(f"{what!r} matches {len(found)} stages ({names}): pass more of the key")
-    needing = [root for root in alive if found[0].name in root.stages]
+    if len(matches) > 1:
+        names = ", ".join(item.name for item in matches[:SHOWN]) + (" …" if len(matches) > SHOWN else "")
+        raise TombolaError(f"{what!r} matches {len(matches)} stages ({names}): pass more of the key")
+    needing = [root for root in alive if matches[0].name in root.stages]
     _refuse_running(needing)
-    return Removal((found[0],), needed_by=tuple(root.result for root in needing))
+    return Removal((matches[0],), needed_by=tuple(root.result for root in needing))
 
 
 def sizes_by_run(store: Store) -> list[RunSize]:
@@ -96,9 +96,9 @@ def sizes_by_run(store: Store) -> list[RunSize]:
     users = {item.name: [root for root in alive if item.name in root.stages] for item in stored}
     runs = []
     for root in alive:
-        own = [item for item in stored if item.name in root.stages]
-        alone = sum(item.bytes for item in own if users[item.name] == [root])
-        runs.append(RunSize(root.result, len(own), sum(item.bytes for item in own), alone))
+        of_run = [item for item in stored if item.name in root.stages]
+        alone = sum(item.bytes for item in of_run if users[item.name] == [root])
+        runs.append(RunSize(root.result, len(of_run), sum(item.bytes for item in of_run), alone))
     runs.sort(key=lambda run: -run.bytes)
     loose = [item for item in stored if not users[item.name]]
     size = sum(item.bytes for item in loose)
@@ -110,9 +110,9 @@ def _of_run(store: Store, run: Root, alive: Sequence[Root]) -> Removal:
     if damaged := damaged_roots(store):
         raise TombolaError(f"cannot determine which stages other runs need: {damaged[0]}")
     shared = {name for root in alive if root is not run for name in root.stages}
-    own = [item for item in items(store) if item.name in run.stages]
-    gone = tuple(item for item in own if item.name not in shared)
-    return Removal(gone, run=run, shared=len(own) - len(gone))
+    of_run = [item for item in items(store) if item.name in run.stages]
+    gone = tuple(item for item in of_run if item.name not in shared)
+    return Removal(gone, run=run, shared=len(of_run) - len(gone))
 
 
 def _is_named(item: Item, what: str) -> bool:

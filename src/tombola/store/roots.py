@@ -112,7 +112,7 @@ def running(store: Store, result: Path, stages: Iterable[Stage[Any]]) -> Iterato
 
 def roots(store: Store) -> list[Root]:
     """Return the known results, and whether their stages are still needed."""
-    found, now = [], time.time()
+    known_roots, now = [], time.time()
     for file in _root_files(store):
         try:
             record = _read_root(file)
@@ -130,8 +130,8 @@ def roots(store: Store) -> list[Root]:
             alive = now - record.seen < MISSING
         else:
             alive = running
-        found.append(Root(file, result, frozenset(record.stages), alive, running))
-    return found
+        known_roots.append(Root(file, result, frozenset(record.stages), alive, running))
+    return known_roots
 
 
 def damaged_roots(store: Store) -> list[str]:

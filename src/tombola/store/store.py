@@ -65,14 +65,14 @@ class Store:
 
     def has(self, stage: Stage[Any]) -> bool:
         """Return whether the stage is finished."""
-        return self.remote.has(stage.name) if self.remote else self._has_here(stage)
+        return self.remote.has(stage.name) if self.remote else self._has_locally(stage)
 
     def finished(self, stages: Iterable[Stage[Any]]) -> set[str]:
         """Return the keys of the finished stages; a remote store is listed once."""
         if self.remote:
-            there = self.remote.names()
-            return {stage.key for stage in stages if stage.name in there}
-        return {stage.key for stage in stages if self._has_here(stage)}
+            in_remote = self.remote.names()
+            return {stage.key for stage in stages if stage.name in in_remote}
+        return {stage.key for stage in stages if self._has_locally(stage)}
 
     def open(self, stage: Stage[Any] | str) -> Path:
         """Return the folder of a finished stage, after checking its files against their checksums.
@@ -99,12 +99,12 @@ class Store:
     def seconds(self, stage: Stage[Any]) -> float:
         """Return the seconds that a finished stage took."""
         if stage.key not in self._seconds:
-            far = None if self._has_here(stage) else self.remote
+            far = None if self._has_locally(stage) else self.remote
             manifest = far.manifest(stage.name) if far else read_manifest(self.path(stage))
             self._seconds[stage.key] = manifest["made"]["seconds"]
         return self._seconds[stage.key]
 
-    def _has_here(self, stage: Stage[Any]) -> bool:
+    def _has_locally(self, stage: Stage[Any]) -> bool:
         return os.path.isfile(f"{self.root}/{stage.kind}/{stage.key}/{MANIFEST}")
 
     def make(self, stage: Stage[Any], run: Callable[[Path], None]) -> bool:
@@ -115,12 +115,12 @@ class Store:
         """
         if self.has(stage):
             return False
-        ran = not self._has_here(stage) and self._make_here(stage, run)
+        ran = not self._has_locally(stage) and self._make_locally(stage, run)
         if self.remote:
             self.remote.push(stage.name, self.path(stage))
         return ran
 
-    def _make_here(self, stage: Stage[Any], run: Callable[[Path], None]) -> bool:
+    def _make_locally(self, stage: Stage[Any], run: Callable[[Path], None]) -> bool:
         final = self.path(stage)
         partial = final.with_name(f"{stage.key}.partial")
         try:
@@ -128,7 +128,7 @@ class Store:
         except OSError as error:
             raise TombolaError(f"the store {self.root} cannot be written: {error.strerror}") from None
         with FileLock(final.with_name(f"{stage.key}.lock")):
-            if self._has_here(stage):
+            if self._has_locally(stage):
                 shutil.rmtree(partial, ignore_errors=True)
                 return False
             _clear(partial)

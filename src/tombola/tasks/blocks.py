@@ -87,11 +87,11 @@ class MaskTokens(Collate):
         content = int.from_bytes(blake2b(ids.tobytes(), digest_size=8).digest())
         rng = np.random.default_rng((self.seed, self.epoch, content))
         luck = np.where(labels == IGNORED, np.inf, rng.random(len(ids)))
-        asked = (luck < self.rate) | (np.isfinite(luck) & (luck == luck.min()))
+        masked = (luck < self.rate) | (np.isfinite(luck) & (luck == luck.min()))
         fate, words = rng.random(len(ids)), rng.integers(self.vocabulary, size=len(ids))
         hidden = np.where(fate < 0.8, self.mask_id, np.where(fate < 0.9, words, ids))
         return {
             **block,
-            "input_ids": np.where(asked, hidden, ids),
-            "labels": np.where(asked, labels, IGNORED),
+            "input_ids": np.where(masked, hidden, ids),
+            "labels": np.where(masked, labels, IGNORED),
         }

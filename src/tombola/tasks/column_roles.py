@@ -90,9 +90,9 @@ def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> 
     texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
     if len(texts) == 1:
         return texts
-    found = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
+    reason = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
     raise DataError(
-        f"{data}: which column is the text? The columns are {', '.join(columns)}; {found}. Set it with --text NAME "
+        f"{data}: which column is the text? The columns are {', '.join(columns)}; {reason}. Set it with --text NAME "
         "(twice for pairs)."
     )
 
@@ -106,9 +106,9 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
     candidates = [name for name in lower.values() if _is_label(columns[name])]
     if len(candidates) == 1:
         return candidates
-    found = f"{' and '.join(candidates)} could be it" if candidates else "none has few distinct values"
+    reason = f"{' and '.join(candidates)} could be it" if candidates else "none has few distinct values"
     raise DataError(
-        f"{data}: which column is the label? The columns are {', '.join(columns)}; {found}. Set it with --label NAME."
+        f"{data}: which column is the label? The columns are {', '.join(columns)}; {reason}. Set it with --label NAME."
     )
 
 

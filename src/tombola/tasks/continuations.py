@@ -64,7 +64,7 @@ def encode_continuations(
             labels.append(wanted[-limit:])
     return Continuations(
         {"input_ids": np.concatenate(inputs).astype(np.int32)},
-        np.cumsum([0, *(len(one) for one in inputs)]),
+        np.cumsum([0, *(len(ids) for ids in inputs)]),
         np.concatenate(labels),
         examples=np.array([row.example for row in rows]),
         choices=np.array([row.choice for row in rows]),

@@ -104,10 +104,10 @@ def tokenize_texts(
     """Return the model inputs for texts of one or two columns, truncated but not padded, one row per example."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     limit = min(max_length, tokenizer.model_max_length)
-    found: Mapping[str, list[list[int]]] = tokenizer(
+    encoded: Mapping[str, list[list[int]]] = tokenizer(
         *columns, truncation="longest_first", max_length=limit, return_attention_mask=False
     )
-    return found
+    return encoded
 
 
 class Collate:

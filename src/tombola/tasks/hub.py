@@ -27,14 +27,16 @@ def hub_table(task: "Task", split: str) -> Table:
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise NotOnHub(f"{place}: {_first_line(error)}") from None
 
-    found = {name: _named(data.features[name], data[name]) for name in data.column_names}
+    columns_by_name = {name: _named(data.features[name], data[name]) for name in data.column_names}
     answer = source.hub_map.get("label", ["label"])[0]
     feature = data.features.get(answer)
     if isinstance(feature, datasets.ClassLabel) and task.labels is not None:
         _check_order(task, feature.names, place)
-        found[answer] = [task.labels[n] if n is not None and n >= 0 else n for n in found[answer]]
-    columns = ["id" if name == "idx" else name for name in found]
-    values = list(found.values())
+        columns_by_name[answer] = [
+            task.labels[n] if n is not None and n >= 0 else n for n in columns_by_name[answer]
+        ]
+    columns = ["id" if name == "idx" else name for name in columns_by_name]
+    values = list(columns_by_name.values())
     rows = ((number, list(row)) for number, row in enumerate(zip(*values, strict=True)))
     return Table(columns, rows, lambda row: f"{place} row {row}")
 

@@ -164,8 +164,8 @@ def _conclude(
     source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
     if language is None:
         read = [str(value) for name in texts for value in columns[name] if not is_empty(value)]
-        language, told = recognised_language(read)
-        notes += told
+        language, language_notes = recognised_language(read)
+        notes += language_notes
     return _content(data, path, columns, tuple(texts), answer, source, notes, language)
 
 

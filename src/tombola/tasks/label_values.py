@@ -65,7 +65,7 @@ def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
             set(labels) & set(numbered) and labels != numbered
         )  # "1" must mean the label, not its index
         return labels, {label: label for label in labels} if ambiguous else {}
-    return labels, {one: usual[folded] for folded, counts in writings.items() for one in counts}
+    return labels, {writing: usual[folded] for folded, counts in writings.items() for writing in counts}
 
 
 def rare_labels(answers: list[str]) -> list[str]:

@@ -20,8 +20,8 @@ def meaning(label: str) -> str:
 
 def are_unnamed(names: Sequence[str]) -> bool:
     """Return whether a model's outputs are only numbered, as transformers does by default: `LABEL_0`."""
-    found = [_UNNAMED.fullmatch(name) for name in names]
-    return all(one is not None and int(one[1]) == place for place, one in enumerate(found))
+    matches = [_UNNAMED.fullmatch(name) for name in names]
+    return all(match is not None and int(match[1]) == place for place, match in enumerate(matches))
 
 
 def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | None:
@@ -33,10 +33,10 @@ def outputs_by_label(names: Sequence[str], task: "Task") -> list[list[int]] | No
         return [[place] for place in range(len(names))]
     finer = {meaning(name): meaning(ours) for name, ours in task.merge.items()}
     wanted = [meaning(label) for label in task.labels or ()]
-    found = [finer.get(meaning(name), meaning(name)) for name in names]
-    if set(found) != set(wanted) or len({meaning(name) for name in names}) < len(names):
+    labels = [finer.get(meaning(name), meaning(name)) for name in names]
+    if set(labels) != set(wanted) or len({meaning(name) for name in names}) < len(names):
         return None
-    return [[place for place, name in enumerate(found) if name == label] for label in wanted]
+    return [[place for place, name in enumerate(labels) if name == label] for label in wanted]
 
 
 def labels_within(other: "Task", own: "Task") -> list[int]:

@@ -96,7 +96,7 @@ def check_metrics(names: Sequence[str], kind: str, labels: int) -> None:
                 f"metrics: {name} does not apply to a {kind} task; use {', '.join(metrics_for(kind))}"
             )
         if metrics[name].labels not in (None, labels):
-            others = [one for one in metrics_for(kind) if metrics[one].labels in (None, labels)]
+            others = [name for name in metrics_for(kind) if metrics[name].labels in (None, labels)]
             raise ValueError(
                 f"metrics: {name} is for {metrics[name].labels} labels, but the task has {labels}; use "
                 f"{', '.join(others)}"

@@ -80,7 +80,7 @@ def _blocks(tokens: np.ndarray, owner: np.ndarray, size: int) -> Packed:
     starts = np.arange(0, len(tokens) - 1, size - 1)
     places = [np.arange(start, min(start + size, len(tokens))) for start in starts.tolist()]
     at = np.concatenate(places)
-    offsets = np.cumsum([0, *(len(one) for one in places)])
+    offsets = np.cumsum([0, *(len(block) for block in places)])
     following = np.minimum(at + 1, len(tokens) - 1)
     labels, documents = tokens[following].astype(np.int64), owner[following].copy()
     last = offsets[1:] - 1

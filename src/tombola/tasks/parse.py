@@ -42,8 +42,8 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             kept[column] = columns.value(column)
     name = columns.value("id") if not layout.numbered and columns.has("id") else None
 
-    found = Examples(columns={column: [] for column in kept})
-    seen: dict[str, int] = {}
+    examples = Examples(columns={column: [] for column in kept})
+    lines: dict[str, int] = {}
     first_drop = ""
     rows = -1
     for rows, (line, fields) in enumerate(kind.rows(task, columns).rows):
@@ -51,9 +51,9 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             values = _values(fields)
             texts, target = read(values)
             identity = str(rows) if name is None else str(name(values))
-            if identity in seen:
+            if identity in lines:
                 raise BadRow(
-                    f"id {identity!r} also occurs at {table.where(seen[identity])}: correct it, or set "
+                    f"id {identity!r} also occurs at {table.where(lines[identity])}: correct it, or set "
                     "`source.numbered: true` in the task file"
                 )
         except SkippedRow:
@@ -63,24 +63,26 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             if not layout.drop_malformed:
                 raise DataError(f"{problem}.") from None
             first_drop = first_drop or problem
-            found.dropped += 1
+            examples.dropped += 1
             continue
-        seen[identity] = line
-        found.ids.append(identity)
-        found.texts.append(texts)
-        found.labels.append(target)
+        lines[identity] = line
+        examples.ids.append(identity)
+        examples.texts.append(texts)
+        examples.labels.append(target)
         for column, value in kept.items():
-            found.columns[column].append(value(values))
+            examples.columns[column].append(value(values))
 
-    if found.dropped > max(1, MOST_DROPPED * (rows + 1)):
+    if examples.dropped > max(1, MOST_DROPPED * (rows + 1)):
         raise DataError(
-            f"{found.dropped} of {rows + 1} rows are malformed, which is too many to drop; {first_drop}."
+            f"{examples.dropped} of {rows + 1} rows are malformed, which is too many to drop; {first_drop}."
         )
-    if not found.ids:
+    if not examples.ids:
         raise DataError(f"{table.where(1)}: contains no rows.")
-    if found.dropped:
-        logger.warning("%s: %d malformed rows skipped, the first: %s", task.name, found.dropped, first_drop)
-    return found
+    if examples.dropped:
+        logger.warning(
+            "%s: %d malformed rows skipped, the first: %s", task.name, examples.dropped, first_drop
+        )
+    return examples
 
 
 def _values(fields: Fields) -> list[Any]:

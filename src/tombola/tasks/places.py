@@ -78,9 +78,9 @@ def _has_data(task: "Task", place: Path) -> bool:
 def _matches(place: Path, layout: Layout, split: str) -> list[Path]:
     """Return the split's file under the first existing name (several files if the name has a `*`)."""
     for name in layout.files.get(split, []):
-        found = sorted({*place.glob(name), *place.glob(f"{name}.gz")})
-        if found:
-            return found
+        files = sorted({*place.glob(name), *place.glob(f"{name}.gz")})
+        if files:
+            return files
     return []
 
 
@@ -101,10 +101,12 @@ def _from_folder(task: "Task", split: str, place: Path, advice: str = "") -> tup
             misfit = misfit or error
     if misfit is not None:
         raise misfit
-    there = [
-        name for name in task.source.files if any(_matches(place, one, name) for one in task.source.layouts)
+    splits = [
+        name
+        for name in task.source.files
+        if any(_matches(place, layout, name) for layout in task.source.layouts)
     ]
-    others = f" There is {' and '.join(f'{task.name}/{name}' for name in there)}." if there else advice
+    others = f" There is {' and '.join(f'{task.name}/{name}' for name in splits)}." if splits else advice
     raise DataError(f"{place}: no file for {task.name}/{split} (looked for {_wanted(task, split)}).{others}")
 
 
@@ -137,7 +139,7 @@ def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
 
 def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
     """Return a benchmark file that is not a split of the task, such as GLUE's test sets, beside the task's data."""
-    places = [one / part for one in _task_folders(task, folder) for part in (".", "../diagnostic", "../AX")]
+    places = [root / part for root in _task_folders(task, folder) for part in (".", "../diagnostic", "../AX")]
     for place in places:
         if (place / name).is_file():
             return place / name
@@ -145,7 +147,7 @@ def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
         raise DataError(
             f"No {name} for {task.name}: set the folder of the benchmark with --data or {DATA_FOLDER}."
         )
-    looked = ", ".join(str(one) for one in _task_folders(task, folder))
+    looked = ", ".join(str(path) for path in _task_folders(task, folder))
     raise DataError(f"No {name} for {task.name}. Looked in: {looked}.")
 
 

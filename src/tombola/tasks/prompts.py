@@ -28,4 +28,4 @@ def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.pro
 
 def fill(prompt: str, texts: Mapping[str, str]) -> str:
     """Fill the template with texts; braces inside texts are unchanged."""
-    return _NAME.sub(lambda found: texts[found[1]], prompt)
+    return _NAME.sub(lambda match: texts[match[1]], prompt)

@@ -46,13 +46,13 @@ def _questions(content: Any, path: Path) -> Iterator[tuple[str, Fields]]:
 
 
 def _members(holder: Any, key: str, place: str) -> list[Any]:
-    found = holder.get(key) if isinstance(holder, dict) else None
-    if not isinstance(found, list):
+    members = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(members, list):
         raise DataError(
             f"{place}: there is no list {key!r}. A question file has data, paragraphs and qas like SQuAD, or is a "
             "list of objects with question, context and answers."
         )
-    return found
+    return members
 
 
 def _fields(question: Any, paragraph: dict[str, Any]) -> Fields:
@@ -72,11 +72,11 @@ def read_answers(raw: Any, context: str, unanswerable: bool) -> Answers:
         if unanswerable:
             return Answers((), None)
         raise BadRow("no answer; to allow such questions, set `unanswerable: true` in the task file")
-    found = [(at, at + len(text)) for text, at in answers if at >= 0 and context.startswith(text, at)]
-    if not found:
+    spans = [(at, at + len(text)) for text, at in answers if at >= 0 and context.startswith(text, at)]
+    if not spans:
         text, at = answers[0]
         raise BadRow(f"the answer {text!r} is not at character {at} of its context")
-    return Answers(tuple(text for text, _ in answers), found[0])
+    return Answers(tuple(text for text, _ in answers), spans[0])
 
 
 def _answers(raw: Any) -> list[tuple[str, int]]:

@@ -78,17 +78,17 @@ def recognised_delimiter(path: Path, layout: Layout) -> str | None:
     if usual is None:
         return None
     lines = [line for _, (_, line) in zip(range(2), numbered_lines(path, layout.encoding), strict=False)]
-    widths = {one: [len(line.split(one)) for line in lines] for one in DELIMITERS}
+    widths = {delimiter: [len(line.split(delimiter)) for line in lines] for delimiter in DELIMITERS}
     wanted = len(layout.header) if layout.header else None
     if not lines or (usual in lines[0] if wanted is None else widths[usual][0] == wanted):
         return None
     fitting = [
-        one
-        for one, counts in widths.items()
+        delimiter
+        for delimiter, counts in widths.items()
         if counts[0] > 1 and (counts[0] == wanted if wanted else len(set(counts)) == 1)
     ]
     if len(fitting) != 1 and wanted is None:  # texts may contain delimiters, column names do not
-        fitting = [one for one, counts in widths.items() if counts[0] > 1]
+        fitting = [delimiter for delimiter, counts in widths.items() if counts[0] > 1]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -29,16 +29,16 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
     An entity begins at every `B-`, and at an `I-` that does not continue one of its type.
     """
-    found: list[Entity] = []
+    spans: list[Entity] = []
     start, inside = 0, ""
     for place, tag in enumerate([*tags, "O"]):
         prefix, _, name = tag.partition("-")
         if inside and (prefix != "I" or name != inside):
-            found.append(Entity(inside, start, place))
+            spans.append(Entity(inside, start, place))
             inside = ""
         if name and not inside:
             start, inside = place, name
-    return found
+    return spans
 
 
 def to_iob2(tags: Sequence[str], scheme: TagScheme, words: Sequence[str]) -> list[str]:

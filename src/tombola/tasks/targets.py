@@ -14,7 +14,7 @@ def all_targets(on: Iterable[str], task: str) -> list[str]:
     """Expand an "evaluate on …" list: `ood` and `adversarial` stand for the task's companions of that kind."""
     companions = Task.named(task).companions
     named = {"ood": companions.ood, "adversarial": companions.adversarial}
-    return list(dict.fromkeys(target for one in on for target in named.get(one, [one])))
+    return list(dict.fromkeys(target for name in on for target in named.get(name, [name])))
 
 
 @cached_in_run
@@ -24,23 +24,23 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     A change of the texts may follow a split, as in `validation+typos`, and under a synthetic bias `+anti` or
     `+plain`; `advglue` is the task's part of AdvGLUE.
     """
-    own = Task.named(task)
+    own_task = Task.named(task)
     name = on.partition("+")[0]
-    if name in (*own.split_names(), HOLDOUT):
+    if name in (*own_task.split_names(), HOLDOUT):
         return task, on
     if is_data_file(Path(on)):
         raise DataError(data_advice(Path(on)))
-    if (part := f"{on}_{own.name}") in own.companions.ood + own.companions.adversarial:
+    if (part := f"{on}_{own_task.name}") in own_task.companions.ood + own_task.companions.adversarial:
         on = part
     is_file = on.endswith((".yaml", ".yml"))
     name, slash, split = (on, "", "") if is_file else on.rpartition("/")
     if not slash and not is_file and on not in task_names():
-        raise _unknown(on, own)
+        raise _unknown(on, own_task)
     other = Task.named(name if slash else on)
-    if other.kind != own.kind:
+    if other.kind != own_task.kind:
         raise RecipeError(
-            f"cannot evaluate on {on!r}: it is a {other.kind} task, but a model for {own.name} only has a head for "
-            f"{own.kind}"
+            f"cannot evaluate on {on!r}: it is a {other.kind} task, but a model for {own_task.name} only has a "
+            f"head for {own_task.kind}"
         )
     if slash:
         if split.partition("+")[0] not in other.split_names():
@@ -49,12 +49,12 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     return on, other.default_split
 
 
-def _unknown(on: str, own: Task) -> RecipeError | UnknownName:
+def _unknown(on: str, own_task: Task) -> RecipeError | UnknownName:
     """Return the error for an unknown name: the nearest names, or the available splits."""
-    found = UnknownName("split or task to evaluate on", on, [*own.split_names(), *task_names()])
-    if "Did you mean" in str(found):
-        return found
+    error = UnknownName("split or task to evaluate on", on, [*own_task.split_names(), *task_names()])
+    if "Did you mean" in str(error):
+        return error
     return RecipeError(
-        f"unknown split or task to evaluate on {on!r}. {own.name} has the splits {', '.join(own.split_names())}; "
-        "`tombola list tasks` shows other tasks"
+        f"unknown split or task to evaluate on {on!r}. {own_task.name} has the splits "
+        f"{', '.join(own_task.split_names())}; `tombola list tasks` shows other tasks"
     )

@@ -92,8 +92,8 @@ class Task(Definition):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := mistakes_of(self):
-            raise ValueError("\n".join(found))
+        if mistakes := mistakes_of(self):
+            raise ValueError("\n".join(mistakes))
         return self
 
     @classmethod
@@ -237,11 +237,11 @@ class Task(Definition):
         )
         parts = {name: part for name, part in self.holdout.items() if part.of == whole}
         if parts:
-            found = len(loaded)
+            count = len(loaded)
             loaded = loaded.select(members_of(split, loaded, parts))
             if not len(loaded):
                 raise DataError(
-                    f"{source}: {self.name}/{split} is empty: none of the {found} examples falls into it. Add "
+                    f"{source}: {self.name}/{split} is empty: none of the {count} examples falls into it. Add "
                     "examples, change the shares under `holdout` in the task file, or set a file for it under "
                     "`source.files`."
                 )

@@ -56,7 +56,7 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
     parts = ["".join(f"# {_printable(line)}\n" for line in (*head, "", *notes)).replace("# \n", "#\n")]
     for key, value in content.items():
         if key == "source":
-            inner = "".join(_entry(Source, one, part) for one, part in value.items())
+            inner = "".join(_entry(Source, entry, part) for entry, part in value.items())
             parts.append(
                 f"{_comment(Task, key)}source:\n" + "".join(f"  {line}\n" for line in inner.splitlines())
             )
@@ -67,7 +67,10 @@ def task_file_text(name: str, content: dict[str, Any], notes: Sequence[str]) -> 
 
 def _printable(text: str) -> str:
     """Return a text with its line breaks and control characters escaped: a comment may not contain them."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 def _entry(kind: type[BaseModel], key: str, value: Any) -> str:

@@ -136,13 +136,13 @@ def _windows(
     holders = np.zeros(len(text))
     for start in starts:
         holders[start : start + room] += 1
-    found: list[tuple[dict[str, np.ndarray], float]] = []
+    windows: list[tuple[dict[str, np.ndarray], float]] = []
     for start in starts:
         window: Any = [
             text[start : start + room] if place == long else part for place, part in enumerate(others)
         ]
-        found.append((frame.around(*window), float((1 / holders[start : start + room]).sum())))
-    return found
+        windows.append((frame.around(*window), float((1 / holders[start : start + room]).sum())))
+    return windows
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:

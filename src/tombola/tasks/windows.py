@@ -74,7 +74,7 @@ def encode_questions(
             owners.append(number)
     return Windows(
         {name: np.concatenate([window[name] for window in inputs]) for name in frame.names},
-        np.cumsum([0, *(len(one) for one in spans)]),
+        np.cumsum([0, *(len(block) for block in spans)]),
         np.array(labels, dtype=np.int64),
         question=np.array(owners),
         spans=np.concatenate(spans),
@@ -84,15 +84,15 @@ def encode_questions(
 def _contexts(tokenizer: "PreTrainedTokenizerBase", texts: list[str]) -> dict[str, Context]:
     """Tokenise each context once: several questions share it."""
     unique = list(dict.fromkeys(texts))
-    found: dict[str, Context] = {}
+    contexts: dict[str, Context] = {}
     for start in range(0, len(unique), CHUNK):
         chunk = unique[start : start + CHUNK]
         encoded = tokenizer(chunk, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         for text, ids, spans in zip(chunk, encoded["input_ids"], encoded["offset_mapping"], strict=True):
             if not ids:
                 raise DataError(f"There are no tokens in the context {text!r}.")
-            found[text] = Context(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int32))
-    return found
+            contexts[text] = Context(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int32))
+    return contexts
 
 
 def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], longest: int) -> list[np.ndarray]:

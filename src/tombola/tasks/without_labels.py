@@ -25,9 +25,9 @@ def new_texts(task: Task, file: Path, known: Iterable[Split]) -> Split:
             "task."
         )
     found = unlabelled(task, _lines(file) if file.suffix == ".txt" else file)
-    seen = {key for split in known for key in split.text_keys}
+    known_keys = {key for split in known for key in split.text_keys}
     first = {key: place for place, key in reversed(list(enumerate(found.text_keys)))}
-    places = sorted(place for key, place in first.items() if key not in seen)
+    places = sorted(place for key, place in first.items() if key not in known_keys)
     if not places:
         raise DataError(f"{file}: every text is already in the data of {task.name}.")
     return found.select(places)
@@ -47,8 +47,8 @@ def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabe
         name: The name of the split.
     """
     if isinstance(rows, Path | str):
-        found, _ = open_unlabelled(task, Path(rows))
-        return Split(task, name, found.texts, found.labels, found.ids, str(rows))
+        split, _ = open_unlabelled(task, Path(rows))
+        return Split(task, name, split.texts, split.labels, split.ids, str(rows))
     kind = kind_of(task)
     texts = [kind.given(task, row, number) for number, row in enumerate(rows)]
     if not texts:

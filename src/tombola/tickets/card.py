@@ -70,7 +70,7 @@ def figures(score: Mapping[str, Any]) -> list[str]:
 
 def plain(text: str) -> str:
     """Escape text for Markdown: one line, no HTML, no links, no code."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", " ".join(text.split()))
+    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", " ".join(text.split()))
 
 
 def _fenced(language: str, content: str) -> list[str]:

@@ -34,7 +34,7 @@ class Comparison:
     def overlaps(self) -> list[list[float]]:
         """Return the matrix of pairwise Jaccard overlaps of the kept weights."""
         masks = list(self.masks.values())
-        return [[one.overlap(other) for other in masks] for one in masks]
+        return [[mask.overlap(other) for other in masks] for mask in masks]
 
     def union(self) -> Mask:
         """Return the mask of all units that at least one mask keeps."""

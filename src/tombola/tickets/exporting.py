@@ -34,20 +34,20 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
         int8: Also write a dynamically quantised version.
     """
     folder, path = Path(folder), Path(path)
-    whole = path.suffix != ".onnx"
-    if whole and any(path.glob("*.safetensors")):
+    to_folder = path.suffix != ".onnx"
+    if to_folder and any(path.glob("*.safetensors")):
         raise TombolaError(
             f"{path} already contains a model: export to another folder, or to a file: {path / MODEL}"
         )
-    file = path / MODEL if whole else path
-    model, tokenizer = load_model(folder), _tokenizer(folder, needed=whole)
+    file = path / MODEL if to_folder else path
+    model, tokenizer = load_model(folder), _tokenizer(folder, needed=to_folder)
     token_types = tokenizer is None or gives_token_types(tokenizer)
     export = export_onnx(model, file, int8, texts=texts_of(folder, model.config), token_types=token_types)
-    if whole:
+    if to_folder:
         _remove_former(path, keep_int8=int8)
     if (folder / DEFENSE).is_file() and folder.resolve() != file.parent.resolve():
         shutil.copyfile(folder / DEFENSE, file.parent / DEFENSE)
-    if whole and tokenizer is not None:
+    if to_folder and tokenizer is not None:
         model.config.save_pretrained(path)
         saved = tokenizer.save_pretrained(path)
         if (recipe := recipe_of(folder)) is not None:

@@ -51,7 +51,7 @@ def import_mask(
     """
     if kind not in get_args(MaskFormat):
         raise UnknownName("mask format", kind, get_args(MaskFormat))
-    sources = [Path(one).expanduser() for one in _listed(source)]
+    sources = [Path(path).expanduser() for path in _listed(source)]
     if missing := [path for path in sources if not path.exists()]:
         raise DataError(f"there is no file or folder {missing[0]}.")
     structured = kind == "super_tickets"
@@ -122,11 +122,11 @@ def _from_lists(sources: Sequence[Path], model: PreTrainedModel, entry: str | No
 def _lists_in(source: Path) -> list[Path]:
     """Return the lists of heads and FFNs in a folder, or the file itself if its name tells which list it is."""
     candidates = sorted(source.iterdir()) if source.is_dir() else [source]
-    found = [
+    lists = [
         path
         for path in candidates
         if path.suffix in (".json", ".txt") and any(word in path.name.lower() for word in ("head", "ffn"))
     ]
-    if not found:
+    if not lists:
         raise DataError(f"{source}: expected heads_to_mask.json, ffn_to_mask.json, or such lists as .txt.")
-    return found
+    return lists

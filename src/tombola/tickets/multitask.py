@@ -97,7 +97,7 @@ class MultiTaskTicket(SavedTicket):
     @property
     def metrics(self) -> dict[str, Any]:
         """The scores of each task under its mask, by data set and metric."""
-        return {name: own["metrics"] for name, own in self.info["tasks"].items()}
+        return {name: entry["metrics"] for name, entry in self.info["tasks"].items()}
 
     def mask(self, task: str) -> Mask:
         """Load the mask of a task.
@@ -137,13 +137,13 @@ class MultiTaskTicket(SavedTicket):
         Args:
             task: The name of one of the tasks.
         """
-        own = self.info["tasks"][task]
+        entry = self.info["tasks"][task]
         return {
             "base": self.info["base"],
-            "mask": own["mask"],
-            "metrics": own["metrics"],
+            "mask": entry["mask"],
+            "metrics": entry["metrics"],
             "precision": self.info["precision"],
-            "recipe": {**self.info["recipe"], "task": own["task"]},
+            "recipe": {**self.info["recipe"], "task": entry["task"]},
             "provenance": self.info["provenance"],
         }
 
@@ -223,9 +223,9 @@ def shared_card(info: Mapping[str, Any]) -> str:
         table=[
             ["task", "evaluated on", "metric", "score", "standard error", "examples", "weights removed"],
             *(
-                [name, on, metric, *figures(score), f"{own['mask']['weight_sparsity']:.1%}"]
-                for name, own in info["tasks"].items()
-                for on, scores in own["metrics"].items()
+                [name, on, metric, *figures(score), f"{entry['mask']['weight_sparsity']:.1%}"]
+                for name, entry in info["tasks"].items()
+                for on, scores in entry["metrics"].items()
                 for metric, score in scores.items()
             ),
         ],

@@ -86,8 +86,8 @@ def open_classifier(
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
         length = max_length or trained_length(shared.info["recipe"])
-        found = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
-        return _within_positions(found, max_length)
+        opened = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
+        return _within_positions(opened, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
     if task is None and recipe is not None:
         task = task_of(recipe, folder)
@@ -108,19 +108,20 @@ def open_classifier(
 
 def _task_settings(recipe: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     data = recipe.get("data")
-    given = data.get("task_settings") if isinstance(data, Mapping) else None
-    return tuple(sorted(checked(DataSettings, {"task_settings": given or {}}, "data").task_settings.items()))
+    settings = data.get("task_settings") if isinstance(data, Mapping) else None
+    known = checked(DataSettings, {"task_settings": settings or {}}, "data")
+    return tuple(sorted(known.task_settings.items()))
 
 
-def _within_positions(opened: Opened, asked: int | None) -> Opened:
+def _within_positions(opened: Opened, max_length: int | None) -> Opened:
     """Warn if more tokens are requested than the model has positions; return the model unchanged."""
     from tombola.tasks import position_limit
 
     limit = position_limit(opened.model.config)
-    if asked is not None and limit is not None and asked > limit:
+    if max_length is not None and limit is not None and max_length > limit:
         logger.warning(
             "max_length: %s tokens exceed the model's %s positions: texts are truncated to %s",
-            f"{asked:,}", f"{limit:,}", f"{limit:,}",
+            f"{max_length:,}", f"{limit:,}", f"{limit:,}",
         )  # fmt: skip
     return opened
 

@@ -47,7 +47,7 @@ class TextFile:
             task: The task of the texts.
         """
         try:
-            found, table = open_unlabelled(_as_named(task), path)
+            opened, table = open_unlabelled(_as_named(task), path)
         except DoesNotFit as error:
             if ending_of(path) != ".txt":
                 raise
@@ -55,7 +55,7 @@ class TextFile:
                 f"{error} If the file has one text per line, pass it as standard input: `tombola predict MODEL - < "
                 f"{quote(str(path))}`."
             ) from None
-        split = Split(task, "unlabelled", found.texts, found.labels, found.ids, str(path))
+        split = Split(task, "unlabelled", opened.texts, opened.labels, opened.ids, str(path))
         ending = ending_of(path)
         if ending == ".jsonl":  # whole objects: their keys may differ
             rows = [json.loads(line) for _, line in numbered_lines(path, task.source.encoding)]
@@ -97,16 +97,16 @@ class TextFile:
             predictions: One for each row, in order.
             form: The format: csv, tsv or jsonl.
         """
-        taken = {PREDICTION, PROBABILITIES} | {
+        columns = {PREDICTION, PROBABILITIES} | {
             f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
         }
-        if clash := sorted(taken & {name for row in self.rows for name in row}):
+        if clash := sorted(columns & {name for row in self.rows for name in row}):
             raise DataError(f"{self.split.source}: there already is a column {clash[0]!r}: rename it first.")
         if form == "jsonl":
-            whole = (
+            records = (
                 row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)
             )
-            return "".join(json.dumps(one, ensure_ascii=False, default=str) + "\n" for one in whole)
+            return "".join(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records)
         flat = [row | _flat(prediction) for row, prediction in zip(self.rows, predictions, strict=True)]
         return _delimited(flat, "," if form == "csv" else "\t")
 
@@ -152,17 +152,21 @@ def _as_named(task: Task) -> Task:
     """
     plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": []})
     layouts = task.source.layouts
-    named = [one for one in layouts if one.header is None and any(name in one.map for name in task.text)]
-    first, *others = [*named, plain, *(one for one in layouts if one not in named)]
-    source = task.source.model_copy(update={**dict(first), "alternatives": others})
+    named = [
+        layout
+        for layout in layouts
+        if layout.header is None and any(name in layout.map for name in task.text)
+    ]
+    ordered = [*named, plain, *(layout for layout in layouts if layout not in named)]
+    source = task.source.model_copy(update={**dict(ordered[0]), "alternatives": ordered[1:]})
     return task.model_copy(update={"source": source})
 
 
 def _nested(prediction: Prediction) -> dict[str, Any]:
-    found: dict[str, Any] = {PREDICTION: prediction.label}
+    record: dict[str, Any] = {PREDICTION: prediction.label}
     if prediction.probabilities:
-        found[PROBABILITIES] = prediction.probabilities
-    return found
+        record[PROBABILITIES] = prediction.probabilities
+    return record
 
 
 def _flat(prediction: Prediction) -> dict[str, Any]:
@@ -171,8 +175,11 @@ def _flat(prediction: Prediction) -> dict[str, Any]:
     if not isinstance(chances, Mapping):
         assert isinstance(label, tuple)
         return {PREDICTION: " ".join(label), PROBABILITIES: json.dumps(chances)}
-    told = ",".join(label) if isinstance(label, tuple) else label
-    return {PREDICTION: told, **{f"{PROBABILITY}{name}": f"{chance:.6f}" for name, chance in chances.items()}}
+    value = ",".join(label) if isinstance(label, tuple) else label
+    return {
+        PREDICTION: value,
+        **{f"{PROBABILITY}{name}": f"{chance:.6f}" for name, chance in chances.items()},
+    }
 
 
 def _delimited(rows: list[dict[str, Any]], delimiter: str) -> str:

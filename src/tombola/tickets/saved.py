@@ -139,9 +139,9 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
         raise TombolaError(
             f"{path} is not valid JSON ({str(error)[:200]}): copy or create it again"
         ) from None
-    found = info.get("format") if isinstance(info, dict) else None
-    if found != FORMAT:
-        raise TombolaError(f"{path} has format {str(found)[:80]!r}; this version of tombola reads {FORMAT}")
+    version = info.get("format") if isinstance(info, dict) else None
+    if version != FORMAT:
+        raise TombolaError(f"{path} has format {str(version)[:80]!r}; this version of tombola reads {FORMAT}")
     wrong = [name for name in required if not isinstance(info.get(name), dict)]
     if wrong:
         raise TombolaError(

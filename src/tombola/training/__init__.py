@@ -11,14 +11,12 @@ if TYPE_CHECKING:
     from tombola.training.keep_mask import KeepMask
     from tombola.training.log import TrainLog
     from tombola.training.run import train
-    from tombola.training.seeding import seeded
     from tombola.training.settings import TrainSettings
 
 _HOME = {
     "KeepMask": "keep_mask",
     "TrainLog": "log",
     "TrainSettings": "settings",
-    "seeded": "seeding",
     "train": "run",
 }
 
@@ -26,7 +24,6 @@ __all__ = [
     "KeepMask",
     "TrainLog",
     "TrainSettings",
-    "seeded",
     "train",
 ]
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from accelerate.utils import broadcast_object_list, extract_model_from_parallel
@@ -13,9 +12,8 @@ from tombola.attacks.in_the_loop import AttackAdversary, adversarial_texts
 from tombola.augmentations.live import LiveTexts, Texts
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import is_intact, sealed, write_whole
-from tombola.foundations.hardware import Precision
+from tombola.training.loop import TrainingRun
 from tombola.training.seeding import undisturbed
-from tombola.training.settings import TrainSettings
 
 FOLDER = "adversarial"
 
@@ -38,19 +36,15 @@ class AttackEpochs(TrainerCallback):
 
     def __init__(
         self,
+        run: TrainingRun,
         settings: AttackAdversary,
         data: LiveTexts,
-        *,
-        seed: int,
-        precision: Precision,
-        folder: Path,
-        as_trained: AsTrained = _as_is,
+        as_trained: AsTrained,
     ) -> None:
+        self.run = run
         self.settings = settings
         self.data = data
-        self.seed = seed
-        self.precision = precision
-        self.folder = folder / FOLDER
+        self.folder = run.folder / FOLDER
         self.as_trained = as_trained
 
     def on_epoch_begin(
@@ -62,50 +56,39 @@ class AttackEpochs(TrainerCallback):
         if trained < 0 or (trained + 1) % self.settings.every:
             self.data.add({})
             return
-        found = (
-            self._found(epoch, state.global_step, kwargs["model"]) if state.is_world_process_zero else None
+        texts = (
+            self._attack(epoch, state.global_step, kwargs["model"]) if state.is_world_process_zero else None
         )
-        (found,) = broadcast_object_list([found])
-        assert found is not None
-        self.data.add(found)
+        (texts,) = broadcast_object_list([texts])
+        assert texts is not None
+        self.data.add(texts)
 
-    def _found(self, epoch: int, step: int, model: Any) -> dict[int, Texts]:
+    def _attack(self, epoch: int, step: int, model: Any) -> dict[int, Texts]:
         file = self.folder / f"epoch-{epoch + 1}.json"
         if file.is_file() and is_intact(content := file.read_bytes(), required=True):
-            found = json.loads(content)["texts"]
-            return {int(index): tuple(texts) for index, texts in found.items()}
+            saved = json.loads(content)["texts"]
+            return {int(index): tuple(texts) for index, texts in saved.items()}
         journal = file.with_suffix(".journal")
         with undisturbed(), self.as_trained(step):
-            found = adversarial_texts(
+            attacked = adversarial_texts(
                 extract_model_from_parallel(model),
                 self.data,
                 self.settings,
                 epoch=epoch,
-                seed=self.seed,
-                precision=self.precision,
+                seed=self.run.seed,
+                precision=self.run.precision,
                 journal=journal,
             )
-        write_whole(file, sealed({"texts": found}))
+        write_whole(file, sealed({"texts": attacked}))
         journal.unlink()
-        return found
+        return attacked
 
 
-def attacking(
-    settings: TrainSettings,
-    data: Any,
-    *,
-    seed: int,
-    precision: Precision,
-    folder: Path,
-    as_trained: AsTrained = _as_is,
-) -> list[TrainerCallback]:
+def attacking(run: TrainingRun, as_trained: AsTrained = _as_is) -> list[TrainerCallback]:
     """Return the callback for a training with an attack in the loop, or an empty list."""
-    if not isinstance(settings.adversary, AttackAdversary):
+    adversary = run.settings.adversary
+    if not isinstance(adversary, AttackAdversary):
         return []
-    if not isinstance(data, LiveTexts):
+    if not isinstance(run.data, LiveTexts):
         raise TombolaError("adversary: the data contains no texts to attack: pass it as LiveTexts")
-    return [
-        AttackEpochs(
-            settings.adversary, data, seed=seed, precision=precision, folder=folder, as_trained=as_trained
-        )
-    ]
+    return [AttackEpochs(run, adversary, run.data, as_trained)]

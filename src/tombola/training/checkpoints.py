@@ -41,7 +41,7 @@ class Checkpoints:
 
         A damaged checkpoint is removed, and the run resumes from the one before it or starts over.
         """
-        newest = next((one for one in reversed(self._complete()) if _is_whole(one)), None)
+        newest = next((folder for folder in reversed(self._complete()) if _is_whole(folder)), None)
         if newest is None:
             return None
         saved = _read_json(newest / STATE)["run"]

@@ -18,7 +18,7 @@ from tombola.objectives import Objective
 from tombola.training.attacked import attacking
 from tombola.training.course import Progress
 from tombola.training.log import TrainLog
-from tombola.training.loop import run_loop
+from tombola.training.loop import TrainingRun, run_loop
 from tombola.training.optimizers import optimizer_of
 from tombola.training.settings import TrainSettings
 from tombola.training.teaching import taught
@@ -89,9 +89,11 @@ class GateTrainer(ObjectiveTrainer):
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """Create the recipe's optimizer over the scores."""
         kind, arguments = self.optimizer_cls_and_kwargs
-        made: Optimizer = kind(self.gating.parameters(), weight_decay=self.args.weight_decay, **arguments)
-        self.optimizer = made
-        return made
+        optimizer: Optimizer = kind(
+            self.gating.parameters(), weight_decay=self.args.weight_decay, **arguments
+        )
+        self.optimizer = optimizer
+        return optimizer
 
     def training_step(
         self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Tensor | int | None = None
@@ -165,12 +167,12 @@ class JointTrainer(GateTrainer):
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """Create the recipe's optimizer over the weights, as in any training, and over the scores."""
-        made: Optimizer = ObjectiveTrainer.create_optimizer(self, model)
-        for group in made.param_groups:
+        optimizer: Optimizer = ObjectiveTrainer.create_optimizer(self, model)
+        for group in optimizer.param_groups:
             group["lr"] = self.weights_learning_rate
         scores = list(self.gating.parameters())
-        made.add_param_group({"params": scores, "weight_decay": self.args.weight_decay})
-        return made
+        optimizer.add_param_group({"params": scores, "weight_decay": self.args.weight_decay})
+        return optimizer
 
     def _clip_grad_norm(self, model: nn.Module) -> Any:
         self.accelerator.unscale_gradients()
@@ -211,7 +213,7 @@ def train_gates(
     """Train the scores of `gating` in place, resuming from the last checkpoint in `folder`.
 
     The model stays bit-equal unless its weights are trained too. On one machine, equal arguments give bit-equal
-    scores and weights, whether or not the search was interrupted. The other arguments are as in `run_loop`.
+    scores and weights, whether or not the search was interrupted. The other arguments are as in `TrainingRun`.
 
     Args:
         gating: The gates.
@@ -226,19 +228,12 @@ def train_gates(
     trainer: Callable[..., GateTrainer] = GateTrainer
     if weights_learning_rate is not None:
         trainer = partial(JointTrainer, weights_learning_rate=weights_learning_rate)
-    lesson = taught(
-        model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id, projects=not frozen
-    )
+    run = TrainingRun(data, settings, collate, seed, precision, folder, stop_at, progress)
     try:
-        with lesson as (usual, ask_teacher):
+        with taught(model, run, teacher, projects=not frozen) as (usual, ask_teacher):
             return run_loop(
                 model,
-                data,
-                settings,
-                collate=collate,
-                seed=seed,
-                precision=precision,
-                folder=folder,
+                run,
                 trainer=partial(trainer, gating=gating, sample=sample),
                 objective=ask_teacher(objective or usual),
                 optimizer=optimizer_of(settings),
@@ -246,22 +241,9 @@ def train_gates(
                     **_gates(gating),
                     "sample": sample,
                     "weights_learning_rate": weights_learning_rate,
-                    "stop_at": stop_at,
                 },
                 log=GateLog,
-                callbacks=[
-                    _Settle(gating),
-                    *attacking(
-                        settings,
-                        data,
-                        seed=seed,
-                        precision=precision,
-                        folder=folder,
-                        as_trained=gating.shown,
-                    ),
-                ],
-                stop_at=stop_at,
-                progress=progress,
+                callbacks=[_Settle(gating), *attacking(run, as_trained=gating.shown)],
             )
     finally:
         gating.release()

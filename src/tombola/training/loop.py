@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,65 +40,94 @@ Batching = Callable[[int], ShuffledBatches]
 Log = TypeVar("Log", bound=TrainLog)
 
 
-def run_loop(
-    model: PreTrainedModel,
-    data: "Encoded",
-    settings: TrainSettings,
-    *,
-    collate: "Collate",
-    seed: int,
-    precision: Precision,
-    folder: Path,
-    trainer: Callable[..., ObjectiveTrainer],
-    objective: Objective,
-    optimizer: tuple[type[Optimizer], dict[str, Any]],
-    identity: Mapping[str, Any],
-    log: type[Log],
-    batches: Batching | None = None,
-    callbacks: Sequence[TrainerCallback] = (),
-    stop_at: float | None = None,
-    progress: Progress | None = None,
-    evaluations: Sequence[Evaluation] = (),
-) -> Log:
-    """Train in place, resuming from the last checkpoint in `folder`.
+@dataclass(frozen=True)
+class TrainingRun:
+    """What a training of weights and a training of gates have in common.
 
-    On one machine, equal arguments give bit-equal results and curves, whether or not the run was interrupted.
-
-    Args:
-        model: The model that computes the loss.
+    Attributes:
         data: Encoded examples.
         settings: The training settings.
         collate: Pads examples to a batch.
         seed: The seed of batch order and dropout.
         precision: The arithmetic of the passes.
         folder: The folder for checkpoints during the run.
-        trainer: Creates the Trainer, whose class determines what is optimised and saved in checkpoints.
-        objective: The objective to minimise.
-        optimizer: The optimizer's class and arguments.
-        identity: What else, besides settings, data, seed and precision, must match to resume from a checkpoint.
-        log: The class of the log to return.
-        batches: Replaces the shuffled batches of `data`.
-        callbacks: Additional callbacks of the Trainer, called before those of the loop.
         stop_at: Stop after this optimizer step of the full schedule, or after this fraction of it if below 1.
         progress: Called after each step.
         evaluations: Called on the model during training.
+        batches: Replaces the shuffled batches of `data`.
     """
+
+    data: "Encoded"
+    settings: TrainSettings
+    collate: "Collate"
+    seed: int
+    precision: Precision
+    folder: Path
+    stop_at: float | None = None
+    progress: Progress | None = None
+    evaluations: Sequence[Evaluation] = ()
+    batches: Batching | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must match for the run to resume from a checkpoint."""
+        return {
+            **self.settings.model_dump(mode="json", exclude=set(self.settings.unhashed)),
+            "examples": len(self.data),
+            "tokens": int(self.data.lengths.sum()),
+            "seed": self.seed,
+            "precision": self.precision,
+            "stop_at": self.stop_at,
+        }
+
+    def ordered(self, processes: int) -> ShuffledBatches:
+        """Return the batches in the order of training, for a number of processes."""
+        if self.batches is not None:
+            return self.batches(processes)
+        settings = self.settings
+        return ShuffledBatches(self.data.lengths, settings.batch_size, self.seed, settings.group_by_length)
+
+
+def run_loop(
+    model: PreTrainedModel,
+    run: TrainingRun,
+    *,
+    trainer: Callable[..., ObjectiveTrainer],
+    objective: Objective,
+    optimizer: tuple[type[Optimizer], dict[str, Any]],
+    identity: Mapping[str, Any],
+    log: type[Log],
+    callbacks: Sequence[TrainerCallback] = (),
+) -> Log:
+    """Train in place, resuming from the last checkpoint in the run's folder.
+
+    On one machine, equal arguments give bit-equal results and curves, whether or not the run was interrupted.
+
+    Args:
+        model: The model that computes the loss.
+        run: The data, the settings and the folder.
+        trainer: Creates the Trainer, whose class determines what is optimised and saved in checkpoints.
+        objective: The objective to minimise.
+        optimizer: The optimizer's class and arguments.
+        identity: What else, besides the run's own identity, must match to resume from a checkpoint.
+        log: The class of the log to return.
+        callbacks: Additional callbacks of the Trainer, called before those of the loop.
+    """
+    data, settings, collate = run.data, run.settings, run.collate
     if total_steps(settings, 1) == 0:
-        return log.untrained(precision)
+        return log.untrained(run.precision)
     if settings.augment is not None and not isinstance(data, LiveTexts):
         raise TombolaError("augment: the data contains no texts to change: pass it as LiveTexts")
-    run = {**_identity(settings, data), **identity, "seed": seed, "precision": precision}
-    checkpoints = Checkpoints(folder / "checkpoints", run)
+    checkpoints = Checkpoints(run.folder / "checkpoints", {**run.identity(), **identity})
     resumed = checkpoints.last()
     with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout, settings.head_dropout):
-        arguments = arguments_of(settings, seed, precision, folder)
+        arguments = arguments_of(settings, run.seed, run.precision, run.folder)
         arguments._n_gpu = min(arguments.n_gpu, 1)  # one device per process; no DataParallel
-        order = _shuffled(data, settings, seed) if batches is None else batches(arguments.world_size)
+        order = run.ordered(arguments.world_size)
         arguments.max_steps = total_steps(settings, len(order), arguments.world_size)
-        check_schedule(settings, arguments.max_steps, stop_at)
+        check_schedule(settings, arguments.max_steps, run.stop_at)
         arguments.logging_steps = logging_interval(arguments.max_steps)
-        end = last_step(stop_at, arguments.max_steps)
-        course = Course(order, data, collate, settings.checkpoint_minutes, end, progress, evaluations)
+        end = last_step(run.stop_at, arguments.max_steps)
+        course = Course(order, data, collate, settings.checkpoint_minutes, end, run.progress, run.evaluations)
         training = trainer(
             model,
             arguments,
@@ -117,7 +147,7 @@ def run_loop(
         training.state.log_history,
         steps=training.state.global_step,
         epochs=training.state.epoch,
-        precision=precision,
+        precision=run.precision,
         seconds=training.seconds,
         examples_per_second=training.examples / (training.seconds - training.seconds_before),
         resumed_from=step_of(resumed) if resumed else None,
@@ -156,19 +186,6 @@ def digest_of(mask: "Mask | None") -> str | None:
     for name, bits in sorted(mask.bits.items()):
         digest.update(name.encode() + bits.tobytes())
     return digest.hexdigest()
-
-
-def _identity(settings: TrainSettings, data: "Encoded") -> dict[str, Any]:
-    """Return what must match for a run to resume from a checkpoint."""
-    return {
-        **settings.model_dump(mode="json", exclude=set(settings.unhashed)),
-        "examples": len(data),
-        "tokens": int(data.lengths.sum()),
-    }
-
-
-def _shuffled(data: "Encoded", settings: TrainSettings, seed: int) -> ShuffledBatches:
-    return ShuffledBatches(data.lengths, settings.batch_size, seed, settings.group_by_length)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tombola.training.attacked import attacking
 from tombola.training.course import Evaluation, Progress
 from tombola.training.keep_mask import KeepMask
 from tombola.training.log import TrainLog
-from tombola.training.loop import Batching, digest_of, run_loop
+from tombola.training.loop import Batching, TrainingRun, digest_of, run_loop
 from tombola.training.optimizers import optimizer_of
 from tombola.training.selective.building import selective
 from tombola.training.selective.callback import KeepFreezing
@@ -48,39 +48,29 @@ def train(
 
     On one machine, equal arguments give bit-equal weights and curves, whether or not the run was interrupted.
     `stop_at` stops after that optimizer step of the full schedule (late rewinding), or after that fraction of it if
-    below 1. `teacher` is the teacher for `settings.distill`. The other arguments are as in `run_loop`.
+    below 1. `teacher` is the teacher for `settings.distill`. The other arguments are as in `TrainingRun` and
+    `run_loop`.
     """
-    lesson = taught(model, settings, teacher, seed=seed, precision=precision, pad_id=collate.pad_id)
-    with lesson as (usual, ask_teacher):
+    run = TrainingRun(
+        data, settings, collate, seed, precision, folder, stop_at, progress, evaluations, batches
+    )
+    with taught(model, run, teacher) as (usual, ask_teacher):
         objective = objective or usual
         optimizer = optimizer_of(settings)
         if settings.select is not None:
             optimizer, objective = selective(settings, model, objective, seed)
             callbacks = [*callbacks, KeepFreezing(folder / FREEZING)]
-        callbacks = [
-            *callbacks,
-            *attacking(settings, data, seed=seed, precision=precision, folder=folder),
-        ]
         keep = KeepMask(mask) if mask is not None else None
         try:
             return run_loop(
                 model,
-                data,
-                settings,
-                collate=collate,
-                seed=seed,
-                precision=precision,
-                folder=folder,
+                run,
                 trainer=ObjectiveTrainer,
                 objective=ask_teacher(objective),
                 optimizer=optimizer,
-                identity={"mask": digest_of(mask), "stop_at": stop_at},
+                identity={"mask": digest_of(mask)},
                 log=TrainLog,
-                batches=batches,
-                callbacks=[keep, *callbacks] if keep is not None else callbacks,
-                stop_at=stop_at,
-                progress=progress,
-                evaluations=evaluations,
+                callbacks=[*([keep] if keep is not None else []), *callbacks, *attacking(run)],
             )
         finally:
             if keep is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import set_seed
 
 
 def rng_state() -> dict[str, Any]:
@@ -45,11 +44,3 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         set_rng_state(state)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed all generators in this context, and restore them afterwards."""
-    with undisturbed():
-        set_seed(seed)
-        yield

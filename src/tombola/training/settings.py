@@ -105,7 +105,7 @@ class TrainSettings(Settings):
         )
 
     @model_validator(mode="after")
-    def _bias_correction_is_adamax(self) -> Self:
+    def _check_bias_correction(self) -> Self:
         if not self.bias_correction and self.optimizer != "adamax":
             raise ValueError(
                 f"bias_correction: false only works with optimizer: adamax; leave it out for {self.optimizer}"
@@ -128,7 +128,7 @@ class TrainSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _selective_updates_are_adamw(self) -> Self:
+    def _check_selective_updates(self) -> Self:
         if self.select is not None and self.optimizer != "adamw":
             raise ValueError(f"select only works with AdamW: remove select, or optimizer={self.optimizer}")
         return self

@@ -10,11 +10,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
-from tombola.foundations.hardware import Precision
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.distillation import HiddenStates, WithTeacher, mapped_layers
-from tombola.training.settings import TrainSettings
+from tombola.training.loop import TrainingRun
 
 PROJECTION = "distillation_projection"
 """The submodule name of the projection during training."""
@@ -23,12 +22,9 @@ PROJECTION = "distillation_projection"
 @contextmanager
 def taught(
     model: PreTrainedModel,
-    settings: TrainSettings,
+    run: TrainingRun,
     teacher: PreTrainedModel | None,
     *,
-    seed: int,
-    precision: Precision,
-    pad_id: int,
     projects: bool = True,
 ) -> Iterator[tuple[Objective, Callable[[Objective], Objective]]]:
     """Yield the objective of the settings, and the wrapper that adds the teacher as the outermost layer.
@@ -38,14 +34,11 @@ def taught(
 
     Args:
         model: The model to train.
-        settings: The training settings.
+        run: The training, whose seed also draws the projection's initial weights.
         teacher: The teacher, if `settings.distill` is set.
-        seed: The seed of the projection's initial weights.
-        precision: The arithmetic of the teacher's passes.
-        pad_id: The padding token of the batches, for a teacher without one.
         projects: Whether the model's weights, and with them a projection, are trained.
     """
-    distill = settings.distill
+    settings, distill = run.settings, run.settings.distill
     consistency = settings.augment.consistency if settings.augment is not None else 0.0
     plain = partial(
         objective_of, settings.loss, settings.adversary, settings.r_drop, distill, consistency=consistency
@@ -56,21 +49,21 @@ def taught(
     if teacher is None:
         raise TombolaError("distill: there is no teacher: pass a model as `teacher`")
     if teacher.config.pad_token_id is None:
-        teacher.config.pad_token_id = pad_id
+        teacher.config.pad_token_id = run.collate.pad_id
     if not distill.hidden:
-        yield plain(), lambda objective: WithTeacher(objective, teacher, precision=precision)
+        yield plain(), lambda objective: WithTeacher(objective, teacher, precision=run.precision)
         return
-    own, theirs = mapped_layers(distill.layers, _layers(model), _layers(teacher))
-    projection = _projection(model, teacher, seed)
+    student_layers, teacher_layers = mapped_layers(distill.layers, _layers(model), _layers(teacher))
+    projection = _projection(model, teacher, run.seed)
     if projection is not None and not projects:
         raise TombolaError(
             f"distill.hidden: the teacher is {teacher.config.hidden_size} wide and the model "
             f"{model.config.hidden_size}, but a search trains no projection: set search.train.distill.hidden to 0"
         )
-    with _projected(model, projection, own):
+    with _projected(model, projection, student_layers):
         yield (
-            plain(around_pass=partial(HiddenStates, weight=distill.hidden, student_layers=own)),
-            lambda objective: WithTeacher(objective, teacher, theirs, precision),
+            plain(around_pass=partial(HiddenStates, weight=distill.hidden, student_layers=student_layers)),
+            lambda objective: WithTeacher(objective, teacher, teacher_layers, run.precision),
         )
 
 
@@ -108,9 +101,9 @@ def _layers(model: PreTrainedModel) -> int:
 
 def _projection(model: PreTrainedModel, teacher: PreTrainedModel, seed: int) -> nn.Linear | None:
     """Return one linear map for all layers, as in TinyBERT, or None if the widths agree."""
-    own, theirs = int(model.config.hidden_size), int(teacher.config.hidden_size)
-    if own == theirs:
+    student_size, teacher_size = int(model.config.hidden_size), int(teacher.config.hidden_size)
+    if student_size == teacher_size:
         return None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.Linear(own, theirs).to(model.device)
+        return nn.Linear(student_size, teacher_size).to(model.device)

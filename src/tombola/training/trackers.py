@@ -27,10 +27,10 @@ def check_trackers(names: Sequence[str]) -> None:
     if missing[0] not in INTEGRATION_TO_CALLBACK:
         near = str(UnknownName("tracker", missing[0], INTEGRATION_TO_CALLBACK))
         raise TombolaError(f"report_to: {missing[0]!r} is not installed: {near}")
-    here = ", ".join(trackers) or "none"
+    installed = ", ".join(trackers) or "none"
     raise TombolaError(
         f"report_to: {missing[0]!r} is not installed: pip install {missing[0]}, or leave it out; installed trackers: "
-        f"{here}"
+        f"{installed}"
     )
 
 
@@ -54,7 +54,7 @@ def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
         names: The trackers, as in `report_to`.
     """
     wandb = importlib.import_module("wandb") if "wandb" in names else None
-    own = wandb is not None and wandb.run is None
+    ours = wandb is not None and wandb.run is None
     kinds = {INTEGRATION_TO_CALLBACK[name]: name for name in names}
     for callback in trainer.callback_handler.callbacks:
         if name := kinds.get(type(callback)):
@@ -62,7 +62,7 @@ def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        if wandb is not None and own and wandb.run is not None:
+        if wandb is not None and ours and wandb.run is not None:
             wandb.finish()
 
 

@@ -49,12 +49,12 @@ class Lexicon:
 
     def synonyms(self, word: str) -> list[str]:
         """Return one-word synonyms in all senses, the most common sense of each lemma first."""
-        found = (
+        related = (
             synonym
             for letter, lemma in self._lemmas(word.lower())
             for synonym in self._table[letter][lemma][1].split()
         )
-        return [synonym for synonym in dict.fromkeys(found) if synonym != word.lower()]
+        return [synonym for synonym in dict.fromkeys(related) if synonym != word.lower()]
 
     def tags(self, word: str) -> frozenset[str]:
         """Return the common coarse parts of speech of a word; a function word has no others."""
@@ -144,7 +144,7 @@ class Lexicon:
         for tag, words in _rows("function_words.tsv"):
             for word in words.split():
                 tags.setdefault(word, set()).add(tag)
-        return {word: frozenset(found) for word, found in tags.items()}
+        return {word: frozenset(parts) for word, parts in tags.items()}
 
 
 class UserLexicon(Lexicon):

@@ -37,8 +37,12 @@ def alphabet(letter: str) -> str:
     kinds = ("Ll",) if category(base) in ("Ll", "Lu") else (category(base),)
     start = ord(base.lower()) if len(base.lower()) == 1 else ord(base)
     near = map(chr, range(max(0, start - NEARBY), start + NEARBY + 1))
-    found = "".join(one for one in near if one != base and category(one) in kinds and _script(one) == script)
-    return found or ascii_lowercase
+    letters = "".join(
+        letter
+        for letter in near
+        if letter != base and category(letter) in kinds and _script(letter) == script
+    )
+    return letters or ascii_lowercase
 
 
 def _script(letter: str) -> str:

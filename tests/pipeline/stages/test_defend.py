@@ -13,12 +13,12 @@ from tests.world import World, tagged_task
 from tombola.defenses import DEFENSE
 from tombola.defenses.tokenizing import defense_of
 from tombola.errors import RecipeError
-from tombola.evaluation.evaluate import predict_texts
+from tombola.evaluation.evaluate import predict_split
 from tombola.models.loading import load_tokenizer, open_model
 from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.train import Train
 from tombola.store.store import Store
-from tombola.tasks import Task
+from tombola.tasks import Task, unlabelled
 from tombola.tickets.shrinking import shrink_ticket
 
 DEFENSES = ["unicode", {"kind": "spelling", "dictionary": None}]
@@ -56,7 +56,7 @@ def test_the_models_folder_corrects_what_it_is_asked(finished: tuple[Any, Any, S
     assert (folder / DEFENSE).is_file()
     tokenizer, model, task = load_tokenizer(folder), open_model(folder), Task.named(str(world.task))
     right, wrong = ["a lovely story", "the plot was awful"], ["a lovley sstory", "the plto was awf\u0443ul"]
-    said = [predict_texts(model, tokenizer, texts, task) for texts in (right, wrong)]
+    said = [predict_split(model, tokenizer, unlabelled(task, texts)) for texts in (right, wrong)]
     assert [one.probabilities for one in said[0]] == [one.probabilities for one in said[1]]
 
 

@@ -11,7 +11,7 @@ from tests.shrink.masks import half
 from tests.tiny import tiny
 from tests.world import World
 from tombola.models.loading import load_tokenizer
-from tombola.pipeline.builder import StageBuilder
+from tombola.pipeline.builder import CellBuilder
 from tombola.pipeline.engines.work import work
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.measure import Measure, Measured
@@ -64,7 +64,7 @@ def measured(
     store, model = Store(folder), TinyModel(tokenizer=str(world.model))
     vocabulary = len(load_tokenizer(world.model))
     mask = HalfMask(granularity=granularity, vocabulary=vocabulary) if granularity else None
-    stage = StageBuilder(recipe, "fp32").measure(model, mask)
+    stage = CellBuilder(recipe, "fp32").measure(model, mask)
     for one in stage.with_inputs():
         work(one, store, lambda step, total, figures: None)
     return stage, store.read(stage)
@@ -121,6 +121,6 @@ def test_texts_are_those_that_the_recipe_evaluates_on_first(
     world: World, changes: dict[str, Any], split: str, limit: int
 ) -> None:
     recipe = Recipe.model_validate(world.recipe(measure={}, **changes))
-    stage = StageBuilder(recipe, "fp32").measure(TinyModel(tokenizer=str(world.model)), None)
+    stage = CellBuilder(recipe, "fp32").measure(TinyModel(tokenizer=str(world.model)), None)
     assert stage.data is not None
     assert (stage.data.split, stage.data.limit) == (split, limit)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tombola.results.differences import Change
 
 
-def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
+def comparison_table(comparison: ResultComparison, rows: Sequence[ComparedRow]) -> Grid:
     """Return a table with a row for each variant and data set; columns for each run's score and difference."""
-    tasks = [task for result in found.results for task in result.tasks]
-    short = short_targets(found.targets, tasks)
+    tasks = [task for result in comparison.results for task in result.tasks]
+    short = short_targets(comparison.targets, tasks)
     axes = [
         axis for axis in rows[0].axes if axis != SPARSITY and len({_value(row, axis) for row in rows}) > 1
     ]
@@ -39,12 +39,12 @@ def comparison_table(found: ResultComparison, rows: Sequence[ComparedRow]) -> Gr
         Column("on", [short[row.on] for row in rows], "left"),
     ]
     values = []
-    for place, name in enumerate(found.names):
+    for place, name in enumerate(comparison.names):
         values.append(Column(name, [write_estimate(row.scores[place], row.metric) for row in rows]))
         if place:
-            heading = f"{name} − {found.names[0]}\n(95 % interval)"
+            heading = f"{name} − {comparison.names[0]}\n(95 % interval)"
             values.append(Column(heading, [_difference(row.changes[place - 1], row.metric) for row in rows]))
-    return Grid("", keys, values, [*_caption(rows), *(f"note: {note}" for note in found.notes)])
+    return Grid("", keys, values, [*_caption(rows), *(f"note: {note}" for note in comparison.notes)])
 
 
 def _value(row: ComparedRow, axis: str) -> str:
@@ -52,8 +52,10 @@ def _value(row: ComparedRow, axis: str) -> str:
 
 
 def _sparsities(row: ComparedRow) -> str:
-    told = [write_share(one) if one else "dense" for one in row.sparsities if one is not None]
-    return " / ".join(dict.fromkeys(told))
+    shares = [
+        write_share(sparsity) if sparsity else "dense" for sparsity in row.sparsities if sparsity is not None
+    ]
+    return " / ".join(dict.fromkeys(shares))
 
 
 def _difference(change: Change | None, metric: str) -> Text:

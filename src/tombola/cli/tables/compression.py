@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 NAMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
 
 
-def compression_table(found: Compression) -> Grid:
+def compression_table(compression: Compression) -> Grid:
     """Return a table with a column for each model and a row for each score, size and speed-up."""
-    cells = found.result.cells
+    cells = compression.result.cells
     rows: dict[str, list[str]] = {}
-    for on in found.result.targets:
-        metric = found.result.headline(on)
+    for on in compression.result.targets:
+        metric = compression.result.headline(on)
         label = (
             f"under {on}"
-            if found.result.condition(on) == "under attack"
+            if compression.result.condition(on) == "under attack"
             else f"{write_metric(metric)} on {on}"
         )
         rows[label] = [_score(cell.scores.get(on), metric) for cell in cells]
@@ -42,7 +42,7 @@ def compression_table(found: Compression) -> Grid:
     )
     timed = next((cell.measured.dense.texts for cell in cells if cell.measured), None)
     caption = ["± is half of the 95 % interval", *([f"timed in turns on {timed}"] if timed else [])]
-    caption += notes_below(found.result)
+    caption += notes_below(compression.result)
     return Grid("", [Column("", list(rows), "left")], [first, *others], caption)
 
 
@@ -76,7 +76,7 @@ def _bytes(cell: CellResult) -> float:
 def _faster(cell: CellResult, size: int, onnx: bool = False) -> str:
     if cell.measured is None:
         return ""
-    found = (cell.measured.onnx_speedup if onnx else cell.measured.speedup).get(size)
-    if found is None:
+    speedup = (cell.measured.onnx_speedup if onnx else cell.measured.speedup).get(size)
+    if speedup is None:
         return "" if onnx else "1"
-    return f"{found.ratio:.2f}" + ("*" if found.busy else "")
+    return f"{speedup.ratio:.2f}" + ("*" if speedup.busy else "")

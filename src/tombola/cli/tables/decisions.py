@@ -31,14 +31,14 @@ def matching_lines(result: Result) -> list[str]:
     If there are several dense models, those with the same outcome share a sentence.
     """
     on = result.targets[0]
-    found = result.matching(on)
-    several = len({one.dense for one in found}) > 1
+    rows = result.matching(on)
+    several = len({row.dense for row in rows}) > 1
     sentences: dict[tuple[str, str, str], list[str]] = {}
-    for one in found:
-        name = one.variant + (f" ({write_axes(one.baseline_key)})" if one.baseline_key else "")
-        dense = one.dense if several else "the dense model"
-        before = "no ticket matches" if one.within is None else "matches"
-        sentences.setdefault((name, before, _after(one, result.headline(on))), []).append(dense)
+    for row in rows:
+        name = row.variant + (f" ({write_axes(row.baseline_key)})" if row.baseline_key else "")
+        dense = row.dense if several else "the dense model"
+        before = "no ticket matches" if row.within is None else "matches"
+        sentences.setdefault((name, before, _after(row, result.headline(on))), []).append(dense)
     return [
         f"{name}: {before} {' · '.join(dense)} on {on}{after}"
         for (name, before, after), dense in sentences.items()
@@ -47,23 +47,23 @@ def matching_lines(result: Result) -> list[str]:
 
 def claim_lines(result: Result) -> list[str]:
     """Give the verdict on each claim, one sentence each."""
-    return [f"claim {write_judgement(one)}" for one in result.claims()]
+    return [f"claim {write_judgement(judgement)}" for judgement in result.claims()]
 
 
-def _after(one: Matching, metric: str) -> str:
+def _after(row: Matching, metric: str) -> str:
     """Describe up to which sparsity tickets match, how fast the sparsest one is, and any doubt."""
     parts = []
-    if one.within is not None:
+    if row.within is not None:
         worse = _worse(metric)
         strict = f"always {worse} its mean"
-        if one.strict is not None:
-            strict = f"not {worse} its mean up to {write_share(one.strict)}"
-        parts.append(f" up to {write_share(one.within)} sparsity; {strict}")
+        if row.strict is not None:
+            strict = f"not {worse} its mean up to {write_share(row.strict)}"
+        parts.append(f" up to {write_share(row.within)} sparsity; {strict}")
         parts += [
             f"; {speedup.ratio:.2f} × as fast with batch {batch} ({speedup.low:.2f}–{speedup.high:.2f})"
-            for batch, speedup in one.speedup.items()
+            for batch, speedup in row.speedup.items()
         ]
-    return "".join(parts) + (f" ({one.note})" if one.note else "")
+    return "".join(parts) + (f" ({row.note})" if row.note else "")
 
 
 def _worse(metric: str) -> str:
@@ -121,7 +121,10 @@ def transfer_table(matrix: Transfer) -> Grid:
         for index, target in enumerate(matrix.targets)
     ]
     columns.append(
-        Column("≥ own", [f"{matrix.at_least_own[one]} of {matrix.compared[one]}" for one in matrix.sources])
+        Column(
+            "≥ own",
+            [f"{matrix.at_least_own[source]} of {matrix.compared[source]}" for source in matrix.sources],
+        )
     )
     unit = "points of " if is_share(matrix.metric) else ""
     metric = write_metric(matrix.metric) or "each target's metric"

@@ -70,7 +70,7 @@ class Grid:
         columns = [*self.keys, *self.values]
         if _width(columns) <= width:
             return [self._table(columns)]
-        label, *others = self._turned()
+        label, *others = self._transposed()
         turned = [*_narrowed([label], width - _width(others) - 2), *others]
         if len(self.keys[0].cells) <= TURNED and _width(turned) <= width:
             return [_draw(turned)]
@@ -79,16 +79,16 @@ class Grid:
     def _table(self, columns: Sequence[Column]) -> Table:
         return _draw(columns, self.sections)
 
-    def _turned(self) -> list[Column]:
+    def _transposed(self) -> list[Column]:
         """Return the table transposed, with the main names of the rows as headings."""
         name, *below = [*self.keys, *self.values]
-        labels = Column("", [one.heading.replace("\n", " ") for one in below], "left")
-        cells = [[one.cells[index] for one in below] for index in range(len(name.cells))]
+        labels = Column("", [column.heading.replace("\n", " ") for column in below], "left")
+        cells = [[column.cells[index] for column in below] for index in range(len(name.cells))]
         return [
             labels,
             *(
-                Column(_wrapped(str(name.cells[index]), Column("", own).width), own)
-                for index, own in enumerate(cells)
+                Column(_wrapped(str(name.cells[index]), Column("", column_cells).width), column_cells)
+                for index, column_cells in enumerate(cells)
             ),
         ]
 
@@ -114,15 +114,15 @@ class Grid:
 
 def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
     """Wrap names, starting with the widest column, until all columns fit or none can be narrower."""
-    found = list(columns)
-    limits = [column.width for column in found]
-    while _width(found) > width and max(limits) > NARROW:
-        index = max(range(len(found)), key=lambda number: limits[number])
+    narrowed = list(columns)
+    limits = [column.width for column in narrowed]
+    while _width(narrowed) > width and max(limits) > NARROW:
+        index = max(range(len(narrowed)), key=lambda number: limits[number])
         limits[index] = max(limits[index] - 1, NARROW)
-        own = columns[index]
-        cells = [_wrapped(cell, limits[index]) if isinstance(cell, str) else cell for cell in own.cells]
-        found[index] = Column(_wrapped(own.heading, limits[index]), cells, own.justify)
-    return found
+        widest = columns[index]
+        cells = [_wrapped(cell, limits[index]) if isinstance(cell, str) else cell for cell in widest.cells]
+        narrowed[index] = Column(_wrapped(widest.heading, limits[index]), cells, widest.justify)
+    return narrowed
 
 
 def _width(columns: Sequence[Column]) -> int:

@@ -28,7 +28,7 @@ FEW_WORDS = (1, 2, 3, 5)
 
 def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
     """Return a table of a model's scores with their standard errors."""
-    rows = [(on, metric, score) for on, found in scores.items() for metric, score in found.items()]
+    rows = [(on, metric, score) for on, by_metric in scores.items() for metric, score in by_metric.items()]
     return Grid(
         name,
         [
@@ -36,36 +36,36 @@ def score_table(name: str, scores: dict[str, dict[str, Score]]) -> Grid:
             Column("metric", [metric for _, metric, _ in rows], "left"),
         ],
         [
-            Column("score", [_four(score.value) for _, _, score in rows]),
-            Column("± s.e.", [_four(score.stderr) for _, _, score in rows]),
+            Column("score", [_four_digits(score.value) for _, _, score in rows]),
+            Column("± s.e.", [_four_digits(score.stderr) for _, _, score in rows]),
             Column("n", [f"{score.n:,}" for _, _, score in rows]),
         ],
     )
 
 
-def _four(value: float) -> str:
+def _four_digits(value: float) -> str:
     """Format a score with four decimals, or four digits if it is large, as the perplexity of a destroyed model is."""
     return f"{value:.4f}" if abs(value) < LARGE else f"{value:.4g}"
 
 
 def attack_table(name: str, report: AttackReport) -> Grid:
     """Return a table of an attack's figures."""
-    found = report.summary()
-    low, high = found["accuracy_under_attack_interval"]
+    summary = report.summary()
+    low, high = summary["accuracy_under_attack_interval"]
     rows = {
-        "examples": f"{found['n']}",
-        "clean accuracy": _percent(found["clean_accuracy"]),
+        "examples": f"{summary['n']}",
+        "clean accuracy": _percent(summary["clean_accuracy"]),
         "accuracy under attack": (
-            f"{_percent(found['accuracy_under_attack'])} (95 %: {_percent(low)} to {_percent(high)})"
+            f"{_percent(summary['accuracy_under_attack'])} (95 %: {_percent(low)} to {_percent(high)})"
         ),
         **_by_words(report),
-        "success rate": _percent(found["success_rate"]),
-        "queries": _number(found["mean_queries"]),
-        "changed words": f"{_number(found['mean_changed_words'])} ({_percent(found['mean_changed_share'])})",
-        "similarity": _number(found["mean_similarity"], 3),
+        "success rate": _percent(summary["success_rate"]),
+        "queries": _number(summary["mean_queries"]),
+        "changed words": f"{_number(summary['mean_changed_words'])} ({_percent(summary['mean_changed_share'])})",
+        "similarity": _number(summary["mean_similarity"], 3),
     }
     caption = [
-        f"{found['seconds']:.0f} s, {found['rows']:,} texts scored",
+        f"{summary['seconds']:.0f} s, {summary['rows']:,} texts scored",
         *(f"{kind}: {what}" for kind, what in report.resources.items()),
     ]
     return Grid(
@@ -87,17 +87,20 @@ def _by_words(report: AttackReport) -> dict[str, str]:
 
 def attacks_table(name: str, reports: Mapping[str, AttackReport]) -> Grid:
     """Return a table of an attack's figures on several tasks of one model."""
-    found = [report.summary() for report in reports.values()]
+    summaries = [report.summary() for report in reports.values()]
     return Grid(
         f"{next(iter(reports.values())).attack} on {name}",
         [Column("task", list(reports), "left")],
         [
-            Column("examples", [str(one["n"]) for one in found]),
-            Column("clean\naccuracy", [_percent(one["clean_accuracy"]) for one in found]),
-            Column("accuracy\nunder attack", [_percent(one["accuracy_under_attack"]) for one in found]),
-            Column("success\nrate", [_percent(one["success_rate"]) for one in found]),
-            Column("queries", [_number(one["mean_queries"]) for one in found]),
-            Column("changed\nwords", [_number(one["mean_changed_words"]) for one in found]),
+            Column("examples", [str(summary["n"]) for summary in summaries]),
+            Column("clean\naccuracy", [_percent(summary["clean_accuracy"]) for summary in summaries]),
+            Column(
+                "accuracy\nunder attack",
+                [_percent(summary["accuracy_under_attack"]) for summary in summaries],
+            ),
+            Column("success\nrate", [_percent(summary["success_rate"]) for summary in summaries]),
+            Column("queries", [_number(summary["mean_queries"]) for summary in summaries]),
+            Column("changed\nwords", [_number(summary["mean_changed_words"]) for summary in summaries]),
         ],
     )
 

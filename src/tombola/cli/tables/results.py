@@ -58,13 +58,13 @@ def result_table(result: Result) -> Grid:
 
 def _axes(rows: list[Summary]) -> tuple[list[str], dict[str, object]]:
     """Return the axes that distinguish rows, and those with a single value, which the title states."""
-    found: dict[str, list[object]] = {}
+    values_by_axis: dict[str, list[object]] = {}
     for row in rows:
         for axis, value in row.axes.items():
-            if axis != SPARSITY and value not in found.setdefault(axis, []):
-                found[axis].append(value)
-    constant = {axis: values[0] for axis, values in found.items() if len(values) == 1}
-    return [axis for axis in found if axis not in constant], constant
+            if axis != SPARSITY and value not in values_by_axis.setdefault(axis, []):
+                values_by_axis[axis].append(value)
+    constant = {axis: values[0] for axis, values in values_by_axis.items() if len(values) == 1}
+    return [axis for axis in values_by_axis if axis not in constant], constant
 
 
 def _metrics(result: Result, rows: list[Summary]) -> tuple[dict[str, str], str]:

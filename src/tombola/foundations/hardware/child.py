@@ -35,11 +35,11 @@ class Outcome:
         Raises:
             ValueError: If a line begins like a JSON object but is not valid.
         """
-        known: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for line in self.output.splitlines():
             if line.startswith("{"):
-                known |= json.loads(line)
-        return known
+                merged |= json.loads(line)
+        return merged
 
 
 def run_child(

@@ -76,12 +76,12 @@ def examine(store: str | None = None) -> list[Check]:
 
 
 def _attempt(name: str, look: Callable[[], Iterator[Check]]) -> list[Check]:
-    found: list[Check] = []
+    checks: list[Check] = []
     try:
-        found.extend(look())
+        checks.extend(look())
     except Exception as error:
-        found.append(Check(name, "could not be checked", f"{type(error).__name__}: {error}", ok=False))
-    return [replace(check, value=_shareable(check.value), note=_shareable(check.note)) for check in found]
+        checks.append(Check(name, "could not be checked", f"{type(error).__name__}: {error}", ok=False))
+    return [replace(check, value=_shareable(check.value), note=_shareable(check.note)) for check in checks]
 
 
 def _shareable(text: str) -> str:

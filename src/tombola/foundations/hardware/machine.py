@@ -97,16 +97,18 @@ def check_device(name: str) -> str:
         return name
     import torch
 
-    own = default_device()
+    default = default_device()
     try:
         device = torch.device(name)
     except RuntimeError:
         device = None
-    count = torch.accelerator.device_count() if own != "cpu" else 0
-    if device is not None and device.type == own and (device.index or 0) < count:
+    count = torch.accelerator.device_count() if default != "cpu" else 0
+    if device is not None and device.type == default and (device.index or 0) < count:
         return name
-    here = "cpu" if own == "cpu" else f"cpu and {own}" + (f" (0 to {count - 1})" if count > 1 else "")
-    raise TombolaError(f"device {name}: not available in torch on this machine, which has {here}")
+    available = (
+        "cpu" if default == "cpu" else f"cpu and {default}" + (f" (0 to {count - 1})" if count > 1 else "")
+    )
+    raise TombolaError(f"device {name}: not available in torch on this machine, which has {available}")
 
 
 def device_name(device: str | None = None) -> str:

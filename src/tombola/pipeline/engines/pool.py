@@ -58,13 +58,13 @@ class Pool:
     def run(self, schedule: Schedule, retries: int, keep_going: bool) -> None:
         """Distribute stages until none is left. A stage whose workers died too often counts as failed."""
         while not schedule.over:
-            self._hand_out(schedule)
+            self._assign_ready(schedule)
             for line in wait([worker.line for worker in self.workers]):
-                worker = next(one for one in self.workers if one.line is line)
+                worker = next(candidate for candidate in self.workers if candidate.line is line)
                 try:
                     progress, reason = worker.line.recv()
                 except (EOFError, OSError):
-                    failure = self._bury(worker, schedule, retries)
+                    failure = self._remove_dead(worker, schedule, retries)
                 else:
                     assert worker.stage is not None, "only a worker with a stage reports"
                     if progress is not None:
@@ -75,36 +75,36 @@ class Pool:
                 if failure is not None and not keep_going:
                     raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
 
-    def _hand_out(self, schedule: Schedule) -> None:
+    def _assign_ready(self, schedule: Schedule) -> None:
         while True:
             free = next((worker for worker in self.workers if worker.stage is None), None)
             if free is None and len(self.workers) == self.size:
                 return
             if (stage := schedule.take()) is None:
                 return
-            self._give(free or self._start(), stage)
+            self._send(free or self._start(), stage)
 
     def _start(self) -> Worker:
-        ours, theirs = _SPAWN.Pipe()
+        connection, of_worker = _SPAWN.Pipe()
         process = _SPAWN.Process(
             target=_serve,
-            args=(theirs, self.address, self.threads, _device(self.started), loaded_plugins()),
+            args=(of_worker, self.address, self.threads, _device(self.started), loaded_plugins()),
             daemon=True,
         )
         with _environment(PATIENT):
             process.start()
-        theirs.close()
+        of_worker.close()
         self.started += 1
-        self.workers.append(Worker(process, ours))
+        self.workers.append(Worker(process, connection))
         return self.workers[-1]
 
-    def _give(self, worker: Worker, stage: Stage[Any]) -> None:
+    def _send(self, worker: Worker, stage: Stage[Any]) -> None:
         """Send a stage to a worker. If the worker died while idle, reading from it will reveal that."""
         worker.stage = stage
         with suppress(OSError):
             worker.line.send(stage)
 
-    def _bury(self, worker: Worker, schedule: Schedule, retries: int) -> Failure | None:
+    def _remove_dead(self, worker: Worker, schedule: Schedule, retries: int) -> Failure | None:
         """Remove a dead worker, and give its stage, if any, to another, unless it has cost too many workers."""
         worker.process.join()
         self.workers.remove(worker)
@@ -115,7 +115,7 @@ class Pool:
         if self.deaths[stage.key] > retries:
             code, times = worker.process.exitcode, self.deaths[stage.key]
             return schedule.end(stage, f"its worker died (exit code {code}) in each of {times} attempts")
-        self._give(self._start(), stage)
+        self._send(self._start(), stage)
         return None
 
 

@@ -35,7 +35,7 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
     if not stage.distributed:
         return store.make(stage, run) if is_main() else _wait_for(stage, store)
     if not is_main():
-        return _take_part(stage, store, run)
+        return _train_along(stage, store, run)
 
     def lead(folder: Path) -> None:
         _shared((stage.name, str(folder)))
@@ -47,7 +47,7 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
     return ran
 
 
-def _take_part(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
+def _train_along(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:
     """Train like rank 0, from the same checkpoint, in a temporary folder."""
     name, folder = _shared(None)
     while name != stage.name and folder is None:  # found finished by this rank from the beginning

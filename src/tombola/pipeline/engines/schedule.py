@@ -31,15 +31,15 @@ class Schedule:
         for key, missing in self._missing.items():
             for needed in missing:
                 self._after.setdefault(needed, []).append(key)
-        self._height = _heights(stages)
+        self._height = _chain_lengths(stages)
         self._ready: list[tuple[int, int, str]] = []
         self._order = {key: index for index, key in enumerate(self._rest)}
         for key, missing in self._missing.items():
             if not missing:
-                self._offer(key)
+                self._add_ready(key)
         watcher.planned(stages, finished)
 
-    def _offer(self, key: str) -> None:
+    def _add_ready(self, key: str) -> None:
         heapq.heappush(self._ready, (-self._height.get(key, 0), self._order[key], key))
 
     def take(self) -> Stage[Any] | None:
@@ -59,7 +59,7 @@ class Schedule:
             for key in self._after.get(stage.key, ()):
                 self._missing[key].discard(stage.key)
                 if not self._missing[key] and key in self._rest:
-                    self._offer(key)
+                    self._add_ready(key)
         else:
             self.outcome.failures.append(failure)
             self._block(stage.key)
@@ -78,7 +78,7 @@ class Schedule:
         return not self._rest
 
 
-def _heights(stages: Sequence[Stage[Any]]) -> dict[str, int]:
+def _chain_lengths(stages: Sequence[Stage[Any]]) -> dict[str, int]:
     """Return for every stage the length of the longest chain of stages that wait for it."""
     height: dict[str, int] = {}
     for stage in reversed(stages):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tombola.bias.settings import BiasModel, Predictions
 from tombola.errors import DataError
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
-from tombola.pipeline.stages.base import read_json
 from tombola.store.stage import Stage, Workspace
 from tombola.tasks import Split, Task
 from tombola.tasks.labels import outputs_by_label
@@ -62,18 +61,21 @@ class Bias(Stage["Tensor"]):
         from tombola.bias.files import write
         from tombola.evaluation.metrics import accuracy
 
-        own, whole = self.data.unmixed().load(), self.data.load()
-        found = self.bias.fit(
-            own,
+        unmixed, split = self.data.unmixed().load(), self.data.load()
+        predictions = self.bias.fit(
+            unmixed,
             self.seed,
             model=Path(self.vectors.folder) if self.vectors else None,
             file=Path(self.file.path) if self.file else None,
         )
-        train, others = found.train, _elsewhere(found, self.data) if self.bias.generalises else {}
-        labels = own.task.num_labels
-        mixed = np.full((len(whole) - len(own), labels), -np.log(labels), dtype=np.float32)
-        write(space.folder, np.concatenate([train, mixed]), whole)
-        scores = {"train": accuracy(train, np.asarray(own.labels)).as_dict(), **others}
+        train, others = (
+            predictions.train,
+            _other_scores(predictions, self.data) if self.bias.generalises else {},
+        )
+        labels = unmixed.task.num_labels
+        mixed = np.full((len(split) - len(unmixed), labels), -np.log(labels), dtype=np.float32)
+        write(space.folder, np.concatenate([train, mixed]), split)
+        scores = {"train": accuracy(train, np.asarray(unmixed.labels)).as_dict(), **others}
         described = {"settings": self.bias.canonical(), "mixed": len(mixed), "accuracy": scores}
         space.write_json(DESCRIPTION, described)
 
@@ -84,12 +86,7 @@ class Bias(Stage["Tensor"]):
         return read(folder)
 
 
-def describe_bias(folder: Path) -> dict[str, Any]:
-    """Return the description of a finished bias model: settings, and accuracy on the training and other data."""
-    return dict(read_json(folder / DESCRIPTION))
-
-
-def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
+def _other_scores(predictions: Predictions, data: DataSource) -> dict[str, Any]:
     """Return the accuracy on the task's other data, for information; missing data is noted."""
     task = data.definition
     forms = ["", *(f"+{form}" for form in FORMS)] if data.synthetic_bias else [""]
@@ -101,13 +98,13 @@ def _elsewhere(found: Predictions, data: DataSource) -> dict[str, Any]:
         if on not in held_out:
             place = replace(place, synthetic_bias=None)
         try:
-            scores[on] = _accuracy(found, task, place.load())
+            scores[on] = _accuracy(predictions, task, place.load())
         except DataError as error:
             scores[on] = {"missing": str(error)}
     return scores
 
 
-def _accuracy(found: Predictions, task: Task, split: Split) -> dict[str, Any]:
+def _accuracy(predictions: Predictions, task: Task, split: Split) -> dict[str, Any]:
     """Return the accuracy on another task's labels, adding up the probabilities of labels that it merges."""
     import numpy as np
 
@@ -116,6 +113,6 @@ def _accuracy(found: Predictions, task: Task, split: Split) -> dict[str, Any]:
     places = outputs_by_label(task.labels or [], split.task)
     if places is None:
         raise DataError(f"{split.task.name} does not have the same labels as {task.name}.")
-    log_probs = found.log_probs(split)
+    log_probs = predictions.log_probs(split)
     merged = np.stack([np.logaddexp.reduce(log_probs[:, group], axis=1) for group in places], axis=1)
     return accuracy(merged, np.asarray(split.labels)).as_dict()

@@ -84,7 +84,7 @@ class Scorekeeper:
         """Score the model, and keep it if it is the best so far."""
         watched = [self._scores(model, split) for split in self.watched]
         choice = next(iter(self._scores(model, self.choose).values())) if self.choose is not None else None
-        others = [self._merit(one.choice) for one in self.points() if one.choice and one.step != step]
+        others = [self._merit(point.choice) for point in self.points() if point.choice and point.step != step]
         if choice is not None and self._merit(choice) > max(others, default=float("-inf")):
             self._keep(model)
         point = ScoredStep(step=step, epoch=step / self.steps_per_epoch, scores=watched, choice=choice)
@@ -107,13 +107,15 @@ class Scorekeeper:
 
     def close(self, last: int, model: PreTrainedModel) -> ScoreCourse:
         """Return all scores, including those of the last step; the earliest of equal scores is the best."""
-        if last not in [one.step for one in self.points()]:
+        if last not in [point.step for point in self.points()]:
             self.score(last, model)
         points = self.points()
         if self.choose is None:
             return ScoreCourse(points=points)
-        chosen = [(self._merit(one.choice), -one.step, one) for one in points if one.choice is not None]
-        *_, best = max(chosen, key=lambda one: one[:2])
+        chosen = [
+            (self._merit(point.choice), -point.step, point) for point in points if point.choice is not None
+        ]
+        *_, best = max(chosen, key=lambda entry: entry[:2])
         return ScoreCourse(points=points, chosen=best.step)
 
     def _merit(self, score: Score) -> float:

@@ -33,7 +33,7 @@ class Defend(Stage[Chain]):
     def identity(self) -> dict[str, Any]:
         """Include external material, such as a dictionary, which affects the corrections too."""
         identity = super().identity()
-        material = [one.material for one in self.defend]
+        material = [defense.material for defense in self.defend]
         return {**identity, "material": material} if any(material) else identity
 
     def run(self, space: Workspace) -> None:

@@ -83,8 +83,8 @@ class EvaluateStage(Stage[Evaluated]):
             kept["correct"] = torch.from_numpy(right)
         save_file(kept, space.folder / PREDICTIONS)
         notes = list(result.notes)
-        seen = [leakage_note(data.load(), split) for data in (self.trained, *self.also_trained)]
-        notes += dict.fromkeys(note for note in seen if note is not None)
+        leaks = [leakage_note(data.load(), split) for data in (self.trained, *self.also_trained)]
+        notes += dict.fromkeys(note for note in leaks if note is not None)
         for note in notes:
             _warn(note)
         constant = constant_score(split)
@@ -132,8 +132,8 @@ def metrics_of(data: DataSource) -> list[Any]:
     from tombola.tasks.metrics import metrics
 
     task = data.definition
-    found = [metrics[name] for name in task.metrics]
-    return [evaluators[kind_of(task).evaluator], *found, *(metric.function for metric in found)]
+    named = [metrics[name] for name in task.metrics]
+    return [evaluators[kind_of(task).evaluator], *named, *(metric.function for metric in named)]
 
 
 def read_correct(folder: Path) -> np.ndarray | None:

@@ -128,12 +128,14 @@ class Fit(UsesFamily, MaskStage):
             kept, reached = self._corrected(space, choice, costs, kept, texts)
         mask = choice.mask(kept)
         if within is not None:
-            left = layers_left(within) if self.layout == "uniform" else list(within.units.layout.layers())
-            mask = lift(mask, within, left)
+            remaining = (
+                layers_left(within) if self.layout == "uniform" else list(within.units.layout.layers())
+            )
+            mask = lift(mask, within, remaining)
         self.save(space, mask, origin.num_parameters())
         if choice.note:
             logger.warning("%s", choice.note)
-        layers = [None if one is None else (one.heads, one.neurons) for one in kept]
+        layers = [None if layer is None else (layer.heads, layer.neurons) for layer in kept]
         space.write_json(
             FIT,
             Fitted(
@@ -158,16 +160,16 @@ class Fit(UsesFamily, MaskStage):
         for number in range(CORRECTIONS + 1):
             space.progress(number, CORRECTIONS + 1, {})
             small = choice.model(kept)
-            found = time_shares(
+            timed = time_shares(
                 choice.origin, [small], texts, self.latency.batch_sizes, self.latency.threads, rounds=ROUNDS
             )
-            tried[tuple(kept)] = {size: (dense, share) for size, (dense, (share,)) in found.items()}
+            tried[tuple(kept)] = {size: (dense, share) for size, (dense, (share,)) in timed.items()}
             if abs(costs.excess(tried[tuple(kept)])) <= NEAR:
                 break
             kept = choice.make(costs.corrected(kept, tried[tuple(kept)]))
             if tuple(kept) in tried:
                 break
-        best = min(tried, key=lambda one: _distance(costs.excess(tried[one])))
+        best = min(tried, key=lambda geometry: _distance(costs.excess(tried[geometry])))
         return list(best), costs.measured(tried[best])
 
     def fitted(self, folder: Path) -> Fitted:
@@ -234,7 +236,7 @@ class _Choice:
         from tombola.masks.fitting import mask_of
 
         if self.stage.search.method == "layers":
-            gone = sum(one is None for one in kept)
+            gone = sum(layer is None for layer in kept)
             choose = searches[self.stage.search.method].choose
             return choose(self.stage.search, self.scores, {"layer": gone}, "global", None)
         return mask_of(self.scores, kept)

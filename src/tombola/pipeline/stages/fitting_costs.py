@@ -39,7 +39,7 @@ class Costs:
             return
         before = {size: correction_seconds(texts.batches(origin, size, ROUNDS)) for size in self.table.sizes}
         self.plain = {
-            size: one.cost.after(before[size] / one.dense) for size, one in self.table.sizes.items()
+            size: timed.cost.after(before[size] / timed.dense) for size, timed in self.table.sizes.items()
         }
 
     @property
@@ -49,7 +49,7 @@ class Costs:
         if self.stage.quantity == "sparsity":
             return float(1 - (1 - value) ** way)
         if self.stage.quantity == "latency":
-            dense = 1000 * max(one.dense for one in self.table.sizes.values()) if self.table else value
+            dense = 1000 * max(timed.dense for timed in self.table.sizes.values()) if self.table else value
             if dense <= value:
                 raise RecipeError(
                     f"draw.latency: the dense model already takes {dense:.3g} ms, less than {value:g} ms"
@@ -108,18 +108,21 @@ def _counted(quantity: Quantity, model: PreTrainedModel) -> Cost:
     units = {kind: Units.of(model, kind).groups[0] for kind in ("head", "neuron")}
     head, neuron = units["head"], units["neuron"]
     if quantity == "sparsity":
-        whole = sum(matrix.size for matrix in layout.matrices if matrix.layer is not None)
+        weights = sum(matrix.size for matrix in layout.matrices if matrix.layer is not None)
         return Cost(
             0.0,
-            lambda heads, neurons: (heads * head.unit_weights + neurons * neuron.unit_weights) / whole,
+            lambda heads, neurons: (heads * head.unit_weights + neurons * neuron.unit_weights) / weights,
         )
     biased = {
         kind: sum(part.width for part in group.biases) + group.unit_weights for kind, group in units.items()
     }
-    layers = [sum(one.numel() for one in layer.parameters()) for layer in family_of(model).layers_of(model)]
+    layers = [
+        sum(parameter.numel() for parameter in layer.parameters())
+        for layer in family_of(model).layers_of(model)
+    ]
     total = model.num_parameters()
-    rest = layers[0] - head.count * biased["head"] - neuron.count * biased["neuron"]
+    fixed = layers[0] - head.count * biased["head"] - neuron.count * biased["neuron"]
     return Cost(
         (total - sum(layers)) / total,
-        lambda heads, neurons: (rest + heads * biased["head"] + neurons * biased["neuron"]) / total,
+        lambda heads, neurons: (fixed + heads * biased["head"] + neurons * biased["neuron"]) / total,
     )

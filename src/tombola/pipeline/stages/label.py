@@ -42,15 +42,15 @@ class Label(Stage[Path]):
         from tombola.evaluation.evaluate import predict_split
 
         task = self.splits[0].definition
-        found = new_texts(task, Path(self.texts.path), (data.load() for data in self.splits))
+        texts = new_texts(task, Path(self.texts.path), (data.load() for data in self.splits))
         answers = predict_split(
             self.model.load_finetuned(task),
             self.model.tokenizer(),
-            found,
+            texts,
             max_length=self.max_length,
             progress=space.progress,
         )
-        write_labelled(space.folder, found, (str(answer.label) for answer in answers))
+        write_labelled(space.folder, texts, (str(answer.label) for answer in answers))
 
     def read(self, folder: Path) -> Path:
         """Return the task file."""

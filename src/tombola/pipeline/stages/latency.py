@@ -71,7 +71,7 @@ class Latency(UsesFamily, Stage["LatencyTable"]):
             self.multiple,
             fewer_heads=self.fewer_heads,
             fewer_neurons=self.fewer_neurons,
-            progress=lambda done, whole: space.progress(done, whole, {}),
+            progress=lambda done, steps: space.progress(done, steps, {}),
         )
         space.write_json(LATENCY, table)
 

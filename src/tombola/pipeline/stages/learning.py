@@ -70,11 +70,11 @@ def planned_steps(settings: TrainSettings, data: DataSource, stop_at: float | No
     """
     from tombola.training.schedule import check_schedule, last_step
 
-    whole = shared(whole_schedule, settings, data)
+    steps = shared(whole_schedule, settings, data)
     if settings.steps is None and shared(_estimated_inputs, settings, data) is not None:
-        return whole if stop_at is None else min(whole, last_step(stop_at, max(whole, ceil(stop_at))))
-    check_schedule(settings, whole, stop_at)
-    return last_step(stop_at, whole) if whole else 0
+        return steps if stop_at is None else min(steps, last_step(stop_at, max(steps, ceil(stop_at))))
+    check_schedule(settings, steps, stop_at)
+    return last_step(stop_at, steps) if steps else 0
 
 
 def _estimated_inputs(settings: TrainSettings, data: DataSource) -> int | None:
@@ -141,8 +141,8 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
     else:
         teacher, tokenizer = source.load(space, task), load_tokenizer(space.open(source))
         name = source.name
-    own = stage.model.tokenizer()
-    if tokenizer.get_vocab() != own.get_vocab():
+    tokenizer_of_model = stage.model.tokenizer()
+    if tokenizer.get_vocab() != tokenizer_of_model.get_vocab():
         raise RecipeError(
             f"distill.teacher: {name} has a different vocabulary from {stage.model.name}, but a teacher must read "
             "the same tokens as the model: use one with the same tokenizer"
@@ -151,7 +151,7 @@ def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedMod
         len(task.text) > 1
         and getattr(teacher.config, "type_vocab_size", 0) > 1
         and gives_token_types(tokenizer)
-        and not gives_token_types(own)
+        and not gives_token_types(tokenizer_of_model)
     ):
         raise RecipeError(
             f"distill.teacher: {name} distinguishes the two texts by {TOKEN_TYPES}, which the tokenizer of "

@@ -86,11 +86,11 @@ class Measure(Stage[Measured]):
         if self.exported is not None:
             self._measure_exported(space, models[0], models[-1])
             return
-        found = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
-        dense, ticket = found.sizes[0], found.sizes[-1]
+        measurement = measure(*models, batch_sizes=self.measure.batch_sizes, texts=self._texts(space, model))
+        dense, ticket = measurement.sizes[0], measurement.sizes[-1]
         if mask is not None and not structured:
             ticket = dense.model_copy(update={"bytes": _packed(model, mask, space.scratch)})
-        speedup = found.speedups[0] if len(models) > 1 else {}
+        speedup = measurement.speedups[0] if len(models) > 1 else {}
         space.write_json(MEASURED, Measured(dense=dense, ticket=ticket, speedup=speedup))
 
     def _measure_exported(self, space: Workspace, dense: PreTrainedModel, small: PreTrainedModel) -> None:
@@ -101,10 +101,15 @@ class Measure(Stage[Measured]):
         assert exported is not None
         assert reference is not None, "an exported model is compared with an exported dense model"
         files = reference.file(space), exported.file(space)
-        found = measure_exported(dense, small, *files, self.measure.batch_sizes, self._texts(space, dense))
-        ticket = found.sizes[1].model_copy(update={"bytes": space.read(exported).bytes})
+        measurement = measure_exported(
+            dense, small, *files, self.measure.batch_sizes, self._texts(space, dense)
+        )
+        ticket = measurement.sizes[1].model_copy(update={"bytes": space.read(exported).bytes})
         measured = Measured(
-            dense=found.sizes[0], ticket=ticket, speedup=found.speedups[0], onnx_speedup=found.speedups[1]
+            dense=measurement.sizes[0],
+            ticket=ticket,
+            speedup=measurement.speedups[0],
+            onnx_speedup=measurement.speedups[1],
         )
         space.write_json(MEASURED, measured)
 

@@ -88,8 +88,8 @@ def scored_model(
         return partial(batches, split=copy)
 
     def examples(count: int, size: int) -> Iterator[dict[str, Any]]:
-        found = read_batches(stage, space, model, stage.max_length or 128, None, size=size)
-        return first_examples(found, count)
+        batches = read_batches(stage, space, model, stage.max_length or 128, None, size=size)
+        return first_examples(batches, count)
 
     def progress(done: int, steps: int) -> None:
         space.progress(done, steps, {})

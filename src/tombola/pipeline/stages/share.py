@@ -57,8 +57,8 @@ class Share(Stage[TrainLog]):
         from tombola.training.schedule import check_schedule, total_steps
 
         sizes, accumulate = [len(data.load()) for data in self.data], self.train.accumulate
-        whole = [ceil(ceil(size / self.train.batch_size) / accumulate) for size in sizes]
-        steps = total_steps(self.train, sum(steps_of(self.sampling, sizes, whole)) * accumulate)
+        epoch_steps = [ceil(ceil(size / self.train.batch_size) / accumulate) for size in sizes]
+        steps = total_steps(self.train, sum(steps_of(self.sampling, sizes, epoch_steps)) * accumulate)
         check_schedule(self.train, steps)
         return steps
 

@@ -87,8 +87,8 @@ class Shrink(UsesFamily, ModelStage[CutOut]):
         if self.within is None:
             return mask
         outer = self.within.load(space)
-        left = layers_left(outer) if self.layout == "uniform" else list(outer.units.layout.layers())
-        return lower(mask, outer, Units.of(larger, mask.units.granularity), left)
+        layers = layers_left(outer) if self.layout == "uniform" else list(outer.units.layout.layers())
+        return lower(mask, outer, Units.of(larger, mask.units.granularity), layers)
 
     def load_dense(self, space: Workspace) -> PreTrainedModel:
         """Load the dense model that the small one was ultimately cut from."""

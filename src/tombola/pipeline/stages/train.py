@@ -92,7 +92,7 @@ class Train(LearningStage[Trained]):
     def plugged(self) -> list[Any]:
         """Return the model's family, if the training depends on the model's parts, and the metrics of scored data."""
         uses_parts = self.control or self.train.select or self.model.pooler == "new"
-        scoring = [one for data in self._scored for one in metrics_of(data)]
+        scoring = [name for data in self._scored for name in metrics_of(data)]
         return [*([self.model.family()] if uses_parts else []), *scoring]
 
     @property
@@ -171,8 +171,8 @@ class Train(LearningStage[Trained]):
         """Read the log of the training, its scores, and what it froze."""
         frozen = None
         if (folder / FREEZING).is_file():
-            found = Freezing.read(folder / FREEZING)
-            frozen = Frozen(steps=found.steps, tensors=found.tensors())
+            freezing = Freezing.read(folder / FREEZING)
+            frozen = Frozen(steps=freezing.steps, tensors=freezing.tensors())
         return Trained(
             log=TrainLog.model_validate_json((folder / LOG).read_bytes()),
             frozen=frozen,
@@ -203,8 +203,8 @@ class Train(LearningStage[Trained]):
 def _scoring(task: Task) -> list[Any]:
     """Return the metrics of a task, and those of its settings that decide on scores alone."""
     settings = task.kind_settings
-    told = settings.model_dump(mode="json", include=set(settings.unhashed), exclude_defaults=True)
-    return [*task.metrics, told] if told else list(task.metrics)
+    changed = settings.model_dump(mode="json", include=set(settings.unhashed), exclude_defaults=True)
+    return [*task.metrics, changed] if changed else list(task.metrics)
 
 
 def prepare(stage: Train, space: Workspace) -> PreTrainedModel:

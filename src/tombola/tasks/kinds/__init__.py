@@ -98,7 +98,7 @@ class TaskKind(ABC):
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that extracts an example's texts from a row."""
         read = [columns.text(name) for name in task.text]
-        return lambda values: tuple(one(values).strip() for one in read)
+        return lambda values: tuple(reader(values).strip() for reader in read)
 
     @abstractmethod
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Any]:
@@ -131,10 +131,10 @@ class TaskKind(ABC):
 
         def read(values: list[Any]) -> Example:
             try:
-                found = texts(values)
+                read_texts = texts(values)
             except BadRow as bad:
                 raise BadRow("; ".join([str(bad), *_reason(lambda: target(values, ("", "")))])) from None
-            return found, target(values, found)
+            return read_texts, target(values, read_texts)
 
         return read
 

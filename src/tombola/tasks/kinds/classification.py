@@ -52,10 +52,10 @@ class Classification(TaskKind):
     def check(self, task: "Task") -> None:
         """Reject prompts and answers without `by: likelihood`."""
         super().check(task)
-        given = [name for name in ("prompt", "answers", "delimiter") if name in task.settings]
-        if given and self.label_logits:
+        unused = [name for name in ("prompt", "answers", "delimiter") if name in task.settings]
+        if unused and self.label_logits:
             raise ValueError(
-                f"settings.{given[0]}: only works with `by: likelihood`; add that, or leave it out"
+                f"settings.{unused[0]}: only works with `by: likelihood`; add that, or leave it out"
             )
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], int]:

@@ -58,9 +58,9 @@ class MultiLabel(TaskKind):
             raw = value(values)
             if raw is None:
                 raise BadRow("no list of labels; for a text without labels, use an empty list")
-            found = raw if isinstance(raw, list | tuple) else str(raw).split(separator)
+            labels = raw if isinstance(raw, list | tuple) else str(raw).split(separator)
             flags = [0] * len(task.labels or ())
-            for name in filter(None, (str(one).strip() for one in found)):
+            for name in filter(None, (str(label).strip() for label in labels)):
                 if name not in numbers:
                     raise BadRow(
                         f"unknown label {name!r}; expected {expected}, separated by {separator!r}: correct the row, "

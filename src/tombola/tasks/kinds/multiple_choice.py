@@ -56,7 +56,7 @@ class MultipleChoice(AnswerKind):
         choices = _reader(settings, columns)
 
         def texts(values: list[Any]) -> tuple[str, ...]:
-            prompt = _prompt(settings, {name: one(values) for name, one in read.items()})
+            prompt = _prompt(settings, {name: reader(values) for name, reader in read.items()})
             return (prompt, *_listed(choices(values))[0])
 
         return texts
@@ -109,7 +109,7 @@ def _prompt(settings: ChoiceSettings, texts: Mapping[str, str]) -> str:
 def _reader(settings: ChoiceSettings, columns: Columns) -> Callable[[list[Any]], Any]:
     """Return a function that reads the answers from a row: a list, or several columns."""
     read = [columns.value(name) for name in settings.choices]
-    return read[0] if len(read) == 1 else lambda values: [one(values) for one in read]
+    return read[0] if len(read) == 1 else lambda values: [reader(values) for reader in read]
 
 
 def _listed(raw: Any) -> tuple[list[str], list[str]]:

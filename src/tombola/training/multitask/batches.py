@@ -71,11 +71,13 @@ class MixedBatches(ShuffledBatches):
     ) -> None:
         super().__init__(np.concatenate(lengths), batch_size, seed, group_by_length)
         self.batch_size = None  # else accelerate skips smaller batches, or fills them from another task
-        self.parts = [ShuffledBatches(own, batch_size, seed, group_by_length) for own in lengths]
+        self.parts = [ShuffledBatches(of_task, batch_size, seed, group_by_length) for of_task in lengths]
         self.starts = np.cumsum([0, *map(len, lengths)])
         self.per_step = per_step
         self.steps = steps_of(
-            sampling, [len(own) for own in lengths], [-(-len(part) // per_step) for part in self.parts]
+            sampling,
+            [len(of_task) for of_task in lengths],
+            [-(-len(part) // per_step) for part in self.parts],
         )
 
     def __len__(self) -> int:
@@ -92,28 +94,28 @@ class MixedBatches(ShuffledBatches):
     def _stream(self, task: int) -> Iterator[list[int]]:
         """Yield the task's batches, continuing where the previous epochs stopped."""
         part = self.parts[task]
-        passes, taken = divmod(self.epoch * self.steps[task] * self.per_step, len(part))
+        passes, offset = divmod(self.epoch * self.steps[task] * self.per_step, len(part))
 
         def from_here() -> Iterator[list[int]]:
             for number in count_up(passes):
                 part.set_epoch(number)
                 yield from part
 
-        return islice(from_here(), taken, None)
+        return islice(from_here(), offset, None)
 
 
-def steps_of(sampling: Sampling, sizes: Sequence[int], whole: Sequence[int]) -> list[int]:
+def steps_of(sampling: Sampling, sizes: Sequence[int], batches: Sequence[int]) -> list[int]:
     """Return the steps of each task in an epoch, which together make one pass over all data.
 
-    `whole` holds the steps of a pass over each task, the result for proportional sampling. Otherwise a task's share
+    `batches` holds the steps of a pass over each task, the result for proportional sampling. Otherwise a task's share
     is its size to the power `alpha` (0 if uniform), rounded to steps, with at least one step for every task.
     """
     if sampling.kind == "proportional":
-        return list(whole)
+        return list(batches)
     weights = np.asarray(sizes, dtype=float) ** (sampling.alpha if sampling.kind == "annealed" else 0.0)
-    ideal = sum(whole) * weights / weights.sum()
+    ideal = sum(batches) * weights / weights.sum()
     steps = np.maximum(1, np.floor(ideal)).astype(int)
-    rest = max(0, sum(whole) - int(steps.sum()))
-    steps[np.argsort(steps - ideal, kind="stable")[:rest]] += 1
+    missing = max(0, sum(batches) - int(steps.sum()))
+    steps[np.argsort(steps - ideal, kind="stable")[:missing]] += 1
     counts: list[int] = steps.tolist()
     return counts

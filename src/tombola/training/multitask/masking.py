@@ -41,7 +41,7 @@ class TaskMasks(TrainerCallback):
         ]
         self._hooks = [
             weight.register_post_accumulate_grad_hook(self._mask_gradient)
-            for weight in dict.fromkeys(weight for one in self._removed for weight in one)
+            for weight in dict.fromkeys(weight for removed in self._removed for weight in removed)
         ]
 
     @torch.no_grad()
@@ -62,9 +62,9 @@ class TaskMasks(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Save the moments of removed weights; missing moments count as zero."""
-        found: State = kwargs["optimizer"].state
+        optimizer_state: State = kwargs["optimizer"].state
         self._moments = {
-            weight: {name: value.clone() for name, value in _moments(found, weight).items()}
+            weight: {name: value.clone() for name, value in _moments(optimizer_state, weight).items()}
             for weight in self._applied
         }
 
@@ -73,9 +73,9 @@ class TaskMasks(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Restore the weights and moments of removed weights."""
-        found: State = kwargs["optimizer"].state
+        optimizer_state: State = kwargs["optimizer"].state
         for weight, (removed, _) in self._applied.items():
-            for name, moment in _moments(found, weight).items():
+            for name, moment in _moments(optimizer_state, weight).items():
                 before = self._moments[weight].get(name, torch.zeros_like(moment))
                 _put_back(moment, removed, before)
         self.restore()
@@ -83,8 +83,8 @@ class TaskMasks(TrainerCallback):
     @torch.no_grad()
     def restore(self) -> None:
         """Restore the values of the removed weights."""
-        for weight, (removed, whole) in self._applied.items():
-            _put_back(weight, removed, whole)
+        for weight, (removed, original) in self._applied.items():
+            _put_back(weight, removed, original)
         self._applied, self._moments = {}, {}
 
     def release(self) -> None:

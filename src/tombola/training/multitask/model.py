@@ -77,11 +77,11 @@ def save_shared(
 ) -> None:
     """Write the encoder once, and each task's head, config and mask into a folder named after the task."""
     with quiet():
-        for index, (name, one) in enumerate(zip(names, model.models, strict=True)):
+        for index, (name, member) in enumerate(zip(names, model.models, strict=True)):
             place = folder / TASKS / path_part(name)
             place.mkdir(parents=True)
-            one.config.save_pretrained(place)
-            head = {key: tensor.detach().cpu().contiguous() for key, tensor in head_of(one).items()}
+            member.config.save_pretrained(place)
+            head = {key: tensor.detach().cpu().contiguous() for key, tensor in head_of(member).items()}
             save_file(head, place / HEAD)
             if masks is not None:
                 masks[index].save(place / MASK)

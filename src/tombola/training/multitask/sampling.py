@@ -16,7 +16,7 @@ class Sampling(Settings):
     alpha: float = Field(0.5, ge=0, le=1, description="annealed: the exponent of the size")
 
     @model_validator(mode="after")
-    def _exponent_of_annealed(self) -> Self:
+    def _check_alpha(self) -> Self:
         if self.alpha != type(self).model_fields["alpha"].default and self.kind != "annealed":
             raise ValueError(f"alpha: only works with kind: annealed, not {self.kind}")
         return self

@@ -78,7 +78,7 @@ class Candidates:
             else:
                 yield within(risk, selection.lower, selection.upper)
 
-    def by_lot(self, selection: Selection, seed: int) -> Iterator[Tensor]:
+    def random_risks(self, selection: Selection, seed: int) -> Iterator[Tensor]:
         """Yield random risks without ties, which allow as many updates as any other risk."""
         generator = torch.Generator().manual_seed(seed)
         if not selection.elementwise:

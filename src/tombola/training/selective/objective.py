@@ -120,13 +120,13 @@ class TwoDraws(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean loss over the items of both halves."""
-        return self.inner.loss(model, twice(batch) if self.double else batch)
+        return self.inner.loss(model, doubled(batch) if self.double else batch)
 
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Run the objective's step, and measure the divergence of its first pass."""
-        doubled = twice(batch) if self.double else batch
+        larger = doubled(batch) if self.double else batch
         if self.risk.wanted and type(self.inner).loss is LogitLoss.loss:
-            return self._one_pass(cast(LogitLoss, self.inner), model, doubled, batch["labels"], backward)
+            return self._one_pass(cast(LogitLoss, self.inner), model, larger, batch["labels"], backward)
 
         def measure(module: nn.Module, arguments: Any, output: Any) -> None:
             handle.remove()
@@ -134,7 +134,7 @@ class TwoDraws(Objective):
 
         handle = model.register_forward_hook(measure)
         try:
-            return self.inner.step(model, doubled, backward)
+            return self.inner.step(model, larger, backward)
         finally:
             handle.remove()
 
@@ -142,7 +142,7 @@ class TwoDraws(Objective):
         self,
         inner: LogitLoss,
         model: nn.Module,
-        doubled: Batch,
+        larger: Batch,
         labels: Tensor,
         backward: Callable[[Tensor], None],
     ) -> Tensor:
@@ -151,15 +151,15 @@ class TwoDraws(Objective):
         risk.begin()
         shared = SharedBackward(risk.candidates.model, risk.candidates.weights, risk.reduced)
         with shared.watching():
-            logits = logits_of(model(**inputs_of(doubled)))
+            logits = logits_of(model(**inputs_of(larger)))
         follows = shared.follow(
             logits,
-            lambda values: inner.of_logits(values, doubled),
+            lambda values: inner.of_logits(values, larger),
             lambda values: risk.divergence(values, labels),
         )
         if not follows:
             risk.measure(logits, labels)
-        loss = inner.of_logits(logits, doubled)
+        loss = inner.of_logits(logits, larger)
         backward(loss)
         if follows:
             risk.add(shared.reduced())
@@ -170,6 +170,6 @@ class TwoDraws(Objective):
         self.inner.at(share)
 
 
-def twice(batch: Batch) -> dict[str, Tensor]:
+def doubled(batch: Batch) -> dict[str, Tensor]:
     """Return the batch concatenated with itself."""
     return {name: torch.cat([values, values]) for name, values in batch.items()}

@@ -71,7 +71,7 @@ class SelectiveAdamW(AdamW):
         for state in self.state.values():
             if FIRST in state:
                 state[FIRST] = state[FIRST].bool()
-        self._announce()
+        self._request_measurement()
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -87,20 +87,20 @@ class SelectiveAdamW(AdamW):
             frozen = [1 - _move_elements(row, share) for row, share in zip(candidates, shares, strict=True)]
             for row in candidates:
                 del rows[row.weight]
-            whole = {}
+            whole_shares = {}
         else:
             values = torch.stack(list(shares)).tolist()
             frozen = [1 - share for share in values]
-            whole = {row.weight: share for row, share in zip(candidates, values, strict=True)}
+            whole_shares = {row.weight: share for row, share in zip(candidates, values, strict=True)}
         alike: dict[tuple[int, float], list[_Row]] = {}
         for weight, row in rows.items():
-            alike.setdefault((id(row.group), whole.get(weight, 1.0)), []).append(row)
+            alike.setdefault((id(row.group), whole_shares.get(weight, 1.0)), []).append(row)
         for (_, share), together in alike.items():
             _move(together, share)
         course = self.param_groups[0][COURSE]
         course["steps"] += 1
         record(course["frozen"], course["steps"], frozen)
-        self._announce()
+        self._request_measurement()
         return loss
 
     def _rows(self, group: dict[str, Any]) -> Iterator["_Row"]:
@@ -129,7 +129,7 @@ class SelectiveAdamW(AdamW):
         kind, gamma = self.selection.kind, self.selection.gamma
         if kind == "random":
             seed = np.random.default_rng((self.seed, self.steps // self.selection.every)).integers(2**63)
-            lots = self.candidates.by_lot(self.selection, int(seed))
+            lots = self.candidates.random_risks(self.selection, int(seed))
             chosen: Iterable[Tensor] = self.candidates.within(lots, self.selection)
         elif kind == "first":
             chosen = self._first()
@@ -172,7 +172,7 @@ class SelectiveAdamW(AdamW):
             self.selection,
         )
 
-    def _announce(self) -> None:
+    def _request_measurement(self) -> None:
         """Announce whether the next step needs a measurement."""
         if self.risk is not None:
             self.risk.wanted = self.steps % self.selection.every == 0

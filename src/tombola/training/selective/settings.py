@@ -28,7 +28,9 @@ class Selection(Settings):
         default=False, description="select single weights within each tensor, not whole tensors"
     )
     every: int = Field(
-        default=1, gt=0, description="first, ensemble, random: steps between selections by dropout or at random"
+        default=1,
+        gt=0,
+        description="first, ensemble, random: steps between selections by dropout or at random",
     )
 
     @property
@@ -37,7 +39,7 @@ class Selection(Settings):
         return self.kind in ("first", "ensemble")
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.lower > self.upper:
             raise ValueError(f"lower: must be at most `upper` ({self.upper:g}), not {self.lower:g}")
         return self

@@ -10,7 +10,7 @@ from tombola.objectives import logits_of
 from tombola.training.selective.callback import selective_optimizer
 from tombola.training.selective.freezing import Freezing
 from tombola.training.selective.masks import Candidates
-from tombola.training.selective.objective import DropoutRisk, twice
+from tombola.training.selective.objective import DropoutRisk, doubled
 from tombola.training.selective.optimizer import SelectiveAdamW
 from tombola.training.selective.settings import Selection
 
@@ -65,6 +65,6 @@ class RoseTrainer(Trainer):
         items = None if num_items_in_batch is None else 2 * num_items_in_batch
         targets = [inputs[name] for name in self.label_names]
         labels = targets[0] if len(targets) == 1 else torch.stack(targets, dim=1)
-        loss, outputs = super().compute_loss(model, twice(inputs), True, items)
+        loss, outputs = super().compute_loss(model, doubled(inputs), True, items)
         self.risk.measure(logits_of(outputs), labels)
         return (loss, outputs) if return_outputs else loss
