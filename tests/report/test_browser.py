@@ -240,6 +240,20 @@ def test_names_too_long_for_the_ends_of_lines_are_a_legend_below(browser, pages)
     assert LONG not in chart.locator("svg").text_content()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_word_without_a_break_widens_nothing(browser, tmp_path, width):
+    word = "Donaudampfschifffahrtsgesellschaftskapitän" * 3
+    cells = [
+        cell(name, {f"{word}/test": value, "other": {"perplexity": Score(level, 9.0, 90, "delta method")}}, size)
+        for name, value, level, size in (("dense", 0.8, 30.0, None), (word, 0.7, 45678.9, 0.5), ("b", 0.6, 1e8, 0.5))
+    ]  # fmt: skip
+    page = Visit(
+        browser, write_report(result(*cells, folder=tmp_path, name=word, about=word)), width=width
+    ).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate(FAULTS) == []
+
+
 def test_the_first_screen_has_sentence_chart_and_table(browser, pages):
     for name in ("one", "rich"):
         page = Visit(browser, pages[name], width=1300).page

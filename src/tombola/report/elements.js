@@ -11,6 +11,11 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+// Keeps numbers and percent signs on one line.
+function unbroken(text) {
+  return text.replaceAll(" %", "\u00a0%");
+}
+
 function button(label, press, attributes = {}) {
   const made = element("button", { type: "button", ...attributes }, label);
   made.addEventListener("click", press);

@@ -8,7 +8,7 @@ function start() {
   const sections = content.sections.map((section) => {
     const parts = section.parts.map((part) => DRAW[part.kind](part));
     const remarks = section.remarks.length ? element("ul", { class: "remarks" }, ...section.remarks.map((one) => element("li", {}, one))) : null;
-    const made = element("section", { class: section.title === "At a glance" && "glance" }, element("h2", {}, section.title), section.note ? element("p", { class: "soft" }, section.note) : null, remarks,
+    const made = element("section", { class: section.title === "At a glance" && "glance" }, element("h2", {}, section.title), section.note ? element("p", { class: "soft" }, unbroken(section.note)) : null, remarks,
       element("div", { class: "parts" }, ...parts.map((part) => part.made)));
     drawn.push(...parts);
     return { made, parts };

@@ -3,7 +3,7 @@
 function figure(name, body, { lines, note, wide, kind } = {}) {
   const caption = element("figcaption", {}, element("h3", { class: name === "scores" && "repeated" }, name));
   if (lines) caption.append(button("CSV", () => download(name, lines()), { class: "small", "aria-label": `Download ${name} as CSV` }));
-  return element("figure", { class: wide && "wide", "data-kind": kind }, caption, body, note ? element("p", { class: "soft" }, note) : null);
+  return element("figure", { class: wide && "wide", "data-kind": kind }, caption, body, note ? element("p", { class: "soft" }, unbroken(note)) : null);
 }
 
 // A box that scrolls sideways; it fades where there is more to see.
@@ -130,7 +130,7 @@ function drawIntervals(part) {
       const track = element("div", { class: "track", "aria-hidden": "true" },
         element("i", { class: "range", "--own": own, "--from": at(row.low, row.format), "--to": at(row.high, row.format) }), element("i", { class: "dot", "--own": own, "--at": at(row.value, row.format) }));
       const made = element("div", { class: "row" }, element("span", {}, row.name), track,
-        element("span", { class: "figures" }, write(row.value), element("small", {}, ` ${write(row.low)} to ${write(row.high)}`)));
+        element("span", { class: "figures" }, write(row.value), " ", element("small", {}, `${write(row.low)} to ${write(row.high)}`)));
       return { made, row };
     });
     body.append(element("div", { class: "group" }, heading, ...lines.map(({ made }) => made), ruler(rows[0].format)));
