@@ -27,7 +27,8 @@ def main() -> None:
         if row["metric"] == "accuracy":
             print(f"{row['variant']:<10} {row['mean']:.1%} ({row['low']:.1%} to {row['high']:.1%})")
     for one in study.differences("validation"):
-        print(f"{one.first['variant']} less {one.second['variant']}: {one.mean:+.1%}, p = {one.t:.2f}")
+        p = "no test: equal in every seed" if one.t is None else f"p = {one.t:.2f}"
+        print(f"{one.first['variant']} less {one.second['variant']}: {one.mean:+.1%}, {p}")
     print("report:", write_report(study))
 
 

@@ -1,9 +1,11 @@
 """Every example runs as it is, on the embedded default."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,3 +47,12 @@ def test_an_example_runs_and_says_what_it_promises(path, tmp_path):
 def test_an_extension_fits_in_forty_lines(name):
     (path,) = (path for path in EXAMPLES if path.stem == name)
     assert len(path.read_text(encoding="utf-8").splitlines()) < 40
+
+
+def test_the_study_says_so_if_a_difference_cannot_be_tested(monkeypatch, capsys):
+    difference = SimpleNamespace(first={"variant": "dense"}, second={"variant": "imp"}, mean=0.0, t=None)
+    study = SimpleNamespace(rows=list, differences=lambda on: [difference])
+    monkeypatch.setattr("tombola.study", lambda recipe: study)
+    monkeypatch.setattr("tombola.report.write_report", lambda study: "report.html")
+    runpy.run_path(str(EXAMPLES[0].parent / "study.py"), run_name="__main__")
+    assert "dense less imp: +0.0%, no test: equal in every seed" in capsys.readouterr().out

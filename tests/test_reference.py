@@ -1,6 +1,7 @@
 """The parts of the documentation that come from the code are as fresh as the code."""
 
 import importlib.util
+import inspect
 import json
 import re
 from pathlib import Path
@@ -110,6 +111,17 @@ def test_the_reference_documents_every_public_name():
     named = {*tombola.__all__, *tombola.api.__all__} - {"__version__"}
     assert named - homes - {"TombolaError"} == set()
     assert "::: tombola.errors\n" in text
+
+
+def test_the_reference_documents_what_public_functions_take_and_return():
+    text = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    homes = set(re.findall(r"^::: [\w.]+\.(\w+)$", text, re.MULTILINE))
+    named = set()
+    for name in tombola.api.__all__:
+        function = getattr(tombola.api, name)
+        named |= set(re.findall(r"\b[A-Z]\w+", str(inspect.signature(function).return_annotation)))
+    assert named - homes - {"Path", "None"} == set()
+    assert {"Score", "Prediction", "Local", "Ray", "Watcher"} <= homes
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -89,6 +89,7 @@ def compress(
     Returns:
         The result, with a row for the original and one for the ticket, the folder of the ticket, and the verdict.
     """
+    sizes = (batch_size,) if isinstance(batch_size, int) else batch_size
     order = Order(
         model=str(model),
         data=str(data),
@@ -98,11 +99,7 @@ def compress(
         parameters=parameters,
         within=within,
         against=None if against is None else as_tuple(against),
-        batch_size=(batch_size,)
-        if isinstance(batch_size, int)
-        else None
-        if batch_size is None
-        else tuple(batch_size),
+        batch_size=None if sizes is None else tuple(sizes),
         threads=threads,
         device=device,
         seconds=seconds,

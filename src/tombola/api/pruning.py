@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Pruning:
     """The result of `prune`.
 
-    Args:
+    Attributes:
         folder: The folder of the pruned model.
         mask: The mask of the weights that are left.
         seconds: The duration of this call.

@@ -46,7 +46,7 @@ class Int8(BaseModel):
 class Export(BaseModel):
     """An exported model, and how it compares with PyTorch.
 
-    Args:
+    Attributes:
         path: Its file.
         bytes: Its size, weights included.
         shapes: Batch and length of the inputs on which its outputs were compared.

@@ -38,7 +38,7 @@ TOLERANCE = 1e-5
 class Shrinkage(BaseModel):
     """A shrunk ticket: what was removed, and how the models before and after compare.
 
-    Args:
+    Attributes:
         folder: The folder of the shrunk model.
         units: The kind of units.
         removed: The number of units removed.

@@ -37,7 +37,7 @@ WIDTH = 80
 class Check:
     """One check and its result.
 
-    Args:
+    Attributes:
         name: The subject of the check.
         value: The result.
         note: What it means, or what to do about it.
