@@ -15,6 +15,7 @@ from typing import Any, Literal
 from tombola.errors import DataError
 from tombola.evaluation.evaluators import Prediction
 from tombola.tasks import Split, Task
+from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, marked_encoding, numbered_lines
 from tombola.tasks.places import open_unlabelled
 from tombola.tasks.readers import DELIMITERS, DoesNotFit
@@ -151,10 +152,10 @@ def _as_named(task: Task) -> Task:
     Layouts that name the columns of the texts come first: the data may also have a column with one of the task's names.
     """
     plain = task.source.model_copy(update={"map": {}, "header": None, "alternatives": []})
-    layouts = task.source.layouts
-    named = [one for one in layouts if one.header is None and any(name in one.map for name in task.text)]
-    first, *others = [*named, plain, *(one for one in layouts if one not in named)]
-    source = task.source.model_copy(update={**dict(first), "alternatives": others})
+    own = task.source.layouts
+    named = [one for one in own if one.header is None and any(name in one.map for name in task.text)]
+    layouts: list[Layout] = [*named, plain, *(one for one in own if one not in named)]
+    source = task.source.model_copy(update={**dict(layouts[0]), "alternatives": layouts[1:]})
     return task.model_copy(update={"source": source})
 
 
