@@ -322,11 +322,11 @@ def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> N
     [
         (
             6,
-            "texts longer than 6 tokens, 50% of them, are truncated; to read more of them, set train.max_length, "
-            "at most 64",
+            "50% of the texts are longer than 6 tokens and are truncated; to read more, raise train.max_length (to at "
+            "most 64)",
         ),
-        (64, "texts longer than 64 tokens, 25% of them, are truncated"),
-        (128, "texts longer than 64 tokens, 25% of them, are truncated"),
+        (64, "25% of the texts are longer than 64 tokens and are truncated"),
+        (128, "25% of the texts are longer than 64 tokens and are truncated"),
     ],
 )
 def test_texts_that_are_too_long_are_counted_before_the_work(

@@ -38,7 +38,7 @@ def about_truncation(raw: Raw, texts: Split) -> tuple[str, ...]:
     longest = min(position_limit(config) or tokenizer.model_max_length, tokenizer.model_max_length)
     remedy = ""
     if longest > limit:
-        remedy = "; to read more of them, set train.max_length"
-        remedy += f", at most {longest:,}" if longest < UNLIMITED else ""
+        remedy = "; to read more, raise train.max_length"
+        remedy += f" (to at most {longest:,})" if longest < UNLIMITED else ""
     told = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-    return (f"texts longer than {limit} tokens, {told} of them, are truncated{remedy}",)
+    return (f"{told} of the texts are longer than {limit} tokens and are truncated{remedy}",)
