@@ -26,7 +26,7 @@ def quickstart(
     ),
     store: Store = None,
 ) -> None:
-    """Make a first classifier twice as fast and more robust, without downloads, in minutes on two cores.
+    """Make a first classifier nearly twice as fast and more robust, without downloads, in minutes on two cores.
 
     [bold]Example:[/bold] tombola quickstart
     """

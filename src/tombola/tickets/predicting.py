@@ -15,7 +15,6 @@ from typing import Any, Literal
 from tombola.errors import DataError
 from tombola.evaluation.evaluators import Prediction
 from tombola.tasks import Split, Task
-from tombola.tasks.definition import Layout
 from tombola.tasks.lines import ending_of, marked_encoding, numbered_lines
 from tombola.tasks.places import open_unlabelled
 from tombola.tasks.readers import DELIMITERS, DoesNotFit
