@@ -111,7 +111,7 @@ def test_a_teacher_of_pairs_gets_the_segments_that_it_has_learned(tmp_path: Path
 
 
 def test_layers_are_one_setting_and_no_grid(world: World) -> None:
-    (cell,) = expand(world.recipe(train={"distill": {"layers": [1, 2]}}))
+    (cell,) = expand(world.recipe(train={"distill": {"layers": [1, 2], "hidden": 1.0}}))
     assert cell.recipe.train.distill.layers == (1, 2)
     with pytest.raises(RecipeError, match=r"distill.weight"):
         expand(world.recipe(train={"distill": {"weight": 2}}))
