@@ -125,7 +125,8 @@ class TwoDraws(Objective):
     def step(self, model: nn.Module, batch: Batch, backward: Callable[[Tensor], None]) -> Tensor:
         """Run the objective's step, and measure the divergence of its first pass."""
         larger = doubled(batch) if self.double else batch
-        if self.risk.wanted and type(self.inner).loss is LogitLoss.loss:
+        kind = type(self.inner)
+        if self.risk.wanted and kind.loss is LogitLoss.loss and kind.step is LogitLoss.step:
             return self._one_pass(cast(LogitLoss, self.inner), model, larger, batch["labels"], backward)
 
         def measure(module: nn.Module, arguments: Any, output: Any) -> None:
