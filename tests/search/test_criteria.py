@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch.nn.functional import cross_entropy
 
 from tests.search.test_importance import batch_of, evidence_of
@@ -121,6 +122,15 @@ def test_both_is_the_mean_of_clean_and_augmented():
     settings = Importance(units="head", inputs="augmented", augment=augment)
     with pytest.raises(TombolaError, match="no augmented copies"):
         importance(settings, model, units, evidence_of(clean))
+
+
+def test_scoring_changes_every_text():
+    inputs = {"units": "head", "inputs": "augmented"}
+    assert Importance(**inputs, augment={"of": ["typos"]}).augment.share == 1
+    with pytest.raises(ValidationError, match="scoring changes every text, not 30% of them"):
+        Importance(**inputs, augment={"of": ["typos"], "share": 0.3})
+    with pytest.raises(ValidationError, match="only works in training"):
+        Importance(**inputs, augment={"of": ["typos"], "consistency": 1.0})
 
 
 def test_every_text_of_the_copy_is_changed_and_the_labels_stay():

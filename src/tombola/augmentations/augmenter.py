@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from hashlib import blake2b
 from random import Random
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -26,6 +26,10 @@ class AugmentSettings(Settings):
         "so a step takes 1 + share times as long; 0: train on the changed texts alone",
     )
     seed: int = Field(0, description="seed of the changes, in addition to the training's seed")
+
+    def of_every_text(self) -> Self:
+        """Return the same changes for copies of the data in which every text is changed."""
+        return self.model_copy(update={"share": 1.0, "consistency": 0.0})
 
 
 class Augmenter:

@@ -36,7 +36,7 @@ def augmented_copy(
             f"{where}: the built-in synonyms are English, but {task.name} is in {task.language!r}: use another "
             "augmentation, such as typos"
         )
-    augmenter = Augmenter(augment.model_copy(update={"share": 1.0}), resources, seed)
+    augmenter = Augmenter(augment.of_every_text(), resources, seed)
     texts = [
         augmenter.texts(texts, identity, step=0)
         for texts, identity in zip(split.texts, split.ids, strict=True)

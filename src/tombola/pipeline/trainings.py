@@ -293,5 +293,5 @@ def _stage_settings(settings: Any, augment: AugmentSettings | None) -> Any:
     if not isinstance(settings, Learned) and getattr(settings, "train", None) is not None:
         changes["train"] = None
     if getattr(settings, "inputs", "clean") != "clean" and settings.augment is None and augment is not None:
-        changes["augment"] = augment.model_copy(update={"consistency": 0.0})
+        changes["augment"] = augment.of_every_text()
     return settings.model_copy(update=changes) if changes else settings

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import floor
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tombola.augmentations import AugmentSettings
 from tombola.foundations.lazy import lazy_module
@@ -101,6 +101,17 @@ class Importance(ScorerSettings):
                 "out for random layers"
             )
         return self
+
+    @field_validator("augment")
+    @classmethod
+    def _changes_all_texts(cls, augment: AugmentSettings | None) -> AugmentSettings | None:
+        if augment is None:
+            return None
+        if "share" in augment.model_fields_set and augment.share != 1:
+            raise ValueError(f"share: scoring changes every text, not {augment.share:.0%} of them; leave it out")
+        if augment.consistency:
+            raise ValueError("consistency: only works in training")
+        return augment.of_every_text()
 
     @model_validator(mode="after")
     def _check_criterion(self) -> Self:
