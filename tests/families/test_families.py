@@ -70,6 +70,11 @@ def test_an_unknown_architecture_is_told_how_to_be_described():
     assert all(known in sentence for known in MODEL_TYPES)
 
 
+def test_a_model_of_another_library_is_refused():
+    with pytest.raises(ModelError, match="Linear is not a transformers model"):
+        Units.of(nn.Linear(3, 3), "head")
+
+
 def test_a_family_file_with_a_misspelt_key_is_refused():
     good = families()[0].model_dump()
     assert Family.model_validate(good) == families()[0]

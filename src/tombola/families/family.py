@@ -243,7 +243,12 @@ def family_of_type(model_type: str) -> Family | None:
 
 def family_of(model: PreTrainedModel) -> Family:
     """Return the family of the model, by its config's model type."""
-    model_type = model.config.model_type
+    model_type = getattr(getattr(model, "config", None), "model_type", None)
+    if model_type is None:
+        raise ModelError(
+            f"{type(model).__name__} is not a transformers model: it has no config that names its type. "
+            "Pass the model that from_pretrained returned."
+        )
     family = family_of_type(model_type)
     if family is None:
         supported = ", ".join(sorted(name for family in families() for name in family.model_types))
