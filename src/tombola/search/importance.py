@@ -108,7 +108,9 @@ class Importance(ScorerSettings):
         if augment is None:
             return None
         if "share" in augment.model_fields_set and augment.share != 1:
-            raise ValueError(f"share: scoring changes every text, not {augment.share:.0%} of them; leave it out")
+            raise ValueError(
+                f"share: scoring changes every text, not {augment.share:.0%} of them; leave it out"
+            )
         if augment.consistency:
             raise ValueError("consistency: only works in training")
         return augment.of_every_text()
