@@ -3,7 +3,7 @@
 import shlex
 
 import pytest
-from tools.run_evidence import COMMANDS, ROOT, commands, name_of
+from tools.run_evidence import COMMANDS, ROOT, commands, name_of, plan_of, total
 
 from tombola.recipe.catalogue import check_file
 
@@ -22,6 +22,16 @@ def test_every_recipe_of_the_evidence_is_run() -> None:
 def test_no_two_studies_share_a_folder() -> None:
     names = [name_of(words) for words in STUDIES]
     assert len(set(names)) == len(names)
+
+
+def test_a_dry_run_says_how_long_all_studies_take_together() -> None:
+    events = [
+        '{"event": "stage"}',
+        '{"event": "result", "plan": {"training_steps": 3000, "seconds": 5400.0}}',
+    ]
+    finished = {"training_steps": 0, "seconds": None}
+    sentence = total([plan_of("\n".join(events)), finished])
+    assert "3,000 training steps left, about 1.5 h" in sentence
 
 
 @pytest.mark.parametrize("words", STUDIES, ids=shlex.join)
