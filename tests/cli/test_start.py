@@ -37,3 +37,10 @@ def test_the_first_line_comes_before_heavy_imports(arguments, tmp_path):
         [sys.executable, "-c", SCRIPT, *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout == "planning []\n", done.stderr
+
+
+def test_a_training_does_not_load_what_the_trainer_imports_for_other_uses():
+    unused = ("datasets", "pandas", "scipy.stats")
+    script = f"import sys, tombola.training.run; print([name for name in {unused!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

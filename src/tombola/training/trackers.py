@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import Trainer
 from transformers.integrations import get_available_reporting_integrations
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from tombola.errors import TombolaError, UnknownName
+
+if TYPE_CHECKING:
+    from transformers import Trainer
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -44,7 +46,7 @@ def run_name(folder: Path) -> str:
 
 
 @contextmanager
-def reporting(trainer: Trainer, names: Sequence[str]) -> Iterator[None]:
+def reporting(trainer: "Trainer", names: Sequence[str]) -> Iterator[None]:
     """Report to trackers in this context; a tracker that cannot start, for lack of a login, for example, says why.
 
     The next training of the process becomes a separate run; only wandb needs to be told.
