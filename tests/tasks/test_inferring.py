@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -228,6 +229,29 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
     assert "the most common one, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
     assert set(task.load("train").labels) == {0, 1}
+
+
+def test_labels_that_look_the_same_are_one_label(tmp_path: Path) -> None:
+    rows = [(sentence(n), ["caf\u00e9", "cafe\u0301", "bar"][n % 3]) for n in range(60)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert [normalize("NFC", label) for label in task.labels or []] == ["bar", "caf\u00e9"]
+    assert sum(task.load("train").labels) == 28
+
+
+def test_codes_with_underscores_are_no_numbers(tmp_path: Path) -> None:
+    rows = [(sentence(n), f"{n % 13}_{n % 2}") for n in range(260)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert (task.kind, len(task.labels or [])) == ("classification", 26)
+
+
+def test_a_label_that_pandas_writes_as_nan_is_missing(tmp_path: Path) -> None:
+    rows = [{"text": sentence(n), "label": ["x", "y", float("nan")][n % 3]} for n in range(60)]
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = infer_task(path)
+    assert found.task.labels == ["x", "y"]
+    assert "40 examples; rows skipped, without a text or a label: 20" in found.notes
+    assert sum(len(found.task.load(name)) for name in found.task.split_names()) == 40
 
 
 def test_labels_that_yaml_takes_for_numbers_stay_labels(tmp_path: Path) -> None:

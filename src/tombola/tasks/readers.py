@@ -182,7 +182,7 @@ def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
 def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     for number, line in numbered_lines(path, encoding):
         try:
-            yield number, json.loads(line)
+            yield number, json.loads(line, parse_constant=_constant)
         except (ValueError, RecursionError) as error:
             yield number, Malformed(f"not JSON ({_problem(error)})" if line else EMPTY_LINE)
 
@@ -190,11 +190,17 @@ def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
 def read_json(path: Path, encoding: str | None = None) -> Any:
     """Return the content of a JSON file."""
     try:
-        return json.loads("\n".join(line for _, line in numbered_lines(path, encoding)))
+        text = "\n".join(line for _, line in numbered_lines(path, encoding))
+        return json.loads(text, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({_problem(error)}).") from None
+
+
+def _constant(name: str) -> float | None:
+    """Return the value of NaN or Infinity in a JSON text; NaN is how Python and pandas write an empty cell."""
+    return None if name == "NaN" else float(name)
 
 
 def _problem(error: Exception) -> str:
