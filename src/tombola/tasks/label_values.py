@@ -76,7 +76,9 @@ def rare_labels(answers: list[str]) -> list[str]:
     """Warn about labels that some split may lack."""
     counts = Counter(map(_folded, answers))
     rare = {
-        answer: count for answer in dict.fromkeys(answers) if (count := counts[_folded(answer)]) < FEW_EXAMPLES
+        answer: count
+        for answer in dict.fromkeys(answers)
+        if (count := counts[_folded(answer)]) < FEW_EXAMPLES
     }
     if not rare:
         return []
