@@ -48,6 +48,17 @@ def test_a_plain_recipe_is_a_study_of_itself(world):
     assert [one.cell for one in planned_study(raw).cells] == expand(raw)
 
 
+def test_a_value_that_a_grid_holds_twice_is_a_mistake(world):
+    with pytest.raises(RecipeError, match=r"grid\.seed: 1 occurs more than once in the list"):
+        planned_study({**world.recipe(), "grid": {"seed": [1, 2, 1]}})
+
+
+@pytest.mark.parametrize("key", ["source", "overrides"])
+def test_an_unknown_key_for_all_recipes_is_a_mistake_whatever_its_name(world, key):
+    with pytest.raises(RecipeError, match=f"unknown key '{key}'"):
+        planned_study({"recipes": [world.recipe()], "over": {key: 1}})
+
+
 def test_cells_share_the_stages_that_they_have_in_common(world):
     raw = world.recipe(
         train=SHORT,

@@ -482,6 +482,26 @@ def test_variants_whose_folders_would_meet_are_refused(names, said):
 
 
 @pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"retrain": {"epochs": 5}}, "retrain: has no effect without a search"),
+        ({"draw": {"sparsity": 0.7}}, "draw: has no effect without a search"),
+        ({"bias": {"method": "lexical_overlap"}}, "bias: has no effect, since no loss uses it"),
+        ({"bias": {"method": "lexical_overlap"}, "train": {"loss": {"kind": "poe"}}}, None),
+        ({"bias": {"method": "file", "path": "b.npy", "missing": "drop"}}, None),
+        (
+            {"retrain": {"epochs": 5}, "variants": {"dense": {}, "omp": {"search": {"method": "magnitude"}}}},
+            None,
+        ),
+        ({"retrain": None}, None),
+    ],
+)
+def test_a_section_that_no_cell_uses_is_reported(changes, sentence, caplog):
+    expand({**BASE, **changes})
+    assert [record.message.partition(";")[0] for record in caplog.records] == ([sentence] if sentence else [])
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"seed": [1, 2, 1]}, "seed: 1 occurs more than once in the list"),

@@ -43,9 +43,14 @@ def count_points(variant: Raw) -> int:
 def repeated_values(variant: Raw) -> Iterator[str]:
     """Yield what is wrong with axes that hold a value twice: its cells would count as two runs."""
     for path, options in _axes(_used(variant), Recipe, ()):
-        counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
-        for value in (value for value, count in counts.items() if count > 1):
-            yield f"{'.'.join(path)}: {value} occurs more than once in the list; write each value once"
+        yield from repeated_options(".".join(path), options)
+
+
+def repeated_options(key: str, options: list[Any]) -> Iterator[str]:
+    """Yield what is wrong with a list of values that holds one twice, after its key."""
+    counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
+    for value in (value for value, count in counts.items() if count > 1):
+        yield f"{key}: {value} occurs more than once in the list; write each value once"
 
 
 def _used(variant: Raw) -> Raw:

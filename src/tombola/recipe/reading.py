@@ -24,7 +24,7 @@ LAID_OVER = ("per_task", "variants")
 
 
 def load_recipe(
-    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
+    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), /, **settings: Any
 ) -> Raw:
     """Read a recipe, apply changes, and load its plugins. `expand` checks the result.
 
