@@ -204,7 +204,21 @@ def test_a_stage_that_was_damaged_before_its_upload_is_not_uploaded(machines, mo
     assert not here.has(ONE)
 
 
-@pytest.mark.parametrize("method", ["exists", "glob", "cat_file", "put_file", "get_file"])
+ASKING = {
+    "exists": lambda here, there: there.has(ONE),
+    "glob": lambda here, there: there.finished([ONE]),
+    "cat_file": lambda here, there: list(there.remote.orphans()),
+    "put_file": lambda here, there: here.make(Write(text="2"), write("2")),
+    "get_file": lambda here, there: there.open(ONE),
+}
+"""What asks a location, by the method of its file system."""
+
+
+class _Refused(Exception):
+    """An error of a library that Tombola does not know."""
+
+
+@pytest.mark.parametrize("method", ASKING)
 def test_an_error_of_the_locations_own_is_one_sentence_and_costs_no_stage(machines, monkeypatch, method):
     """S3 without credentials or without a connection raises neither an OSError nor anything else of Python's."""
     here, there = machines("here"), machines("there")
@@ -216,20 +230,9 @@ def test_an_error_of_the_locations_own_is_one_sentence_and_costs_no_stage(machin
     with monkeypatch.context() as patch:
         patch.setattr(type(here.remote.files), method, refuse)
         with pytest.raises(TombolaError, match=r": Unable to locate credentials") as caught:
-            if method == "put_file":
-                here.make(Write(text="2"), write("2"))
-            elif method == "cat_file":
-                assert list(there.remote.orphans()) == []
-            else:
-                there.finished([ONE])
-                there.has(ONE)
-                there.open(ONE)
+            ASKING[method](here, there)
         assert "delete" not in str(caught.value)
     assert (there.open(ONE) / "deep" / "result.txt").read_text() == "whole"
-
-
-class _Refused(Exception):
-    """An error of a library that Tombola does not know."""
 
 
 def test_a_stage_that_cannot_be_listed_does_not_hide_the_others(machines, monkeypatch):
