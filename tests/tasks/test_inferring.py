@@ -156,6 +156,13 @@ def test_an_empty_holdout_is_told(tmp_path: Path) -> None:
         infer_task(path).task.load("validation")
 
 
+@pytest.mark.parametrize(("each", "test"), [(5, 1), (10, 2), (15, 3), (25, 5), (35, 7)])
+def test_the_test_data_have_a_fifth_of_every_class(tmp_path: Path, each: int, test: int) -> None:
+    rows = [(sentence(n), "xy"[n % 2]) for n in range(2 * each)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert Counter(task.load("test").labels) == {0: test, 1: test}
+
+
 def test_pairs_and_numbers(tmp_path: Path) -> None:
     rows = [
         {"premise": sentence(n), "hypothesis": sentence(n + 1), "score": n / 7, "split": "x"}
