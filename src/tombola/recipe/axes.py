@@ -19,6 +19,9 @@ Path = tuple[str, ...]
 
 Axis = tuple[Path, list[Any]]
 
+NAMING = (("name",), ("about",))
+"""The settings without effect on a run, which make no axis: their cells would count as several runs of the same."""
+
 
 def points_of(variant: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
     """Yield the axis values and the raw recipe of each cell of a variant, in lists of cells that differ in seed."""
@@ -65,7 +68,7 @@ def _axes(raw: Raw, kind: type[Any], path: Path) -> list[Axis]:
         field = kind.model_fields.get(key)
         if field is None:
             continue
-        if isinstance(value, list) and not _takes_list(field.annotation):
+        if isinstance(value, list) and not _takes_list(field.annotation) and (*path, key) not in NAMING:
             if not value:
                 raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
             axes.append(((*path, key), value))

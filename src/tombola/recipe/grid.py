@@ -233,7 +233,8 @@ def _inherited(path: Path, raw: Raw) -> bool:
                 part = part.get(key) if isinstance(part, dict) else None
             key = path[len(prefix)]
             train = raw.get("train")
-            return isinstance(train, dict) and key in train and not (isinstance(part, dict) and key in part)
+            own = part if isinstance(part, dict) else {}
+            return isinstance(train, dict) and key in map(str, train) and key not in map(str, own)
     return False
 
 
