@@ -289,6 +289,16 @@ def test_a_training_without_steps_takes_no_time_and_what_is_finished_can_be_coun
         assert estimate(plan, store, afresh=True)[0].seconds > 0
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "log.json"])
+def test_a_damaged_stage_does_not_stop_the_estimate(world, tmp_path, file):
+    store = Store(tmp_path / "store")
+    plan = planned_study(world.recipe(train={**SHORT, "epochs": 0}, evaluate={"on": []}))
+    with run_cache():
+        execute(plan.stages, store)
+        (store.path(plan.stages[0]) / file).write_text('{"stage": ')
+        assert [cost.kind for cost in estimate(plan, store)] == ["train"]
+
+
 def test_the_command_plans_runs_and_writes_a_table(world, tmp_path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(world.recipe(train=SHORT, seed=[1, 2])))
     words = [
