@@ -225,6 +225,11 @@ def test_parquet(tmp_path: Path) -> None:
     task = infer_task(tmp_path / "d.parquet").task
     assert task.labels == ["0", "1", "2"]
     assert sum(len(task.load(name)) for name in task.split_names()) == 50
+    numbers = {"text": rows["text"], "label": [n / 7 if n % 2 else float("nan") for n in range(51)]}
+    parquet.write_table(pyarrow.table(numbers), tmp_path / "n.parquet")
+    assert (
+        "25 examples; rows skipped, without a text or a label: 26" in infer_task(tmp_path / "n.parquet").notes
+    )
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match=r"bad.parquet: not a Parquet file that can be read"):
         infer_task(tmp_path / "bad.parquet")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -282,7 +283,12 @@ def _parquet_table(path: Path) -> Table:
         ) from None
     columns = table.column_names
     rows = enumerate(zip(*(table[name].to_pylist() for name in columns), strict=True), start=1)
-    return Table(columns, ((number, list(row)) for number, row in rows), lambda row: f"{path}:row {row}")
+    cells = ((number, [None if _is_nan(value) else value for value in row]) for number, row in rows)
+    return Table(columns, cells, lambda row: f"{path}:row {row}")
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:
