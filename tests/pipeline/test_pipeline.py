@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 import shutil
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from tombola.masks.drawing import random_scores
 from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
+from tombola.pipeline.engines.ray import _attempt
 from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.train import prepare
 from tombola.recipe.grid import expand
@@ -394,6 +396,19 @@ def test_a_run_reads_each_split_once_however_many_cells_ask_for_it(world, tmp_pa
     )
     tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
     assert sorted(loads) == ["train", "validation"]
+
+
+def test_a_stage_on_ray_reads_each_split_once(world, tmp_path, monkeypatch):
+    loads = []
+    load = Task.load
+    (plan,) = plans(world, train={"steps": 1, "max_length": 16, "augment": {"of": ["typos"]}})
+    monkeypatch.setattr(
+        Task, "load", lambda task, split, **options: loads.append(split) or load(task, split, **options)
+    )
+    store = Store(tmp_path / "store")
+    for stage in plan.stages():
+        assert _attempt(pickle.dumps(stage), store.address, [], 1) is None
+    assert sorted(loads) == ["train", "train", "validation"], "the evaluation looks for overlaps"
 
 
 def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(world, tmp_path):
