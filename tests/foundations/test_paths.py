@@ -137,3 +137,10 @@ def test_a_folder_stays_if_its_successor_cannot_take_its_place(tmp_path):
         new.rmdir()
     assert (folder / "ticket.json").read_text() == "first"
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("letter", ["a", "\u5f71"])
+def test_a_temporary_name_is_short_enough_beside_the_longest_name(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / (letter * (250 // len(letter.encode())))
+    temporary_beside(path).write_text("whole")
+    path.touch()

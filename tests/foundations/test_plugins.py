@@ -159,6 +159,22 @@ def test_a_package_is_a_plugin_with_all_of_its_modules(
     plugins.Registry.forget("own_package.methods")
 
 
+def test_a_module_that_a_plugin_imports_from_its_package_counts_with_the_whole_package(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "own_parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    write(package / "scores.py", "parted")
+    (package / "entry.py").write_text("import own_parts.scores\n")
+    (package / "numbers.py").write_text("ONE = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (plugin,) = load_plugins(["own_parts.entry"])
+    (plan,) = plans(world, **{**SEARCH, "search": {"method": "parted"}})
+    assert plan.mask.identity()["plugins"] == [plugin.fingerprint]
+    plugins.Registry.forget("own_parts.scores")
+
+
 def test_installed_packages_offer_plugins_when_a_recipe_is_read(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

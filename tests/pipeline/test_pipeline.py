@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import pickle
+import shutil
 import time
 from pathlib import Path
 
@@ -13,11 +15,13 @@ import tombola
 from tests.children import run_python, start_python
 from tests.pipeline.running import execute, plans, stages, workspace
 from tombola.api import plan_run
-from tombola.errors import MaskMismatch, RecipeError
+from tombola.errors import MaskMismatch, RecipeError, TombolaError
 from tombola.masks import Mask, Scores, Units, draw, fingerprint
+from tombola.masks.drawing import random_scores
 from tombola.models.controls import Reinitialise, apply_control
 from tombola.models.finding import find_model
 from tombola.models.loading import load_model
+from tombola.pipeline.engines.ray import _attempt
 from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.train import prepare
 from tombola.recipe.grid import expand
@@ -88,6 +92,25 @@ def test_changed_data_changes_the_key(world, tmp_path):
         file.write("the film was fine\tpositive\n")
     (changed,) = plans(world, task=str(copy))
     assert changed.model.key != one.model.key
+
+
+@pytest.mark.parametrize("changed", ["train.tsv", "model/vocab.txt", "mask.safetensors"])
+def test_what_changes_between_planning_and_running_is_not_stored_under_the_old_key(world, tmp_path, changed):
+    copy = shutil.copytree(world.task.parent, tmp_path / "world")
+    shutil.copyfile(world.model / "config.json", copy / "model" / "vocab.txt")  # a file of any content
+    model = load_model(copy / "model", Task.from_file(copy / "task.yaml"), seed=0)
+    draw(random_scores(Units.of(model, "weight"), 0), 0.5).save(copy / "mask.safetensors")
+    given = {"method": "given", "masks": [str(copy / "mask.safetensors")]}
+    (one,) = plans(world, model=str(copy / "model"), task=str(copy / "task.yaml"), search=given)
+    store = Store(tmp_path / "store")
+    first = one.mask if changed.startswith("mask") else one.model
+    with open(copy / changed, "a") as file:
+        file.write("the film was fine\tpositive\n")
+    with pytest.raises(
+        TombolaError, match=rf"{Path(changed).parts[0]}.* has changed since the run was planned"
+    ):
+        execute([first], store)
+    assert not store.has(one.model)
 
 
 def test_masks_of_imp_are_nested_and_exact(finished):
@@ -373,6 +396,19 @@ def test_a_run_reads_each_split_once_however_many_cells_ask_for_it(world, tmp_pa
     )
     tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")
     assert sorted(loads) == ["train", "validation"]
+
+
+def test_a_stage_on_ray_reads_each_split_once(world, tmp_path, monkeypatch):
+    loads = []
+    load = Task.load
+    (plan,) = plans(world, train={"steps": 1, "max_length": 16, "augment": {"of": ["typos"]}})
+    monkeypatch.setattr(
+        Task, "load", lambda task, split, **options: loads.append(split) or load(task, split, **options)
+    )
+    store = Store(tmp_path / "store")
+    for stage in plan.stages():
+        assert _attempt(pickle.dumps(stage), store.address, [], 1) is None
+    assert sorted(loads) == ["train", "train", "validation"], "the evaluation looks for overlaps"
 
 
 def test_one_shot_pruning_of_an_early_checkpoint_scores_the_model_at_that_step(world, tmp_path):

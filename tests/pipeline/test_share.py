@@ -24,7 +24,7 @@ from tombola.masks import Mask
 from tombola.pipeline.sharing import WITH, WITHOUT, plan_share
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.catalogue import check_file
-from tombola.recipe.share import ShareRecipe
+from tombola.recipe.share import ShareRecipe, check_share
 from tombola.results.result import Result
 from tombola.store.store import Store
 from tombola.tickets.multitask import MultiTaskTicket
@@ -406,6 +406,11 @@ def test_a_task_brings_its_own_ticket_data_and_scores(
     assert rows[6].shared.mean == pytest.approx(np.mean(with_tickets))
     table = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")])
     assert table.exit_code == 0
+
+
+def test_every_seed_is_checked(recipe: dict[str, Any]) -> None:
+    with pytest.raises(RecipeError, match=r"seed.1: must be greater than or equal to 0, not -1"):
+        check_share({**recipe, "seed": [1, -1]})
 
 
 @pytest.mark.parametrize(

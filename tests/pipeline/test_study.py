@@ -48,6 +48,17 @@ def test_a_plain_recipe_is_a_study_of_itself(world):
     assert [one.cell for one in planned_study(raw).cells] == expand(raw)
 
 
+def test_a_value_that_a_grid_holds_twice_is_a_mistake(world):
+    with pytest.raises(RecipeError, match=r"grid\.seed: 1 occurs more than once in the list"):
+        planned_study({**world.recipe(), "grid": {"seed": [1, 2, 1]}})
+
+
+@pytest.mark.parametrize("key", ["source", "overrides"])
+def test_an_unknown_key_for_all_recipes_is_a_mistake_whatever_its_name(world, key):
+    with pytest.raises(RecipeError, match=f"unknown key '{key}'"):
+        planned_study({"recipes": [world.recipe()], "over": {key: 1}})
+
+
 def test_cells_share_the_stages_that_they_have_in_common(world):
     raw = world.recipe(
         train=SHORT,
@@ -276,6 +287,16 @@ def test_a_training_without_steps_takes_no_time_and_what_is_finished_can_be_coun
         execute(plan.stages, store)
         assert estimate(plan, store)[0].seconds == 0
         assert estimate(plan, store, afresh=True)[0].seconds > 0
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "log.json"])
+def test_a_damaged_stage_does_not_stop_the_estimate(world, tmp_path, file):
+    store = Store(tmp_path / "store")
+    plan = planned_study(world.recipe(train={**SHORT, "epochs": 0}, evaluate={"on": []}))
+    with run_cache():
+        execute(plan.stages, store)
+        (store.path(plan.stages[0]) / file).write_text('{"stage": ')
+        assert [cost.kind for cost in estimate(plan, store)] == ["train"]
 
 
 def test_the_command_plans_runs_and_writes_a_table(world, tmp_path):

@@ -202,6 +202,12 @@ def test_variants_are_dropped_and_replaced():
         load_recipe(recipe, ["variants.ompp=null"])
 
 
+def test_variants_may_be_named_by_numbers():
+    recipe = {**BASE, "variants": {1: {}, 2: {"seed": 2}}}
+    cells = expand(load_recipe(recipe, ["variants.1=null", "variants.2.train.epochs=4"]))
+    assert [(cell.variant, cell.recipe.train.epochs) for cell in cells] == [("2", 4.0)]
+
+
 def test_merging_replaces_another_methods_settings():
     base = {"search": {"method": "iterative", "step": 0.2}}
     assert merge(base, {"search": {"method": "random"}}) == {"search": {"method": "random"}}
@@ -212,6 +218,8 @@ def test_merging_replaces_another_methods_settings():
     ("changes", "sentence"),
     [
         ({"modle": "x"}, "unknown key 'modle'. Did you mean 'model'"),
+        ({"train": {1: 2}}, "train: unknown key '1'"),
+        ({"name": ["one", "two"]}, "name: must be a valid string, not ['one', 'two']"),
         ({"train": {"epoch": 3}}, "train: unknown key 'epoch'. Did you mean 'epochs'"),
         ({"train": {"epochs": "many"}}, "train.epochs: must be a valid number"),
         ({"train": {"epochs": -1}}, "train.epochs: must be greater than or equal to 0, not -1"),
@@ -479,6 +487,26 @@ def test_variants_whose_folders_would_meet_are_refused(names, said):
     with pytest.raises(RecipeError, match=said):
         expand({"model": "minilm", "task": "sst2", "variants": changes})
     assert len(expand({"model": "minilm", "task": "sst2", "variants": {"imp": {}, "omp": {}}})) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"retrain": {"epochs": 5}}, "retrain: has no effect without a search"),
+        ({"draw": {"sparsity": 0.7}}, "draw: has no effect without a search"),
+        ({"bias": {"method": "lexical_overlap"}}, "bias: has no effect, since no loss uses it"),
+        ({"bias": {"method": "lexical_overlap"}, "train": {"loss": {"kind": "poe"}}}, None),
+        ({"bias": {"method": "file", "path": "b.npy", "missing": "drop"}}, None),
+        (
+            {"retrain": {"epochs": 5}, "variants": {"dense": {}, "omp": {"search": {"method": "magnitude"}}}},
+            None,
+        ),
+        ({"retrain": None}, None),
+    ],
+)
+def test_a_section_that_no_cell_uses_is_reported(changes, sentence, caplog):
+    expand({**BASE, **changes})
+    assert [record.message.partition(";")[0] for record in caplog.records] == ([sentence] if sentence else [])
 
 
 @pytest.mark.parametrize(

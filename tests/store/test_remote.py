@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import time
+from threading import Thread
 
 import fsspec
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from tests.store.kinds import Write
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.foundations.checksums import sealed
-from tombola.store.garbage import damaged, items
+from tombola.store.garbage import collect_garbage, damaged, items
 from tombola.store.store import Store
 
 ONE = Write(text="1")
@@ -21,6 +23,11 @@ def write(text):
         (folder / "deep" / "result.txt").write_text(text)
 
     return run
+
+
+def beside(store):
+    """The names in the folder of a stage's kind, except locks."""
+    return [path.name for path in store.path(ONE).parent.iterdir() if path.suffix != ".lock"]
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -80,7 +87,7 @@ def test_damage_on_the_way_is_noticed(machines):
     there = machines("there")
     with pytest.raises(DamagedArtefact, match=r"result\.txt"):
         there.open(ONE)
-    assert list(there.path(ONE).parent.iterdir()) == []
+    assert beside(there) == []
 
 
 def test_a_place_that_fsspec_does_not_know_is_one_sentence():
@@ -111,7 +118,7 @@ def test_a_manifest_from_outside_writes_nothing_outside_its_stage(machines, tmp_
     with pytest.raises(DamagedArtefact, match=r"is damaged there .*manifest\.json cannot be read.*; delete"):
         there.open(ONE)
     assert {path for path in tmp_path.rglob("*") if "there" not in path.parts} == before
-    assert list(there.path(ONE).parent.iterdir()) == []
+    assert beside(there) == []
 
 
 @pytest.mark.parametrize("at", ["../../elsewhere", "", None, {"deep": []}])
@@ -153,7 +160,29 @@ def test_the_faster_of_two_downloads_stands(machines, monkeypatch):
 
     monkeypatch.setattr(type(there.root), "rename", late)
     assert (there.open(ONE) / "deep" / "result.txt").read_text() == "whole"
-    assert [path.name for path in there.path(ONE).parent.iterdir()] == [ONE.key]
+    assert beside(there) == [ONE.key]
+
+
+def test_two_processes_that_need_a_stage_download_it_once_and_garbage_collection_waits(machines, monkeypatch):
+    machines("here").make(ONE, write("whole"))
+    first, second = machines("there"), machines("there")
+    pull, downloads, collected = type(first.remote).pull, [], []
+
+    def slowly(remote, name, final):
+        downloads.append(name)
+        other = Thread(target=lambda: collected.append(second.open(ONE)))
+        if len(downloads) == 1:
+            other.start()
+            threads.append(other)
+            time.sleep(0.3)
+            assert collect_garbage(second, days=-1) == []
+        pull(remote, name, final)
+
+    threads: list[Thread] = []
+    monkeypatch.setattr(type(first.remote), "pull", slowly)
+    folder = first.open(ONE)
+    threads[0].join()
+    assert (downloads, collected) == ([ONE.name], [folder])
 
 
 def test_what_is_left_of_a_copy_is_set_aside_for_a_download(machines):
@@ -173,6 +202,37 @@ def test_a_stage_that_was_damaged_before_its_upload_is_not_uploaded(machines, mo
     with pytest.raises(DamagedArtefact, match="was damaged after it was written; delete"):
         here.make(ONE, write("whole"))
     assert not here.has(ONE)
+
+
+ASKING = {
+    "exists": lambda here, there: there.has(ONE),
+    "glob": lambda here, there: there.finished([ONE]),
+    "cat_file": lambda here, there: list(there.remote.orphans()),
+    "put_file": lambda here, there: here.make(Write(text="2"), write("2")),
+    "get_file": lambda here, there: there.open(ONE),
+}
+"""What asks a location, by the method of its file system."""
+
+
+class _Refused(Exception):
+    """An error of a library that Tombola does not know."""
+
+
+@pytest.mark.parametrize("method", ASKING)
+def test_an_error_of_the_locations_own_is_one_sentence_and_costs_no_stage(machines, monkeypatch, method):
+    """S3 without credentials or without a connection raises neither an OSError nor anything else of Python's."""
+    here, there = machines("here"), machines("there")
+    here.make(ONE, write("whole"))
+
+    def refuse(*_, **__):
+        raise _Refused("Unable to locate credentials\nand more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(here.remote.files), method, refuse)
+        with pytest.raises(TombolaError, match=r": Unable to locate credentials") as caught:
+            ASKING[method](here, there)
+        assert "delete" not in str(caught.value)
+    assert (there.open(ONE) / "deep" / "result.txt").read_text() == "whole"
 
 
 def test_a_stage_that_cannot_be_listed_does_not_hide_the_others(machines, monkeypatch):

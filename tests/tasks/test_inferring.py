@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -155,6 +156,13 @@ def test_an_empty_holdout_is_told(tmp_path: Path) -> None:
         infer_task(path).task.load("validation")
 
 
+@pytest.mark.parametrize(("each", "test"), [(5, 1), (10, 2), (15, 3), (25, 5), (35, 7)])
+def test_the_test_data_have_a_fifth_of_every_class(tmp_path: Path, each: int, test: int) -> None:
+    rows = [(sentence(n), "xy"[n % 2]) for n in range(2 * each)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert Counter(task.load("test").labels) == {0: test, 1: test}
+
+
 def test_pairs_and_numbers(tmp_path: Path) -> None:
     rows = [
         {"premise": sentence(n), "hypothesis": sentence(n + 1), "score": n / 7, "split": "x"}
@@ -217,6 +225,11 @@ def test_parquet(tmp_path: Path) -> None:
     task = infer_task(tmp_path / "d.parquet").task
     assert task.labels == ["0", "1", "2"]
     assert sum(len(task.load(name)) for name in task.split_names()) == 50
+    numbers = {"text": rows["text"], "label": [n / 7 if n % 2 else float("nan") for n in range(51)]}
+    parquet.write_table(pyarrow.table(numbers), tmp_path / "n.parquet")
+    assert (
+        "25 examples; rows skipped, without a text or a label: 26" in infer_task(tmp_path / "n.parquet").notes
+    )
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match=r"bad.parquet: not a Parquet file that can be read"):
         infer_task(tmp_path / "bad.parquet")
@@ -228,6 +241,29 @@ def test_writings_of_one_label_are_one_label(tmp_path: Path) -> None:
     assert [label.casefold() for label in task.labels] == ["no", "yes"]
     assert "the most common one, Yes, in 67%" in task_file_of(tmp_path / "d.csv").read_text()
     assert set(task.load("train").labels) == {0, 1}
+
+
+def test_labels_that_look_the_same_are_one_label(tmp_path: Path) -> None:
+    rows = [(sentence(n), ["caf\u00e9", "cafe\u0301", "bar"][n % 3]) for n in range(60)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert [normalize("NFC", label) for label in task.labels or []] == ["bar", "caf\u00e9"]
+    assert sum(task.load("train").labels) == 28
+
+
+def test_codes_with_underscores_are_no_numbers(tmp_path: Path) -> None:
+    rows = [(sentence(n), f"{n % 13}_{n % 2}") for n in range(260)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,label")).task
+    assert (task.kind, len(task.labels or [])) == ("classification", 26)
+
+
+def test_a_label_that_pandas_writes_as_nan_is_missing(tmp_path: Path) -> None:
+    rows = [{"text": sentence(n), "label": ["x", "y", float("nan")][n % 3]} for n in range(60)]
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = infer_task(path)
+    assert found.task.labels == ["x", "y"]
+    assert "40 examples; rows skipped, without a text or a label: 20" in found.notes
+    assert sum(len(found.task.load(name)) for name in found.task.split_names()) == 40
 
 
 def test_labels_that_yaml_takes_for_numbers_stay_labels(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ def test_labels_that_are_objects_are_refused(tmp_path: Path) -> None:
         infer_task(tmp_path / "d.jsonl")
 
 
+def test_every_row_of_a_file_without_labels_is_an_example(tmp_path: Path) -> None:
+    task = infer_task(csv_of(tmp_path / "d.csv")).task
+    assert task.source.skip_empty
+    (tmp_path / "new.csv").write_text("number,text\n1,fine\n2,   \n3,\n4,dull\n")
+    assert unlabelled(task, tmp_path / "new.csv").texts == [("fine",), ("",), ("",), ("dull",)]
+
+
 def test_a_folder_is_not_a_file_of_texts(tmp_path: Path) -> None:
     task = infer_task(csv_of(tmp_path / "d.csv")).task
     with pytest.raises(DataError, match="is a folder; name a file in it"):

@@ -69,15 +69,15 @@ def temporary_beside(path: Path) -> Path:
     Leftovers of killed processes of this machine, or of this container, for the same path are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    node = _process_space()
-    leftover = re.compile(rf"\.{re.escape(path.name[:LONGEST])}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
+    node, beginning = _process_space(), os.fsencode(path.name)[:LONGEST].decode(errors="ignore")
+    leftover = re.compile(rf"\.{re.escape(beginning)}\.{node}-(\d+)-[0-9a-f]{{32}}\.partial")
     for other in path.parent.iterdir():
         if (match := leftover.fullmatch(other.name)) and not _is_alive(int(match[1])):
             if other.is_dir():
                 shutil.rmtree(other, ignore_errors=True)
             else:
                 other.unlink(missing_ok=True)
-    return path.with_name(f".{path.name[:LONGEST]}.{node}-{os.getpid()}-{uuid.uuid4().hex}.partial")
+    return path.with_name(f".{beginning}.{node}-{os.getpid()}-{uuid.uuid4().hex}.partial")
 
 
 def _process_space() -> str:

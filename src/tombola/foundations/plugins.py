@@ -139,9 +139,14 @@ def _modules(thing: object) -> Iterator[str]:
 
 
 def _described(module: str) -> tuple[str, str]:
-    """Return the fingerprint and name of a module: those of its plugin, else of its own file."""
+    """Return the fingerprint and name of a module: those of its plugin, else of its own file.
+
+    A plugin inside a package stands for the whole package, whose other modules may register things too.
+    """
+    package = module.partition(".")[0]
+    whole = getattr(sys.modules.get(package), "__file__", None) is not None
     for name, plugin in _loaded.items():
-        if module == name or module.startswith(f"{name}."):
+        if module == name or module.startswith(f"{name}.") or (whole and name.startswith(f"{package}.")):
             return plugin.fingerprint, plugin.name
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or not Path(file).is_file():

@@ -107,7 +107,7 @@ def _complaint(error: Any, kind: type[BaseModel], raw: Any) -> Complaint:
     place = _walk(kind, error["loc"], raw)
     path, message = tuple(place.path), error["msg"]
     match error["type"]:
-        case "extra_forbidden":
+        case "extra_forbidden" | "invalid_key":  # a key that is a number
             return Complaint(path, path[:-1], _unknown_key(path, place, kind))
         case "missing":
             about = next((field.description for field in place.fields if field.description), None)

@@ -1,4 +1,4 @@
-"""Safe YAML 1.2: `on` and `no` are words, `2e-5` is a number, and duplicate keys are errors.
+"""Safe YAML 1.2: `on`, `no` and `12:30` are words, `2e-5` is a number, `010` is ten, and duplicate keys are errors.
 
 Untrusted files are limited in size, depth and aliases, and every problem is a `YAMLError`.
 """
@@ -18,10 +18,11 @@ DEEPEST = 60
 MOST_NODES = 200_000
 """Maximum number of values after resolving aliases: nested aliases of a few hundred bytes can expand to billions."""
 
-_BOOL, _FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
-_DROPPED = (_BOOL, _FLOAT, "tag:yaml.org,2002:timestamp")
+_BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))
+_DROPPED = (_BOOL, _INT, _FLOAT, "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _BOOLS = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _BREAKS = re.compile("[\x85\u2028\u2029]")
+_INTS = re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
 _FLOATS = re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$")
 
 
@@ -41,13 +42,20 @@ class _Loader(yaml.SafeLoader):
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
+    def construct_integer(self, node: yaml.ScalarNode) -> int:
+        """Construct an integer, which is decimal unless it begins with 0o or 0x."""
+        text = str(self.construct_scalar(node))
+        return int(text, 0 if text[:2] in ("0o", "0x") else 10)
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(_BOOL, _BOOLS, list("tTfF"))
+_Loader.add_implicit_resolver(_INT, _INTS, list("-+0123456789"))
 _Loader.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
+_Loader.add_constructor(_INT, _Loader.construct_integer)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -61,6 +69,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_implicit_resolver(_INT, _INTS, list("-+0123456789"))
 _Dumper.add_implicit_resolver(_FLOAT, _FLOATS, list("-+.0123456789"))
 
 

@@ -33,7 +33,7 @@ class ModelRef:
 def find_model(name: str) -> ModelRef:
     """Find a model by embedded name, local folder or hub id, and fingerprint its config, weights and tokenizer."""
     folder = find_folder(name)
-    return ModelRef(name, folder, _content_hash(folder))
+    return ModelRef(name, folder, content_hash(folder))
 
 
 def find_folder(name: str) -> Path:
@@ -80,7 +80,8 @@ def _from_hub(name: str) -> Path:
         ) from None
 
 
-def _content_hash(folder: Path) -> str:
+def content_hash(folder: Path) -> str:
+    """Return a hash of a model's config, weights and tokenizer; it is kept until a file changes."""
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         raise ModelError(

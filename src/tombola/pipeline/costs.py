@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from tombola.attacks.in_the_loop import AttackAdversary
+from tombola.errors import DamagedArtefact
 from tombola.pipeline.engines.work import work
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.references import DataSource
@@ -16,7 +17,7 @@ from tombola.pipeline.stages.base import LOG
 from tombola.pipeline.stages.search import Search
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
-from tombola.store.manifest import MANIFEST
+from tombola.store.manifest import MANIFEST, read_manifest
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.training.settings import TrainSettings
@@ -169,10 +170,15 @@ def _read_by(stage: Training) -> dict[str, str]:
 
 
 def _finished(store: Store, kinds: set[str]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Yield the manifest and the log of finished stages, except damaged ones, and those deleted meanwhile."""
     for kind in sorted(kinds):
         for file in (store.root / kind).glob(f"*/{MANIFEST}"):
             log = file.with_name(LOG)
-            yield json.loads(file.read_text()), json.loads(log.read_text()) if log.is_file() else None
+            try:
+                found = read_manifest(file.parent), json.loads(log.read_text()) if log.is_file() else None
+            except (DamagedArtefact, OSError, ValueError):
+                continue
+            yield found
 
 
 def _pace(training: dict[str, Any], precision: str | None, references: dict[str, str]) -> str:

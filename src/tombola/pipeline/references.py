@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from tombola.errors import DataError, RecipeError
 from tombola.families import Family, family_of_type
 from tombola.foundations.caching import cached_in_run
-from tombola.models.finding import find_model
+from tombola.models.finding import content_hash, find_model
 from tombola.recipe.sections import DataSettings
 from tombola.store.stage import Reference
 from tombola.tasks import HOLDOUT, Split, Task
@@ -56,7 +56,7 @@ class ModelSource(Reference):
         """Load the model with a new head for the task."""
         from tombola.models.loading import load_model
 
-        return load_model(Path(self.folder), task, seed, new_pooler=self.pooler == "new")
+        return load_model(self._unchanged(), task, seed, new_pooler=self.pooler == "new")
 
     def outline(self, task: Task) -> PreTrainedModel:
         """Return the model's sizes, with a head for the task: a model without values."""
@@ -66,7 +66,7 @@ class ModelSource(Reference):
         """Load the model with its own trained head for the task."""
         from tombola.models.loading import load_model
 
-        return load_model(Path(self.folder), task, seed=0, finetuned=True)
+        return load_model(self._unchanged(), task, seed=0, finetuned=True)
 
     def geometry(self) -> str:
         """Return a key for everything that determines the model's speed: its type and its config's sizes and flags."""
@@ -87,7 +87,13 @@ class ModelSource(Reference):
         """Load the model's tokenizer."""
         from tombola.models.loading import load_tokenizer
 
-        return load_tokenizer(Path(self.folder))
+        return load_tokenizer(self._unchanged())
+
+    def _unchanged(self) -> Path:
+        """Return the folder, after checking that it still holds the model of the plan."""
+        folder = Path(self.folder)
+        _require(content_hash(folder) == self.fingerprint.partition("+")[0], f"the model in {folder}")
+        return folder
 
 
 @dataclass(frozen=True)
@@ -129,8 +135,10 @@ class DataSource(Reference):
         )
 
     def load(self) -> Split:
-        """Load the examples."""
-        return _load(self)
+        """Load the examples, and check that they are those of the plan."""
+        split = _load(self)
+        _require(self.fingerprint in ("", split.fingerprint), f"{self.task}/{self.split} ({split.source})")
+        return split
 
     def unmixed(self) -> Self:
         """Return the task's own data, without the data mixed in."""
@@ -163,6 +171,11 @@ class FileSource(Reference):
             raise DataError(f"{key}: there is no file {file}")
         with open(file, "rb") as content:
             return cls(str(file), hashlib.file_digest(content, "blake2b").hexdigest()[:32])
+
+    def unchanged(self) -> Path:
+        """Return the file, after checking that it is still that of the plan."""
+        _require(FileSource.find(self.path, "file") == self, self.path)
+        return Path(self.path)
 
 
 def find_data(
@@ -209,6 +222,12 @@ def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSour
     """
     targets = all_targets(tuple(on), task) or ["train"]
     return find_data(settings, task, targets[0], min(TEXTS, settings.evaluation or TEXTS))
+
+
+def _require(unchanged: bool, what: str) -> None:
+    """Raise if what a stage reads is no longer what its key stands for."""
+    if not unchanged:
+        raise DataError(f"{what} has changed since the run was planned: run the same command again")
 
 
 @cached_in_run

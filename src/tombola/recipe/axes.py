@@ -19,6 +19,9 @@ Path = tuple[str, ...]
 
 Axis = tuple[Path, list[Any]]
 
+NAMING = (("name",), ("about",))
+"""The settings without effect on a run, which make no axis: their cells would count as several runs of the same."""
+
 
 def points_of(variant: Raw) -> Iterator[list[tuple[dict[str, Any], Raw]]]:
     """Yield the axis values and the raw recipe of each cell of a variant, in lists of cells that differ in seed."""
@@ -43,9 +46,14 @@ def count_points(variant: Raw) -> int:
 def repeated_values(variant: Raw) -> Iterator[str]:
     """Yield what is wrong with axes that hold a value twice: its cells would count as two runs."""
     for path, options in _axes(_used(variant), Recipe, ()):
-        counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
-        for value in (value for value, count in counts.items() if count > 1):
-            yield f"{'.'.join(path)}: {value} occurs more than once in the list; write each value once"
+        yield from repeated_options(".".join(path), options)
+
+
+def repeated_options(key: str, options: list[Any]) -> Iterator[str]:
+    """Yield what is wrong with a list of values that holds one twice, after its key."""
+    counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
+    for value in (value for value, count in counts.items() if count > 1):
+        yield f"{key}: {value} occurs more than once in the list; write each value once"
 
 
 def _used(variant: Raw) -> Raw:
@@ -60,7 +68,7 @@ def _axes(raw: Raw, kind: type[Any], path: Path) -> list[Axis]:
         field = kind.model_fields.get(key)
         if field is None:
             continue
-        if isinstance(value, list) and not _takes_list(field.annotation):
+        if isinstance(value, list) and not _takes_list(field.annotation) and (*path, key) not in NAMING:
             if not value:
                 raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
             axes.append(((*path, key), value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -68,8 +69,8 @@ def expand(raw: Raw) -> list[Cell]:
     if mistakes:
         raise RecipeError(*mistakes)
     check_claims(read_claims(raw), cells)
-    if "draw" in common and all(settings.get("search") is None for _, settings, _ in grids):
-        logger.warning("draw: has no effect without a search; add one, e.g. search.method=magnitude")
+    for sentence in _without_effect(common, [settings for _, settings, _ in grids], cells):
+        logger.warning("%s", sentence)
     return cells
 
 
@@ -91,6 +92,16 @@ def check_size(cells: int) -> None:
             f"the grid has {cells:,} cells, more than {most:,}: shorten its lists, or set {MOST_CELLS_VARIABLE} to "
             "allow more"
         )
+
+
+def _without_effect(common: Raw, variants: list[Raw], cells: list[Cell]) -> Iterator[str]:
+    """Yield what is said about sections for all cells that none of them uses."""
+    if all(settings.get("search") is None for settings in variants):
+        for name in ("draw", "retrain"):
+            if common.get(name):
+                yield f"{name}: has no effect without a search; add one, e.g. search.method=magnitude"
+    if common.get("bias") and not any(cell.recipe.uses_bias for cell in cells):
+        yield "bias: has no effect, since no loss uses it; set one, e.g. train.loss.kind=poe"
 
 
 def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:
@@ -222,7 +233,8 @@ def _inherited(path: Path, raw: Raw) -> bool:
                 part = part.get(key) if isinstance(part, dict) else None
             key = path[len(prefix)]
             train = raw.get("train")
-            return isinstance(train, dict) and key in train and not (isinstance(part, dict) and key in part)
+            own = part if isinstance(part, dict) else {}
+            return isinstance(train, dict) and key in map(str, train) and key not in map(str, own)
     return False
 
 

@@ -24,7 +24,7 @@ LAID_OVER = ("per_task", "variants")
 
 
 def load_recipe(
-    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any
+    source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), /, **settings: Any
 ) -> Raw:
     """Read a recipe, apply changes, and load its plugins. `expand` checks the result.
 
@@ -36,12 +36,19 @@ def load_recipe(
         overrides: Changes as `key=value`.
         **settings: Changes by keyword, with `__` or `.` between the keys.
     """
-    raw = dict(source) if isinstance(source, Mapping) else read_recipe(Path(source))
+    raw = _with_text_names(dict(source) if isinstance(source, Mapping) else read_recipe(Path(source)))
     for key, value in {**parse_overrides(overrides), **settings}.items():
         raw = _override(raw, key.replace("__", ".").split("."), value)
     load_installed_plugins()
     load_plugins(_plugin_names(raw))
     return raw
+
+
+def _with_text_names(raw: Raw) -> Raw:
+    """Return the recipe with variants and tasks named by texts, as changes name them, unless two would coincide."""
+    named = {key: raw[key] for key in LAID_OVER if isinstance(raw.get(key), dict)}
+    texts = {key: {str(name): part for name, part in parts.items()} for key, parts in named.items()}
+    return {**raw, **{key: parts for key, parts in texts.items() if len(parts) == len(named[key])}}
 
 
 def read_recipe(path: Path) -> Raw:

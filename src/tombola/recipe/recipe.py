@@ -285,10 +285,21 @@ class Recipe(Settings):
             )
         return self
 
+    @property
+    def _trainings(self) -> dict[str, TrainSettings | None]:
+        """The settings of all trainings by their keys, as far as the recipe has them."""
+        searching = getattr(self.search, "train", None)
+        return {"train": self.train, "search.train": searching, "retrain": self.retrain}
+
+    @property
+    def uses_bias(self) -> bool:
+        """Whether the bias model has an effect: for a loss, or since its file decides which examples there are."""
+        drops = getattr(self.bias, "missing", None) == "drop"
+        return drops or any(part is not None and part.loss.needs_bias for part in self._trainings.values())
+
     @model_validator(mode="after")
     def _check_bias_model(self) -> Self:
-        searching = getattr(self.search, "train", None)
-        for name, part in (("train", self.train), ("search.train", searching), ("retrain", self.retrain)):
+        for name, part in self._trainings.items():
             if part is not None and part.loss.needs_bias and self.bias is None:
                 raise ValueError(
                     f"{name}.loss: {part.loss.kind} needs a bias model: add one, "

@@ -26,6 +26,7 @@ KINDS = ("classification", "regression")
 """The kinds of task that can share an encoder and a batch schedule."""
 
 Control = Literal["random", "alone"]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class OneTask(Settings):
@@ -77,7 +78,7 @@ class ShareRecipe(Settings):
         description="new: initialise the pooler like the heads, for sentence encoders, whose own was never trained",
     )
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
-    seed: Annotated[list[int], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
+    seed: Annotated[list[Seed], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (
         Field([1], min_length=1, description="one seed, or a list to repeat everything for each")
     )
     precision: WantedPrecision = "auto"

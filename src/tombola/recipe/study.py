@@ -14,6 +14,7 @@ from pydantic import Field
 from tombola.errors import RecipeError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.settings import Settings
+from tombola.recipe.axes import repeated_options
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.cell import Cell
 from tombola.recipe.claims import Claim, check_claims, read_claims
@@ -83,6 +84,13 @@ def study_cells(study: StudyRecipe) -> list[Cell]:
     Raises:
         RecipeError: With all mistakes of all recipes.
     """
+    if repeated := [
+        sentence
+        for path, values in study.grid.items()
+        if isinstance(values, list)
+        for sentence in repeated_options(f"grid.{path}", values)
+    ]:
+        raise RecipeError(*repeated)
     points = list(itertools.product(*(_options(path, values) for path, values in study.grid.items())))
     raws = _raws(study)
     grids = [

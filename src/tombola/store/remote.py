@@ -11,6 +11,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,62 +44,55 @@ class Remote:
 
     def has(self, name: str) -> bool:
         """Return whether the store has a stage, named kind/key."""
-        return bool(self.files.exists(self._pointer(name)))
+        with self._reached():
+            return bool(self.files.exists(self._pointer(name)))
 
     def names(self) -> set[str]:
         """Return the names of all stages in the store, with a single listing."""
-        paths = self.files.glob(f"{self.root}/*/*.json")
+        with self._reached():
+            paths = self.files.glob(f"{self.root}/*/*.json")
         names = {"/".join(path.removesuffix(".json").split("/")[-2:]) for path in paths}
         return {name for name in names if _STAGE.fullmatch(name)}
 
     def manifest(self, name: str) -> dict[str, Any]:
         """Read the manifest of a stage in the store."""
         where = f"{self.url}/{name}"
-        try:
+        with self._read(name, "read"):
             content = self.files.cat_file(f"{self._folder_of(name)}/{MANIFEST}")
-        except OSError as error:
-            raise TombolaError(
-                f"{where} could not be read: {_reason(error)}; {self._remedy(name)}"
-            ) from error
         return parse_manifest(content, f"{where}/{MANIFEST}", self._remedy(name))
 
     def push(self, name: str, folder: Path) -> None:
         """Upload a finished folder, unless another machine was faster."""
         at = f"{self.root}/{name}/{uuid.uuid4().hex}"
-        try:
+        with _explained(
+            f"{folder} is finished but could not be uploaded to {self.url}",
+            ". Run the same command to try again; the stage does not run a second time",
+        ):
             for file in [*verify(folder)["files"], MANIFEST]:
                 self.files.makedirs(os.path.dirname(f"{at}/{file}"), exist_ok=True)
                 self.files.put_file(str(inside(folder, file)), f"{at}/{file}")
-            if self.has(name):
+            if self.files.exists(self._pointer(name)):
                 self.files.rm(at, recursive=True)
             else:
                 self.files.pipe_file(self._pointer(name), json.dumps({"at": at.rsplit("/", 1)[-1]}).encode())
-        except OSError as error:
-            raise TombolaError(
-                f"{folder} is finished but could not be uploaded to {self.url}: {_reason(error)}. Run the same "
-                "command to try again; the stage does not run a second time"
-            ) from error
 
     def pull(self, name: str, final: Path) -> None:
         """Download and check a stage, and give it its final name only when it is complete."""
         partial = final.with_name(f"{final.name}.{uuid.uuid4().hex}.fetch")
         partial.mkdir(parents=True)
         try:
-            at = self._folder_of(name)
-            self.files.get_file(f"{at}/{MANIFEST}", str(partial / MANIFEST))
-            for file in read_manifest(partial)["files"]:
-                path = inside(partial, file)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.files.get_file(f"{at}/{file}", str(path))
-            verify(partial)
-            _take_place(partial, final)
+            with self._read(name, "downloaded"):
+                at = self._folder_of(name)
+                self.files.get_file(f"{at}/{MANIFEST}", str(partial / MANIFEST))
+                for file in read_manifest(partial)["files"]:
+                    path = inside(partial, file)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    self.files.get_file(f"{at}/{file}", str(path))
+                verify(partial)
+                _take_place(partial, final)
         except DamagedArtefact as error:
             raise DamagedArtefact(
                 f"{self.url}/{name} is damaged there ({error}); {self._remedy(name)}"
-            ) from error
-        except OSError as error:
-            raise TombolaError(
-                f"{self.url}/{name} could not be downloaded: {_reason(error)}; {self._remedy(name)}"
             ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -108,32 +102,33 @@ class Remote:
 
         An upload in progress looks the same.
         """
-        for path in self.files.glob(f"{self.root}/*/*/*"):
+        finished = self.names()
+        with self._reached():
+            paths = self.files.glob(f"{self.root}/*/*/*")
+        for path in paths:
             kind, key, upload = path.rstrip("/").split("/")[-3:]
             if not (_STAGE.fullmatch(f"{kind}/{key}") and _UPLOAD.fullmatch(upload)):
                 continue
             try:
-                current = self._folder_of(f"{kind}/{key}").endswith(f"/{upload}")
-            except (OSError, DamagedArtefact):
-                current = False
-            if not current:
+                with self._reached():
+                    current = self._folder_of(f"{kind}/{key}") if f"{kind}/{key}" in finished else ""
+            except DamagedArtefact:
+                current = ""
+            if not current.endswith(f"/{upload}"):
                 yield f"{self.url}/{kind}/{key}/{upload}"
 
     def damaged(self) -> Iterator[tuple[str, str | None]]:
         """Yield every stage in the store, with the problem if a file is missing or has the wrong size, or None."""
         for name in sorted(self.names()):
             try:
-                files, at = self.manifest(name)["files"], self._folder_of(name)
-                sizes = {
-                    path.removeprefix(f"{at}/"): entry["size"]
-                    for path, entry in self.files.find(at, detail=True).items()
-                }
+                files = self.manifest(name)["files"]
+                with self._read(name, "read"):
+                    at = self._folder_of(name)
+                    found = self.files.find(at, detail=True)
             except TombolaError as error:
                 yield name, str(error)
                 continue
-            except OSError as error:
-                yield name, f"{self.url}/{name} could not be read: {_reason(error)}; {self._remedy(name)}"
-                continue
+            sizes = {path.removeprefix(f"{at}/"): entry["size"] for path, entry in found.items()}
             wrong = [file for file, entry in files.items() if sizes.get(file) != entry["size"]]
             where = f"{self.url}/{name}"
             yield (
@@ -151,6 +146,14 @@ class Remote:
             raise DamagedArtefact(f"{self.url}/{name}.json does not point to a stage; {self._remedy(name)}")
         return f"{self.root}/{name}/{upload}"
 
+    def _reached(self) -> AbstractContextManager[None]:
+        return _explained(f"the store {self.url} cannot be reached")
+
+    def _read(self, name: str, done: str) -> AbstractContextManager[None]:
+        """Explain why a stage could not be read: only one that lacks a file must be deleted."""
+        again = "; run the same command to try again"
+        return _explained(f"{self.url}/{name} could not be {done}", again, f"; {self._remedy(name)}")
+
     def _remedy(self, name: str) -> str:
         return f"delete {self.url}/{name}.json, and run the same command to create it again"
 
@@ -167,6 +170,18 @@ def _take_place(partial: Path, final: Path) -> None:
             raise
 
 
-def _reason(error: OSError) -> str:
+@contextmanager
+def _explained(what: str, remedy: str = "", if_missing: str | None = None) -> Iterator[None]:
+    """Raise any error of a location as a sentence: its library has errors of its own, as for lacking credentials."""
+    try:
+        yield
+    except TombolaError:
+        raise
+    except Exception as error:
+        missing = isinstance(error, FileNotFoundError) and if_missing is not None
+        raise TombolaError(f"{what}: {_reason(error)}{if_missing if missing else remedy}") from error
+
+
+def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")

@@ -85,12 +85,20 @@ class Store:
             raise TombolaError(f"{name!r} is not the name of a stage (kind/key)")
         folder = self.root / name
         if self.remote and not (folder / MANIFEST).is_file():
-            _set_aside(folder)
-            self.remote.pull(name, folder)
+            self._download(self.remote, name)
         verify(folder)
         with suppress(OSError):  # garbage collection depends on the last use; a store may be read-only
             os.utime(folder)
         return folder
+
+    def _download(self, remote: Remote, name: str) -> None:
+        """Download a stage; a second process that needs it waits for the first, and garbage collection leaves it."""
+        folder = self.root / name
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            if not (folder / MANIFEST).is_file():
+                _set_aside(folder)
+                remote.pull(name, folder)
 
     def read(self, stage: Stage[T]) -> T:
         """Return the typed result of a finished stage."""

@@ -57,5 +57,5 @@ def _part(point: float, shares: Mapping[str, float]) -> str | None:
     for name, share in shares.items():
         if point < share:
             return name
-        point -= share
+        point = round(point - share, 12)  # 0.3 - 0.1 is less than 0.2
     return None

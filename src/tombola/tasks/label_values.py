@@ -7,6 +7,7 @@ from collections import Counter
 from math import isfinite
 from pathlib import Path
 from typing import Literal
+from unicodedata import normalize
 
 from tombola.errors import DataError
 from tombola.tasks.column_roles import MOST_CLASSES
@@ -51,10 +52,13 @@ def kind_of_labels(
 
 
 def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for."""
+    """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for.
+
+    An accented letter may also be written as a letter and an accent, which look the same.
+    """
     writings: dict[str, Counter[str]] = {}
     for answer in answers:
-        writings.setdefault(answer.casefold(), Counter())[answer] += 1
+        writings.setdefault(_folded(answer), Counter())[answer] += 1
     usual = {folded: counts.most_common(1)[0][0] for folded, counts in writings.items()}
     labels = sorted(
         usual.values(), key=lambda name: (as_number(name) is None, as_number(name) or 0.0, name.casefold())
@@ -70,9 +74,11 @@ def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
 
 def rare_labels(answers: list[str]) -> list[str]:
     """Warn about labels that some split may lack."""
-    counts = Counter(answer.casefold() for answer in answers)
+    counts = Counter(map(_folded, answers))
     rare = {
-        answer: counts[answer.casefold()] for answer in answers if counts[answer.casefold()] < FEW_EXAMPLES
+        answer: count
+        for answer in dict.fromkeys(answers)
+        if (count := counts[_folded(answer)]) < FEW_EXAMPLES
     }
     if not rare:
         return []
@@ -114,11 +120,18 @@ def decimal_mark(answers: list[str], data: Path, label: str) -> DecimalMark:
 
 
 def as_number(value: str, mark: DecimalMark = ".") -> float | None:
-    """Return a value as a number; None if it is none."""
+    """Return a value as a number; None if it is none, as 1_2 is, which Python would read as 12."""
+    if "_" in value:
+        return None
     try:
         return float(value.replace(mark, "."))
     except ValueError:
         return None
+
+
+def _folded(answer: str) -> str:
+    """Return what the spellings of a label have in common."""
+    return normalize("NFC", answer).casefold()
 
 
 def some(names: list[str]) -> str:

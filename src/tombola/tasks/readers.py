@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -182,7 +183,7 @@ def _expected(fields: list[str], columns: list[str], quoted: bool) -> str:
 def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     for number, line in numbered_lines(path, encoding):
         try:
-            yield number, json.loads(line)
+            yield number, json.loads(line, parse_constant=_constant)
         except (ValueError, RecursionError) as error:
             yield number, Malformed(f"not JSON ({_problem(error)})" if line else EMPTY_LINE)
 
@@ -190,11 +191,17 @@ def _json_lines(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
 def read_json(path: Path, encoding: str | None = None) -> Any:
     """Return the content of a JSON file."""
     try:
-        return json.loads("\n".join(line for _, line in numbered_lines(path, encoding)))
+        text = "\n".join(line for _, line in numbered_lines(path, encoding))
+        return json.loads(text, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({_problem(error)}).") from None
+
+
+def _constant(name: str) -> float | None:
+    """Return the value of NaN or Infinity in a JSON text; NaN is how Python and pandas write an empty cell."""
+    return None if name == "NaN" else float(name)
 
 
 def _problem(error: Exception) -> str:
@@ -276,7 +283,12 @@ def _parquet_table(path: Path) -> Table:
         ) from None
     columns = table.column_names
     rows = enumerate(zip(*(table[name].to_pylist() for name in columns), strict=True), start=1)
-    return Table(columns, ((number, list(row)) for number, row in rows), lambda row: f"{path}:row {row}")
+    cells = ((number, [None if _is_nan(value) else value for value in row]) for number, row in rows)
+    return Table(columns, cells, lambda row: f"{path}:row {row}")
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _label_folders(path: Path, layout: Layout) -> Iterator[tuple[int, Fields]]:

@@ -50,9 +50,10 @@ class Columns:
 
         def text(values: list[Any]) -> str:
             value = read(values)
-            if self.allow_empty and (value is None or value == ""):
+            empty = value is None or (isinstance(value, str) and not value.strip())
+            if empty and self.allow_empty:
                 return ""
-            if self.layout.skip_empty and (value is None or (isinstance(value, str) and not value.strip())):
+            if empty and self.layout.skip_empty:
                 raise SkippedRow
             if value is None:
                 raise BadRow(f"no text in column {column!r}")
@@ -60,7 +61,7 @@ class Columns:
                 raise BadRow(
                     f"column {column!r} is not text: {reprlib.repr(value)}; write it as text, or use another column"
                 )
-            if not value.strip() and not self.allow_empty:
+            if empty:
                 raise BadRow(
                     f"empty text in column {column!r}: fill it in, remove the row, or skip such rows with "
                     "`source.skip_empty: true` in the task file"

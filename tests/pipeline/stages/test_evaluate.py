@@ -1,5 +1,6 @@
 """What decides on an evaluation's identity, and all data that it is checked for leaks against."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,26 @@ def test_metrics_and_groups_name_another_evaluation_of_the_same_training(
     (one,), (other,) = plans(world), plans(changed(world, tmp_path, **changes))
     assert one.model.key == other.model.key
     assert one.evaluations["validation"].key != other.evaluations["validation"].key
+
+
+def test_whether_a_model_may_answer_nothing_names_another_evaluation(world: World, tmp_path: Path) -> None:
+    answer = {"text": "film", "answer_start": 4}
+    row = {"id": "1", "question": "what was fine", "context": "the film was fine", "answers": [answer]}
+    (tmp_path / "qa.jsonl").write_text(json.dumps(row) + "\n")
+    raw = {
+        "name": "qa",
+        "version": 1,
+        "kind": "question-answering",
+        "text": ["question", "context"],
+        "metrics": ["squad_f1"],
+        "source": {"files": {"train": "qa.jsonl", "validation": "qa.jsonl"}},
+    }
+    keys = []
+    for unanswerable in (False, True):
+        (tmp_path / "qa.yaml").write_text(yaml.safe_dump({**raw, "unanswerable": unanswerable}))
+        (plan,) = plans(World(world.model, tmp_path / "qa.yaml"), evaluate={"every": "epoch"})
+        keys.append((plan.model.key, plan.evaluations["validation"].key))
+    assert all(one != other for one, other in zip(*keys, strict=True))
 
 
 def test_words_about_a_task_change_nothing(world: World, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tombola.errors import TombolaError
+from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware.threads import PATIENT, threads_of, using_threads
 from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
 from tombola.foundations.settings import Kind, Settings
@@ -121,7 +122,7 @@ class Ray(Kind):
 
 def _attempt(stage: bytes, address: str, plugins: Iterable[Plugin], threads: int) -> str | None:
     adopt(plugins)
-    with using_threads(threads):
+    with using_threads(threads), run_cache():
         return attempt(pickle.loads(stage), Store(address), lambda step, steps, figures: None, capture=True)
 
 

@@ -93,9 +93,9 @@ class Attack(Stage[Attacked]):
             seed=self.seed,
             query_budget=self.query_budget,
             resources=Resources(
-                vectors=self.vectors.path if self.vectors else None,
+                vectors=self.vectors.unchanged() if self.vectors else None,
                 mlm=self.mlm.folder if self.mlm else None,
-                words=self.lexicon.path if self.lexicon else None,
+                words=self.lexicon.unchanged() if self.lexicon else None,
                 language=self.language,
                 **({"encoder": self.encoder.name} if self.encoder else {}),
             ),

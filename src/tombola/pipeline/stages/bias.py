@@ -66,7 +66,7 @@ class Bias(Stage["Tensor"]):
             unmixed,
             self.seed,
             model=Path(self.vectors.folder) if self.vectors else None,
-            file=Path(self.file.path) if self.file else None,
+            file=self.file.unchanged() if self.file else None,
         )
         train, others = (
             predictions.train,

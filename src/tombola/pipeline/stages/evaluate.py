@@ -52,7 +52,9 @@ class EvaluateStage(Stage[Evaluated]):
     def identity(self) -> dict[str, Any]:
         """Include how the task computes its scores, which is not part of the data's fingerprint."""
         identity, task = super().identity(), self.data.definition
-        scoring = {"metrics": task.metrics, "groups": task.groups, "merge": task.merge}
+        scoring: dict[str, Any] = {"metrics": task.metrics, "groups": task.groups, "merge": task.merge}
+        if task.unanswerable:
+            scoring["unanswerable"] = True
         if task.settings:
             scoring["settings"] = task.kind_settings.model_dump(mode="json", exclude_defaults=True)
         return {**identity, "settings": {**identity["settings"], "scoring": scoring}}

@@ -53,7 +53,7 @@ class Given(UsesFamily, MaskStage):
 
         origin = self.model.load(self.data.definition, seed=0)
         base = fingerprint(origin)
-        masks = [Mask.load(Path(file.path)) for file in self.masks]
+        masks = [Mask.load(file.unchanged()) for file in self.masks]
         if self.base == "any":
             masks = [mask.on(base) for mask in masks]
         for mask in masks:

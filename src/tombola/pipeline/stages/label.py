@@ -42,7 +42,7 @@ class Label(Stage[Path]):
         from tombola.evaluation.evaluate import predict_split
 
         task = self.splits[0].definition
-        texts = new_texts(task, Path(self.texts.path), (data.load() for data in self.splits))
+        texts = new_texts(task, self.texts.unchanged(), (data.load() for data in self.splits))
         answers = predict_split(
             self.model.load_finetuned(task),
             self.model.tokenizer(),

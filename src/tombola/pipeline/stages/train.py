@@ -201,9 +201,11 @@ class Train(LearningStage[Trained]):
 
 
 def _scoring(task: Task) -> list[Any]:
-    """Return the metrics of a task, and those of its settings that decide on scores alone."""
+    """Return the metrics of a task, and what else of it decides on scores alone."""
     settings = task.kind_settings
     changed = settings.model_dump(mode="json", include=set(settings.unhashed), exclude_defaults=True)
+    if task.unanswerable:
+        changed["unanswerable"] = True
     return [*task.metrics, changed] if changed else list(task.metrics)
 
 
