@@ -108,6 +108,22 @@ def test_every_cost_stays_within_its_budget():
         assert max(cost.of(chosen) for cost in costs) > 0.85
 
 
+def test_several_costs_are_met_even_if_emptied_layers_cost_nothing():
+    ranking = Ranking(scores_of())
+    costs = [cost_of(16.0, layer=0.0), cost_of(13.0, head=0.2, neuron=0.3, layer=0.0)]
+    chosen = fit_freely(ranking, costs)
+    assert 0.9 < max(cost.of(chosen) for cost in costs) <= 1
+
+
+def test_a_minimum_beyond_the_size_of_the_layers_keeps_them_whole():
+    heads, neurons = Ranking(scores_of(), min_heads=5), Ranking(scores_of(), min_neurons=32)
+    for fit in (fit_freely, fit_uniform):
+        assert {kept.heads for kept in fit(heads, [cost_of(16.0)]) if kept} == {4}
+        assert {kept.neurons for kept in fit(neurons, [cost_of(21.0)]) if kept} == {24}
+    with pytest.raises(TombolaError, match=r"smallest model that these units allow costs 1\.46 times"):
+        fit_freely(neurons, [cost_of(14.0)])
+
+
 def test_negative_scores_use_the_budget_too():
     ranking = Ranking(scores_of(shift=-5.0))
     assert cost_of(14.0).of(fit_freely(ranking, [cost_of(14.0)])) > 0.9

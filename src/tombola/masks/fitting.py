@@ -67,8 +67,8 @@ class Ranking:
         scores: Scores of heads, neurons, FFNs or layers.
         multiple: The number of kept neurons is a multiple of this.
         heads: The numbers of heads that a layer may keep; None allows any.
-        min_heads: The minimum number of heads per layer.
-        min_neurons: The minimum number of neurons per layer.
+        min_heads: The minimum number of heads per layer; a layer with fewer keeps all.
+        min_neurons: The minimum number of neurons per layer; a layer with fewer keeps all.
     """
 
     scores: Scores
@@ -120,12 +120,14 @@ class LayerRanking:
             return [Kept(0, 0), self.whole]
         if self.sums["head"] is not None:
             allowed = self.ranking.heads or range(self.whole.heads + 1)
-            heads = [count for count in allowed if self.ranking.min_heads <= count <= self.whole.heads]
+            least = min(self.ranking.min_heads, self.whole.heads)
+            heads = [count for count in allowed if least <= count <= self.whole.heads]
         if self.sums["ffn"] is not None:
             neurons = [0, self.whole.neurons]
         elif self.sums["neuron"] is not None:
             steps = range(0, self.whole.neurons, self.ranking.multiple)
-            neurons = [count for count in (*steps, self.whole.neurons) if count >= self.ranking.min_neurons]
+            least = min(self.ranking.min_neurons, self.whole.neurons)
+            neurons = [count for count in (*steps, self.whole.neurons) if count >= least]
         return [Kept(head_count, neuron_count) for head_count in heads for neuron_count in neurons]
 
     def importance(self, kept: Kept) -> float:

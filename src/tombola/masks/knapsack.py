@@ -28,20 +28,18 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
     useful = [_useful(layer, costs) for layer in ranking.layers]
     constant = np.array([cost.constant for cost in costs])
     least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in useful)
-    low, high = 0.0, 1.0 - constant.mean()
+    high = room = 1.0 - float(constant.mean())
+    low = max(0.0, float(least.mean() - constant.mean()))
     best: list[int] | None = None
     for _ in range(SHRINKING if len(costs) > 1 else 1):
-        room = high if best is None and low == 0.0 else (low + high) / 2
         chosen = _knapsack(useful, room)
-        fits = chosen is not None and _total(useful, chosen, constant).max() <= 1
-        if fits:
-            best, low = chosen, room
-        else:
+        if chosen is None or _total(useful, chosen, constant).max() > 1:
             high = room
-        if fits and room >= 1.0 - constant.mean():
-            break
-        if not fits and low == 0.0:
-            low = max(0.0, float(least.mean() - constant.mean()))
+        else:
+            best, low = chosen, room
+            if room == high:
+                break
+        room = (low + high) / 2
     if best is None:
         raise too_small(float(least.max()))
     return [layer.options[index] for layer, index in zip(useful, best, strict=True)]
