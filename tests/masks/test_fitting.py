@@ -124,6 +124,22 @@ def test_a_minimum_beyond_the_size_of_the_layers_keeps_them_whole():
         fit_freely(neurons, [cost_of(14.0)])
 
 
+def test_layers_that_meet_the_budget_exactly_stay():
+    # Regression: 1 of 5 layers is all that a sparsity of 0.8 leaves, but 0.2 / (1 - 0.8) is a little more than 1.
+    ranking = Ranking(scores_of("layer", layers=5))
+    cost = Cost(0.0, lambda heads, neurons: (heads * 256 + neurons * 32) / (5 * 1792)).scaled(1 / (1 - 0.8))
+    assert cost.of([Kept(4, 24)]) > 1
+    for layers in (1, "importance", "most"):
+        assert fit_uniform(ranking, [cost], layers=layers).count(Kept(4, 24)) == 1
+
+
+def test_the_smallest_layers_are_found_in_a_budget_that_is_hardly_larger():
+    ranking = Ranking(scores_of(layers=3), min_heads=1, multiple=12)
+    budget = 1.0 + 3 * 1.5  # of one head per layer
+    for costs in ([cost_of(budget)], [cost_of(budget), cost_of(budget + 0.1)]):
+        assert fit_freely(ranking, costs) == [Kept(1, 0)] * 3
+
+
 def test_negative_scores_use_the_budget_too():
     ranking = Ranking(scores_of(shift=-5.0))
     assert cost_of(14.0).of(fit_freely(ranking, [cost_of(14.0)])) > 0.9

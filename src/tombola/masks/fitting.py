@@ -20,6 +20,8 @@ from tombola.masks.scores import Scores
 
 TIGHT = 0.96
 """A choice that uses less of the budget than this counts only if none uses at least as much."""
+EXACT = 1 + 1e-9
+"""A cost that is exactly the budget may come out above 1, by rounding."""
 WIDTH = 1 / 8
 """The least share of its neurons that a layer keeps where as many layers as possible stay."""
 
@@ -169,7 +171,7 @@ def fit_uniform(
         worth = [layer.importance(kept) for layer in ranking.layers]
         order = sorted(range(count), key=lambda index: (index not in fixed, -worth[index], index))
         for left, cost in sizes:
-            if cost <= 1:
+            if cost <= EXACT:
                 stay = set(order[:left])
                 chosen = [kept if index in stay else None for index in range(count)]
                 fitting.append((cost, sum(worth[index] for index in stay), chosen))
@@ -196,7 +198,7 @@ def check_uniform(
     """Raise if `fit_uniform` finds nothing, whatever the scores are."""
     sizes = _equal_layers(ranking, costs, fixed, layers)
     lowest = min((cost for _, allowed in sizes for _, cost in allowed), default=np.inf)
-    if lowest > 1:
+    if lowest > EXACT:
         raise too_small(lowest)
 
 
@@ -207,7 +209,7 @@ def check_freely(ranking: Ranking, costs: Sequence[Cost]) -> None:
         + sum(min(cost.layer(one.heads, one.neurons) for one in layer.options) for layer in ranking.layers)
         for cost in costs
     )
-    if lowest > 1:
+    if lowest > EXACT:
         raise too_small(lowest)
 
 
