@@ -232,10 +232,10 @@ class _Choice:
         return list(fit_freely(self.ranking, costs))
 
     def mask(self, kept: Sequence[Kept | None]) -> Mask:
-        """Return the mask. A search that chooses layers by position decides which of them to remove."""
+        """Return the mask. A search for evenly spaced layers decides which of them to remove."""
         from tombola.masks.fitting import mask_of
 
-        if self.stage.search.method == "layers":
+        if getattr(self.stage.search, "keep", None) == "even":
             gone = sum(layer is None for layer in kept)
             choose = searches[self.stage.search.method].choose
             return choose(self.stage.search, self.scores, {"layer": gone}, "global", None)
