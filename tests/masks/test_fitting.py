@@ -151,6 +151,15 @@ def test_a_budget_that_nothing_meets_is_refused():
             fit(Ranking(scores_of(), min_heads=1), [cost_of(1.5)])
 
 
+def test_nan_is_refused():
+    scores = scores_of()
+    values = {name: value.clone() for name, value in scores.items()}
+    values["layers.1.heads"][2] = torch.nan
+    for fit in (fit_freely, fit_uniform):
+        with pytest.raises(TombolaError, match=r"some scores of layers\.1\.heads are NaN"):
+            fit(Ranking(Scores(scores.units, values)), [cost_of(14.0)])
+
+
 def test_ffns_and_layers_are_kept_or_not():
     both = Ranking(scores_of("head+ffn"))
     assert {kept.neurons for layer in both.layers for kept in layer.options} == {0, 24}

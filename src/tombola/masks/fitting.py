@@ -86,6 +86,8 @@ class Ranking:
         lowest = min(0.0, *(float(values.min()) for values in self.scores.values()))
         sums: dict[tuple[int | None, str], np.ndarray] = {}
         for group in units.groups:
+            if bool(self.scores[group.name].isnan().any()):
+                raise TombolaError(f"some scores of {group.name} are NaN, so no mask can be drawn.")
             values = (self.scores[group.name].double() - lowest).sort(descending=True).values
             sums[group.layer, group.kind] = np.concatenate([[0.0], values.cumsum(0).numpy()])
         rankings = []
