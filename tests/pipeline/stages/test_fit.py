@@ -109,15 +109,16 @@ def test_the_number_of_layers_is_that_of_the_draw(world: World, tmp_path: Path, 
     assert left == ([(4, 4)] * 2 if layers == "most" else [(4, 24)])  # 1,024 weights of heads, 32 of a neuron
 
 
+@pytest.mark.parametrize("layout", ["uniform", "free"])
 @pytest.mark.parametrize("keep", ["first", "even", "importance"])
-def test_a_first_layer_that_differs_stays_however_little_it_matters(keep: str) -> None:
+def test_a_first_layer_that_differs_stays_however_little_it_matters(keep: str, layout: str) -> None:
     model = tiny("modernbert", num_hidden_layers=4)
     units = Units.of(model, "layer")
     values = [0.1, 0.4, 0.2, 0.3] if keep == "importance" else [0.0, -1.0, -2.0, -3.0]
     groups = zip(units.groups, values, strict=True)
     scores = Scores(units, {group.name: torch.tensor([value]) for group, value in groups})
     stage = SimpleNamespace(
-        search=Layers(keep=keep), layout="uniform", layers="importance", multiple=8, progress=1.0, within=None
+        search=Layers(keep=keep), layout=layout, layers="importance", multiple=8, progress=1.0, within=None
     )
     choice = _Choice(stage, model, scores)
     mask = choice.mask(choice.make([Cost(0.0, lambda heads, neurons: 0.5)]))
