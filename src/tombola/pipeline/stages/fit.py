@@ -59,7 +59,7 @@ class Fit(UsesFamily, MaskStage):
     """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     model: ModelSource
     data: DataSource
