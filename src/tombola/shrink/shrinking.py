@@ -38,8 +38,8 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
         layers=tuple(_remaining(layer, kept) for layer, kept in zip(before.layers, cuts, strict=True))
     )
     shrunk = deepcopy(model)
+    mask.apply(shrunk)
     if after != before:
-        mask.apply(shrunk)
         cut(shrunk, cuts)
         shrunk.config.quantization_config = ShrunkConfig(**after.model_dump())
     return shrunk
