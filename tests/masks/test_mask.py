@@ -184,6 +184,16 @@ def test_a_trained_model_passes_with_the_base_it_started_from():
     assert fingerprint(other).fingerprint in str(error.value)
 
 
+def test_a_mask_moves_to_other_weights_of_its_geometry_alone():
+    mask = ~Mask.full(Units.of(tiny("bert"), "head"))
+    other = tiny("bert", seed=1)
+    moved = mask.on(fingerprint(other))
+    moved.check(other, fingerprint(other))
+    assert moved == mask
+    with pytest.raises(MaskMismatch, match=r"heads 4.*but the model is .*heads 2"):  # the matrices have equal shapes
+        mask.on(fingerprint(tiny("bert", num_attention_heads=2)))
+
+
 def test_apply_needs_no_gradient_and_keeps_the_dtype():
     model = tiny("bert").to(torch.bfloat16)
     (~Mask.full(Units.of(model, "ffn"))).apply(model)
