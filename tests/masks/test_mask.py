@@ -113,7 +113,7 @@ def test_masks_of_other_units_are_not_combined():
 def test_masks_of_other_heads_in_equal_matrices_are_not_combined():
     four, two = (Mask.full(Units.of(tiny("bert", num_attention_heads=heads), "head")) for heads in (4, 2))
     assert four != two
-    with pytest.raises(MaskMismatch, match="8 head units.*4 head units"):
+    with pytest.raises(MaskMismatch, match=r"8 head units.*4 head units"):
         four & two
 
 
