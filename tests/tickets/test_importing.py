@@ -20,6 +20,7 @@ from tombola.cli import app
 from tombola.errors import DataError, RecipeError, UnknownName
 from tombola.masks import MASK, Mask, Scores, Units, draw, fingerprint
 from tombola.masks.layout import parameters_of
+from tombola.masks.tensor_files import read_tensors
 from tombola.models.loading import load_model
 from tombola.pipeline.planner import plan_cell
 from tombola.recipe.grid import expand
@@ -123,6 +124,13 @@ def test_a_folder_with_a_file_for_each_matrix(world: World, tmp_path: Path) -> N
         torch.save(value.bool(), folder / f"{name}.pt")
     torch.save(saved, tmp_path / "mask.pt")
     assert imported(world, folder, tmp_path, "srnets") == imported(world, tmp_path / "mask.pt", tmp_path)
+
+
+def test_a_folder_with_several_masks_of_the_same_matrices_is_refused(tmp_path: Path) -> None:
+    for number in (1, 2):
+        torch.save({"query.weight_mask": torch.full((2, 2), number - 1)}, tmp_path / f"mask_{number}.pt")
+    with pytest.raises(DataError, match=r"mask_2\.pt and a file before it both contain 'query\.weight_mask'"):
+        read_tensors(tmp_path)
 
 
 def test_super_tickets_lists_of_heads_and_ffns(world: World, tmp_path: Path) -> None:
