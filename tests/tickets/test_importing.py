@@ -151,7 +151,7 @@ def test_super_tickets_lists_of_heads_and_ffns(world: World, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("heads", "ffns", "first"),
-    [("0:1,3 1:0", "1", 0), ("1:2,4 2:1", "2\n", 1), ("0: 1 3\n1: 0\n", "1,", 0)],
+    [("0:1,3 1:0", "1", 0), ("0:1 0:3 1:0", "1", 0), ("1:2,4 2:1", "2\n", 1), ("0: 1 3\n1: 0\n", "1,", 0)],
 )
 def test_lists_in_text(world: World, tmp_path: Path, heads: str, ffns: str, first: int) -> None:
     (tmp_path / "heads.txt").write_text(heads)
