@@ -4,7 +4,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 
 from tests.tiny import GROUPED_TYPES, MODEL_TYPES, tiny
 from tombola.errors import ModelError
-from tombola.families import Family, families, family_of
+from tombola.families import ConfigKeys, Family, families, family_of
 from tombola.masks import Units
 
 
@@ -116,6 +116,14 @@ def test_a_model_that_is_built_unlike_its_family_is_told_why():
         ({"heads": "n_heads"}, "reads 'n_heads' from the config, but a bert model has no such key"),
         ({"kv_heads": "n_kv_heads"}, "reads 'n_kv_heads' from the config"),
         ({"only": {"hidden_size": "width"}}, "reads 'width' from the config"),
+        (
+            {"config": ConfigKeys(layers="depth", neurons="intermediate_size")},
+            "reads 'depth' from the config",
+        ),
+        (
+            {"config": ConfigKeys(layers="num_hidden_layers", neurons="width")},
+            "reads 'width' from the config",
+        ),
     ],
 )
 def test_a_wrong_description_of_a_family_is_explained(wrong, reason):

@@ -41,6 +41,8 @@ def test_the_weight_of_l0_is_counted_in_steps():
     steps = (0, 99, 100, 250, 399, 400, 1000)
     weights = [budget.pressure(Moment(step / 1000, 0.7, multipliers(), never, never)) for step in steps]
     assert weights == pytest.approx([0, 0, 0, 0.25, 0.5 * 299 / 300, 0.5, 0.5])
+    sudden = L0(begin=0.3, full=0.3)
+    assert [sudden.ramp(share) for share in (0.0, 0.29, 0.3, 1.0)] == [0, 0, 1, 1]
     at_once = L0(weight=0.2, begin=0, full=0)
     assert at_once.pressure(Moment(0, 0.7, multipliers(), never, never)) == 0.2
     with pytest.raises(ValidationError, match="comes after"):

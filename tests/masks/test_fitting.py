@@ -108,6 +108,38 @@ def test_every_cost_stays_within_its_budget():
         assert max(cost.of(chosen) for cost in costs) > 0.85
 
 
+def test_several_costs_are_met_even_if_emptied_layers_cost_nothing():
+    ranking = Ranking(scores_of())
+    costs = [cost_of(16.0, layer=0.0), cost_of(13.0, head=0.2, neuron=0.3, layer=0.0)]
+    chosen = fit_freely(ranking, costs)
+    assert 0.9 < max(cost.of(chosen) for cost in costs) <= 1
+
+
+def test_a_minimum_beyond_the_size_of_the_layers_keeps_them_whole():
+    heads, neurons = Ranking(scores_of(), min_heads=5), Ranking(scores_of(), min_neurons=32)
+    for fit in (fit_freely, fit_uniform):
+        assert {kept.heads for kept in fit(heads, [cost_of(16.0)]) if kept} == {4}
+        assert {kept.neurons for kept in fit(neurons, [cost_of(21.0)]) if kept} == {24}
+    with pytest.raises(TombolaError, match=r"smallest model that these units allow costs 1\.46 times"):
+        fit_freely(neurons, [cost_of(14.0)])
+
+
+def test_layers_that_meet_the_budget_exactly_stay():
+    # Regression: 1 of 5 layers is all that a sparsity of 0.8 leaves, but 0.2 / (1 - 0.8) is a little more than 1.
+    ranking = Ranking(scores_of("layer", layers=5))
+    cost = Cost(0.0, lambda heads, neurons: (heads * 256 + neurons * 32) / (5 * 1792)).scaled(1 / (1 - 0.8))
+    assert cost.of([Kept(4, 24)]) > 1
+    for layers in (1, "importance", "most"):
+        assert fit_uniform(ranking, [cost], layers=layers).count(Kept(4, 24)) == 1
+
+
+def test_the_smallest_layers_are_found_in_a_budget_that_is_hardly_larger():
+    ranking = Ranking(scores_of(layers=3), min_heads=1, multiple=12)
+    budget = 1.0 + 3 * 1.5  # of one head per layer
+    for costs in ([cost_of(budget)], [cost_of(budget), cost_of(budget + 0.1)]):
+        assert fit_freely(ranking, costs) == [Kept(1, 0)] * 3
+
+
 def test_negative_scores_use_the_budget_too():
     ranking = Ranking(scores_of(shift=-5.0))
     assert cost_of(14.0).of(fit_freely(ranking, [cost_of(14.0)])) > 0.9
@@ -117,6 +149,15 @@ def test_a_budget_that_nothing_meets_is_refused():
     for fit in (fit_freely, fit_uniform):
         with pytest.raises(TombolaError, match="smallest model"):
             fit(Ranking(scores_of(), min_heads=1), [cost_of(1.5)])
+
+
+def test_nan_is_refused():
+    scores = scores_of()
+    values = {name: value.clone() for name, value in scores.items()}
+    values["layers.1.heads"][2] = torch.nan
+    for fit in (fit_freely, fit_uniform):
+        with pytest.raises(TombolaError, match=r"some scores of layers\.1\.heads are NaN"):
+            fit(Ranking(Scores(scores.units, values)), [cost_of(14.0)])
 
 
 def test_ffns_and_layers_are_kept_or_not():

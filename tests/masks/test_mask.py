@@ -110,6 +110,13 @@ def test_masks_of_other_units_are_not_combined():
     assert heads != rows
 
 
+def test_masks_of_other_heads_in_equal_matrices_are_not_combined():
+    four, two = (Mask.full(Units.of(tiny("bert", num_attention_heads=heads), "head")) for heads in (4, 2))
+    assert four != two
+    with pytest.raises(MaskMismatch, match=r"8 head units.*4 head units"):
+        four & two
+
+
 def test_joint_mask_of_heads_and_ffns():
     model = tiny("roberta")
     heads, ffns = Units.of(model, "head"), Units.of(model, "ffn")
@@ -182,6 +189,18 @@ def test_a_trained_model_passes_with_the_base_it_started_from():
         mask.check(trained, base=fingerprint(other))
     assert mask.base.fingerprint in str(error.value)
     assert fingerprint(other).fingerprint in str(error.value)
+
+
+def test_a_mask_moves_to_other_weights_of_its_geometry_alone():
+    mask = ~Mask.full(Units.of(tiny("bert"), "head"))
+    other = tiny("bert", seed=1)
+    moved = mask.on(fingerprint(other))
+    moved.check(other, fingerprint(other))
+    assert moved == mask
+    with pytest.raises(
+        MaskMismatch, match=r"heads 4.*but the model is .*heads 2"
+    ):  # the matrices have equal shapes
+        mask.on(fingerprint(tiny("bert", num_attention_heads=2)))
 
 
 def test_apply_needs_no_gradient_and_keeps_the_dtype():

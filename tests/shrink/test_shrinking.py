@@ -146,6 +146,13 @@ class TestFilling:
             width
         ] * 2
 
+    @pytest.mark.parametrize("kept", [1, 9, 17, 21])
+    def test_filling_neurons_change_no_output(self, kept: int) -> None:
+        model = tiny("bert")
+        units = Units.of(model, "neuron")
+        mask = Mask.from_bools(units, {name: torch.arange(24) >= 24 - kept for name in units.by_name})
+        assert_same_outputs(shrink(model, mask), masked(model, mask))
+
     def test_widths_do_not_grow_beyond_the_model(self) -> None:
         model = tiny("bert", intermediate_size=22)
         mask = half(model, "neuron")
@@ -188,7 +195,7 @@ def test_shrinking_twice(model_type: str) -> None:
 def test_an_emptied_model_cannot_be_masked_again() -> None:
     model = tiny("bert")
     shrunk = shrink(model, half(model, "ffn", empty=0))
-    with pytest.raises(ModelError, match="intermediate"):
+    with pytest.raises(ModelError, match=r"intermediate.*use the model from before it was shrunk"):
         Units.of(shrunk, "head")
 
 

@@ -20,6 +20,7 @@ from tombola.cli import app
 from tombola.errors import DataError, RecipeError, UnknownName
 from tombola.masks import MASK, Mask, Scores, Units, draw, fingerprint
 from tombola.masks.layout import parameters_of
+from tombola.masks.tensor_files import read_tensors
 from tombola.models.loading import load_model
 from tombola.pipeline.planner import plan_cell
 from tombola.recipe.grid import expand
@@ -125,6 +126,13 @@ def test_a_folder_with_a_file_for_each_matrix(world: World, tmp_path: Path) -> N
     assert imported(world, folder, tmp_path, "srnets") == imported(world, tmp_path / "mask.pt", tmp_path)
 
 
+def test_a_folder_with_several_masks_of_the_same_matrices_is_refused(tmp_path: Path) -> None:
+    for number in (1, 2):
+        torch.save({"query.weight_mask": torch.full((2, 2), number - 1)}, tmp_path / f"mask_{number}.pt")
+    with pytest.raises(DataError, match=r"mask_2\.pt and a file before it both contain 'query\.weight_mask'"):
+        read_tensors(tmp_path)
+
+
 def test_super_tickets_lists_of_heads_and_ffns(world: World, tmp_path: Path) -> None:
     heads, ffns = tmp_path / "mask_3_heads", tmp_path / "mask_1_ffn"
     for folder in (heads, ffns):
@@ -143,7 +151,7 @@ def test_super_tickets_lists_of_heads_and_ffns(world: World, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("heads", "ffns", "first"),
-    [("0:1,3 1:0", "1", 0), ("1:2,4 2:1", "2\n", 1), ("0: 1 3\n1: 0\n", "1,", 0)],
+    [("0:1,3 1:0", "1", 0), ("0:1 0:3 1:0", "1", 0), ("1:2,4 2:1", "2\n", 1), ("0: 1 3\n1: 0\n", "1,", 0)],
 )
 def test_lists_in_text(world: World, tmp_path: Path, heads: str, ffns: str, first: int) -> None:
     (tmp_path / "heads.txt").write_text(heads)

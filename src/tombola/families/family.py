@@ -131,7 +131,8 @@ class Family(_Data):
         Raises:
             ModelError: If a config key has another value than required, or does not exist.
         """
-        for key in (self.heads, self.kv_heads, *(wanted for wanted in self.only.values() if wanted)):
+        sizes = (self.config.layers, self.config.neurons) if self.config is not None else ()
+        for key in (self.heads, self.kv_heads, *sizes, *(wanted for wanted in self.only.values() if wanted)):
             if isinstance(key, str) and not hasattr(config, key):
                 raise ModelError(
                     f"the family {self.name!r} reads {key!r} from the config, but a {config.model_type} model has no "

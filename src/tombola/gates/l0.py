@@ -63,7 +63,7 @@ class L0(Budget):
         """Return the fraction of λ that applies at this point of the search."""
         if share >= self.full:
             return 1.0
-        return max(0.0, share - self.begin) / (self.full - self.begin)
+        return (share - self.begin) / (self.full - self.begin) if share > self.begin else 0.0
 
     def pressure(self, now: Moment) -> float:
         """Return λ."""

@@ -20,6 +20,8 @@ from tombola.masks.scores import Scores
 
 TIGHT = 0.96
 """A choice that uses less of the budget than this counts only if none uses at least as much."""
+EXACT = 1 + 1e-9
+"""A cost that is exactly the budget may come out above 1, by rounding."""
 WIDTH = 1 / 8
 """The least share of its neurons that a layer keeps where as many layers as possible stay."""
 
@@ -67,8 +69,8 @@ class Ranking:
         scores: Scores of heads, neurons, FFNs or layers.
         multiple: The number of kept neurons is a multiple of this.
         heads: The numbers of heads that a layer may keep; None allows any.
-        min_heads: The minimum number of heads per layer.
-        min_neurons: The minimum number of neurons per layer.
+        min_heads: The minimum number of heads per layer; a layer with fewer keeps all.
+        min_neurons: The minimum number of neurons per layer; a layer with fewer keeps all.
     """
 
     scores: Scores
@@ -84,6 +86,8 @@ class Ranking:
         lowest = min(0.0, *(float(values.min()) for values in self.scores.values()))
         sums: dict[tuple[int | None, str], np.ndarray] = {}
         for group in units.groups:
+            if bool(self.scores[group.name].isnan().any()):
+                raise TombolaError(f"some scores of {group.name} are NaN, so no mask can be drawn.")
             values = (self.scores[group.name].double() - lowest).sort(descending=True).values
             sums[group.layer, group.kind] = np.concatenate([[0.0], values.cumsum(0).numpy()])
         rankings = []
@@ -120,12 +124,14 @@ class LayerRanking:
             return [Kept(0, 0), self.whole]
         if self.sums["head"] is not None:
             allowed = self.ranking.heads or range(self.whole.heads + 1)
-            heads = [count for count in allowed if self.ranking.min_heads <= count <= self.whole.heads]
+            least = min(self.ranking.min_heads, self.whole.heads)
+            heads = [count for count in allowed if least <= count <= self.whole.heads]
         if self.sums["ffn"] is not None:
             neurons = [0, self.whole.neurons]
         elif self.sums["neuron"] is not None:
             steps = range(0, self.whole.neurons, self.ranking.multiple)
-            neurons = [count for count in (*steps, self.whole.neurons) if count >= self.ranking.min_neurons]
+            least = min(self.ranking.min_neurons, self.whole.neurons)
+            neurons = [count for count in (*steps, self.whole.neurons) if count >= least]
         return [Kept(head_count, neuron_count) for head_count in heads for neuron_count in neurons]
 
     def importance(self, kept: Kept) -> float:
@@ -167,7 +173,7 @@ def fit_uniform(
         worth = [layer.importance(kept) for layer in ranking.layers]
         order = sorted(range(count), key=lambda index: (index not in fixed, -worth[index], index))
         for left, cost in sizes:
-            if cost <= 1:
+            if cost <= EXACT:
                 stay = set(order[:left])
                 chosen = [kept if index in stay else None for index in range(count)]
                 fitting.append((cost, sum(worth[index] for index in stay), chosen))
@@ -194,7 +200,7 @@ def check_uniform(
     """Raise if `fit_uniform` finds nothing, whatever the scores are."""
     sizes = _equal_layers(ranking, costs, fixed, layers)
     lowest = min((cost for _, allowed in sizes for _, cost in allowed), default=np.inf)
-    if lowest > 1:
+    if lowest > EXACT:
         raise too_small(lowest)
 
 
@@ -205,7 +211,7 @@ def check_freely(ranking: Ranking, costs: Sequence[Cost]) -> None:
         + sum(min(cost.layer(one.heads, one.neurons) for one in layer.options) for layer in ranking.layers)
         for cost in costs
     )
-    if lowest > 1:
+    if lowest > EXACT:
         raise too_small(lowest)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tombola.masks.fitting import Cost, Kept, LayerRanking, Ranking, too_small
+from tombola.masks.fitting import EXACT, Cost, Kept, LayerRanking, Ranking, too_small
 
 STEPS = 5000
 """The number of steps that the knapsack divides the budget into."""
@@ -19,7 +19,8 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
     """Choose each layer's heads and neurons for the most importance within the costs: a knapsack over layers.
 
     The knapsack is filled by the mean of the costs, in steps of a few ten-thousandths. If the largest cost is then
-    above 1, the knapsack is filled again with a smaller budget.
+    above 1, the knapsack is filled again with a smaller budget. If only the smallest layers fit, too tightly for the
+    steps, they are chosen.
 
     Args:
         ranking: The units by importance.
@@ -27,23 +28,23 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
     """
     useful = [_useful(layer, costs) for layer in ranking.layers]
     constant = np.array([cost.constant for cost in costs])
-    least = constant + sum(layer.costs[layer.costs.mean(axis=1).argmin()] for layer in useful)
-    low, high = 0.0, 1.0 - constant.mean()
+    smallest = [int(layer.costs.mean(axis=1).argmin()) for layer in useful]
+    least = _total(useful, smallest, constant)
+    high = room = 1.0 - float(constant.mean())
+    low = max(0.0, float(least.mean() - constant.mean()))
     best: list[int] | None = None
     for _ in range(SHRINKING if len(costs) > 1 else 1):
-        room = high if best is None and low == 0.0 else (low + high) / 2
         chosen = _knapsack(useful, room)
-        fits = chosen is not None and _total(useful, chosen, constant).max() <= 1
-        if fits:
-            best, low = chosen, room
-        else:
+        if chosen is None or _total(useful, chosen, constant).max() > EXACT:
             high = room
-        if fits and room >= 1.0 - constant.mean():
-            break
-        if not fits and low == 0.0:
-            low = max(0.0, float(least.mean() - constant.mean()))
-    if best is None:
+        else:
+            best, low = chosen, room
+            if room == high:
+                break
+        room = (low + high) / 2
+    if best is None and least.max() > EXACT:
         raise too_small(float(least.max()))
+    best = smallest if best is None else best
     return [layer.options[index] for layer, index in zip(useful, best, strict=True)]
 
 

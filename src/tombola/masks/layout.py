@@ -243,9 +243,14 @@ def _matrix(
     if tensor not in shapes:
         if role in OPTIONAL:
             return None
+        changed = getattr(config, "quantization_config", None) is not None
+        remedy = (
+            "use the model from before it was shrunk or quantised"
+            if changed
+            else "load it without adapters or parametrisations"
+        )
         raise ModelError(
-            f"this model has no tensor {tensor!r}, where the family {family.name!r} keeps its {role} matrix: "
-            f"load it without adapters or parametrisations."
+            f"this model has no tensor {tensor!r}, where the family {family.name!r} keeps its {role} matrix: {remedy}."
         )
     shape, out_dim = list(shapes[tensor]), int(family.transposed)
     part = family.part_of(config, location, role, shape[out_dim])

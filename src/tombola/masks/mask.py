@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tombola.errors import TombolaError
+from tombola.errors import MaskMismatch, TombolaError
 from tombola.masks import bits as packed
 from tombola.masks import storage
 from tombola.masks.base import Base
@@ -132,11 +132,15 @@ class Mask(Mapping[str, Tensor]):
         return Mask(units, {group.name: self.bits[group.name] for group in units.groups})
 
     def on(self, base: Base) -> "Mask":
-        """Return the same mask for other weights of the same geometry, which `check` verifies.
+        """Return the same mask for other weights of the same geometry; raise MaskMismatch for any other model.
 
         Args:
             base: The identity of the other weights.
         """
+        if base.geometry != self.base.geometry:
+            raise MaskMismatch(
+                f"the mask does not fit this model: it belongs to {self.base}, but the model is {base}."
+            )
         return Mask(replace(self.units, base=base), self.bits, self.metadata)
 
     # Numbers

@@ -1,23 +1,32 @@
 """Swap some of a mask's units at random, as a control for how exact a mask must be. (BERT-Tickets, appendix)"""
 
+from functools import reduce
+
 import torch
 
 from tombola.masks.mask import Mask
 
 
 def perturb(mask: Mask, share: float, seed: int) -> Mask:
-    """Swap a share of the kept units with as many removed ones, at random; the sparsity stays exactly the same.
+    """Swap a share of the kept units with as many removed ones of their kind, at random; the sparsity stays the same.
 
     Args:
         mask: The mask.
         share: The fraction of kept units to swap.
         seed: The random seed.
     """
+    generator = torch.Generator().manual_seed(seed)
+    kinds = mask.units.granularity.split("+")
+    return reduce(
+        Mask.join, [_swap(Mask(mask.units.only(kind), mask.bits), share, generator) for kind in kinds]
+    )
+
+
+def _swap(mask: Mask, share: float, generator: torch.Generator) -> Mask:
     kept = {name: bools.flatten() for name, bools in mask.items()}
     flat = torch.cat(list(kept.values()))
     ones, zeros = flat.nonzero().flatten(), (~flat).nonzero().flatten()
     swaps = min(int(share * len(ones) + 0.5), len(zeros))
-    generator = torch.Generator().manual_seed(seed)
     flat[ones[torch.randperm(len(ones), generator=generator)[:swaps]]] = False
     flat[zeros[torch.randperm(len(zeros), generator=generator)[:swaps]]] = True
     pieces = flat.split([len(bits) for bits in kept.values()])

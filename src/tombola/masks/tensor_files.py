@@ -31,7 +31,12 @@ def read_tensors(source: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for file in files:
         content = _load(file)
-        tensors |= content if isinstance(content, dict) else {file.stem: content}
+        named = content if isinstance(content, dict) else {file.stem: content}
+        if twice := sorted(tensors.keys() & named.keys()):
+            raise DataError(
+                f"{source}: {file.name} and a file before it both contain {twice[0]!r}: give one file."
+            )
+        tensors |= named
     return tensors
 
 

@@ -26,7 +26,9 @@ def read_heads(path: Path, entry: str | None = None, first: int = 0) -> Heads:
         pairs = re.findall(r"(\d+)\s*:\s*([\d,\s]*?)(?=\s*(?:\d+\s*:|$))", content)
         if not pairs or re.sub(r"[\d,:\s]", "", content):
             raise DataError(f"{path}: expected heads as `layer:head,head`, e.g. `0:1,3 5:0`.")
-        content = {layer: [int(head) for head in re.findall(r"\d+", heads)] for layer, heads in pairs}
+        content = {}
+        for layer, heads in pairs:
+            content.setdefault(layer, []).extend(int(head) for head in re.findall(r"\d+", heads))
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected an object that maps layers to lists of heads.")
     if content and all(isinstance(value, dict) for value in content.values()):

@@ -132,8 +132,11 @@ class Units:
         Args:
             other: The units to compare with.
         """
-        mine = (self.granularity, self.family, self.layout.matrices, self.layout.biases)
-        return mine == (other.granularity, other.family, other.layout.matrices, other.layout.biases)
+        mine, theirs = (
+            (units.granularity, units.family, units.layout.matrices, units.layout.biases, units.groups)
+            for units in (self, other)
+        )
+        return mine == theirs
 
     def without(self, kind: str) -> "Units":
         """Return the units without one kind of matrix, as in `without("pooler")`.

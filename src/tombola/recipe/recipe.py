@@ -256,6 +256,11 @@ class Recipe(Settings):
     def _check_rounds(self, search: SearchSettings) -> None:
         if self.retrain is None or not self.retrain.shrink:
             raise ValueError("draw.rounds: trains a small model between rounds; set retrain.shrink: true")
+        if self.draw.layout == "free" and "ffn" in search.units:
+            raise ValueError(
+                "draw.rounds: a layer without its FFN cannot be scored in the next round; use search.units: "
+                f"{search.units.replace('ffn', 'neuron')}, or set draw.layout: uniform"
+            )
         if search.method == "learned" or search.task is not None:
             raise ValueError("draw.rounds: needs a search that scores the units on the recipe's own task")
         if getattr(search, "start", None) == "random":

@@ -20,7 +20,7 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
 
     The given model is unchanged. The outputs equal those of the masked model. After `import tombola`, every
     `AutoModel….from_pretrained` loads the folder that `save_pretrained` writes. A shrunk model may be masked and
-    shrunk again.
+    shrunk again if every layer has some heads and neurons left.
 
     The number of neurons in an FFN is rounded up to a `multiple` by keeping removed neurons with zero weights. They
     change no output and get no gradient; other widths make matrix products about a third slower on CPUs.
@@ -38,8 +38,8 @@ def shrink(model: PreTrainedModel, mask: Mask, multiple: int = MULTIPLE) -> PreT
         layers=tuple(_remaining(layer, kept) for layer, kept in zip(before.layers, cuts, strict=True))
     )
     shrunk = deepcopy(model)
+    mask.apply(shrunk)
     if after != before:
-        mask.apply(shrunk)
         cut(shrunk, cuts)
         shrunk.config.quantization_config = ShrunkConfig(**after.model_dump())
     return shrunk

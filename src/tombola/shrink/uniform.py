@@ -137,7 +137,8 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
         )
     if config_keys(family).keeps_first and 0 not in shape.layers:
         raise TombolaError(
-            f"the first layer of a {model.config.model_type} model differs from the others, so it must stay"
+            f"the first layer of a {model.config.model_type} model differs from the others, so it must stay: leave it "
+            "out of search.layers"
         )
     return shape, cuts
 

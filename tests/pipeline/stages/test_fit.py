@@ -1,15 +1,21 @@
 """Masks that meet a target: counted exactly, or corrected by what was measured."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.pipeline.running import execute, plans, workspace
 from tests.shrink.test_latency import shares_of_flops
+from tests.tiny import tiny
 from tests.world import World
+from tombola.masks import Scores, Units
+from tombola.masks.fitting import Cost
 from tombola.models.loading import load_model
-from tombola.pipeline.stages.fit import Fit, _distance
+from tombola.pipeline.stages.fit import Fit, _Choice, _distance
 from tombola.pipeline.stages.latency import Latency
+from tombola.search.layers import Layers
 from tombola.shrink import latency, measuring, shrink
 from tombola.shrink.texts import TextBatch
 from tombola.store.store import Store
@@ -101,3 +107,20 @@ def test_the_number_of_layers_is_that_of_the_draw(world: World, tmp_path: Path, 
     execute([plan.mask], store)
     left = [kept for kept in plan.mask.fitted(store.open(plan.mask)).layers if kept]
     assert left == ([(4, 4)] * 2 if layers == "most" else [(4, 24)])  # 1,024 weights of heads, 32 of a neuron
+
+
+@pytest.mark.parametrize("layout", ["uniform", "free"])
+@pytest.mark.parametrize("keep", ["first", "even", "importance"])
+def test_a_first_layer_that_differs_stays_however_little_it_matters(keep: str, layout: str) -> None:
+    model = tiny("modernbert", num_hidden_layers=4)
+    units = Units.of(model, "layer")
+    values = [0.1, 0.4, 0.2, 0.3] if keep == "importance" else [0.0, -1.0, -2.0, -3.0]
+    groups = zip(units.groups, values, strict=True)
+    scores = Scores(units, {group.name: torch.tensor([value]) for group, value in groups})
+    stage = SimpleNamespace(
+        search=Layers(keep=keep), layout=layout, layers="importance", multiple=8, progress=1.0, within=None
+    )
+    choice = _Choice(stage, model, scores)
+    mask = choice.mask(choice.make([Cost(0.0, lambda heads, neurons: 0.5)]))
+    left = {"first": [0, 1], "even": [0, 3], "importance": [0, 1]}[keep]
+    assert [index for index, kept in enumerate(mask.values()) if bool(kept)] == left

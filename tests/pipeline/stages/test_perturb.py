@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.running import execute, plans, workspace
+from tests.tiny import tiny
 from tests.world import World
 from tombola.errors import RecipeError
+from tombola.masks import Units
+from tombola.masks.drawing import draw_counts, random_scores
+from tombola.masks.perturb import perturb
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.store.store import Store
 
@@ -31,3 +35,12 @@ def test_a_share_of_the_kept_units_is_swapped(world: World, tmp_path: Path) -> N
 def test_a_share_beyond_all_units_is_refused(world: World) -> None:
     with pytest.raises(RecipeError, match=r"draw\.perturb"):
         plans(world, search={"method": "magnitude"}, draw={"perturb": 1.5})
+
+
+def test_units_are_swapped_with_others_of_their_kind() -> None:
+    units = Units.of(tiny("bert", num_hidden_layers=6), "head+ffn")
+    mask = draw_counts(random_scores(units, 0), {"head": 12, "ffn": 3})
+    other = perturb(mask, 0.5, seed=0)
+    assert other.by_kind() == mask.by_kind()
+    assert (mask & other).kept == 12 - 6 + 3 - 2
+    assert perturb(mask, 0.5, seed=0) == other != perturb(mask, 0.5, seed=1)

@@ -150,6 +150,10 @@ def test_the_ticket_is_the_small_model(tmp_path: Path, layout: str) -> None:
         ({"draw": {"speedup": 2, "rounds": 2}, "retrain": {}}, "retrain.shrink: true"),
         ({"draw": {"speedup": 2, "rounds": 2}}, "retrain.start"),
         (
+            {"draw": {"speedup": 2, "rounds": 2}, "search": {"method": "importance"}},
+            "a layer without its FFN cannot be scored.*head\\+neuron",
+        ),
+        (
             {"draw": {"speedup": 2}, "search": {"method": "iterative", "units": "head"}},
             "iterative does not draw once",
         ),

@@ -59,7 +59,7 @@ class Fit(UsesFamily, MaskStage):
     """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     model: ModelSource
     data: DataSource
@@ -188,25 +188,25 @@ class _Choice:
     def __init__(self, stage: Fit, origin: PreTrainedModel, scores: Scores) -> None:
         from tombola.families import family_of
         from tombola.masks.fitting import Ranking
-        from tombola.shrink.uniform import config_keys, head_options
+        from tombola.shrink.uniform import head_options
 
         self.stage, self.origin, self.scores = stage, origin, scores
         self.note: str | None = None
-        self.fixed: list[int] = []
         kinds = set(scores.units.granularity.split("+"))
         heads: tuple[int, ...] | None = None
         least = max(getattr(stage.search, "min_heads", 0), 1 if stage.progress < 1 or stage.within else 0)
+        family = family_of(origin)
         if stage.layout == "uniform":
-            family = family_of(origin)
             heads = tuple(head_options(origin.config, family))
             if "head" in kinds and len(heads) == 1:
                 self.note = (
                     f"the config of a {origin.config.model_type} model cannot represent fewer heads, so every "
                     "remaining layer keeps all of them"
                 )
-            self.fixed = [0] if config_keys(family).keeps_first else []
         lowest = stage.multiple if stage.progress < 1 or stage.within else 0
         self.ranking = Ranking(scores, stage.multiple, heads, min_heads=least, min_neurons=lowest)
+        keeps_first = family.config is not None and family.config.keeps_first
+        self.fixed = [0] if self.uniform and keeps_first else []
 
     @property
     def uniform(self) -> bool:
@@ -232,10 +232,10 @@ class _Choice:
         return list(fit_freely(self.ranking, costs))
 
     def mask(self, kept: Sequence[Kept | None]) -> Mask:
-        """Return the mask. A search that chooses layers by position decides which of them to remove."""
+        """Return the mask. A search for evenly spaced layers decides which of them to remove."""
         from tombola.masks.fitting import mask_of
 
-        if self.stage.search.method == "layers":
+        if getattr(self.stage.search, "keep", None) == "even":
             gone = sum(layer is None for layer in kept)
             choose = searches[self.stage.search.method].choose
             return choose(self.stage.search, self.scores, {"layer": gone}, "global", None)

@@ -38,7 +38,7 @@ class Shrink(UsesFamily, ModelStage[CutOut]):
     """A small model: in an ordinary folder if the layout is uniform, otherwise in one that only Tombola loads."""
 
     kind: ClassVar = "shrink"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelSource
     data: DataSource
