@@ -51,7 +51,8 @@ def sign_flips(change: np.ndarray) -> float | None:
         signs = np.random.default_rng(0).choice((1.0, -1.0), size=(RESAMPLES, n))
         signs[0] = 1.0
     means = np.abs(signs @ change) / n
-    return float(np.mean(means >= abs(change.mean()) - ROUNDING))
+    rounding = ROUNDING * max(1.0, np.abs(change).max())
+    return float(np.mean(means >= abs(change.mean()) - rounding))
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
