@@ -235,7 +235,11 @@ class CellBuilder(TrainingBuilder):
         data = self.split(settings.on, None)
         language = data.definition.language
         needed = Resources(
-            settings.vectors, settings.encoder or ENCODER, words=settings.lexicon, language=language
+            settings.vectors,
+            settings.encoder or ENCODER,
+            settings.mlm,
+            words=settings.lexicon,
+            language=language,
         )
         needed.require(attack)
         encoder = settings.encoder or (ENCODER if is_english(language) else None)
