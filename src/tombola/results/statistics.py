@@ -37,7 +37,8 @@ def paired_t(change: np.ndarray) -> float | None:
     """
     if all_equal(change):
         return None
-    return float(stats.ttest_1samp(change, 0.0).pvalue)
+    scale = max(1.0, np.abs(change).max())  # squares of huge differences, as between perplexities, overflow
+    return float(stats.ttest_1samp(change / scale, 0.0).pvalue)
 
 
 def sign_flips(change: np.ndarray) -> float | None:
