@@ -540,7 +540,7 @@ def test_claims_are_a_table_of_verdicts_with_the_differences_behind_them(tmp_pat
     (table,) = section(shown(tmp_path, *cells, claims=claims), "Claims")["parts"]
     names = [column["name"] for column in table["columns"]]
     rows = [dict(zip(names, row["values"], strict=True)) for row in table["rows"]]
-    assert [(row["claim"], row["verdict"], row["at least"], row["seeds"]) for row in rows] == [
+    assert [(row["claim"], row["verdict"], row["gain at least"], row["seeds"]) for row in rows] == [
         ("a beats b", "holds", "0", 2),
         ("b is close", "does not hold", "−5", 2),
     ]
