@@ -27,8 +27,8 @@ HOW = {
 MLM = "masked LM"
 """The resource that is never bundled."""
 NO_MLM = (
-    "BERT-Attack needs a masked language model, which the package does not include: pass a hub id ('bert-base-uncased') "
-    "or a folder as mlm (in a recipe, under `attack`), or use embedding_swap, which needs none."
+    "BERT-Attack needs a masked language model, which the package does not include: pass a hub id "
+    "('bert-base-uncased') or a folder as mlm (in a recipe, under `attack`), or use embedding_swap, which needs none."
 )
 NEIGHBOURS = 2
 """The version of the bundled table of neighbours; raise it, and that of the stage `Score`, when its words change."""

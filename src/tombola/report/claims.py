@@ -10,8 +10,8 @@ from tombola.results.result import Result
 NOTE = (
     "Stated in the recipe. A claim holds if the whole 95 % interval of the gain is above the claimed value, does not "
     "hold if the whole interval is below it, and is not shown otherwise. The gain is the difference or, if lower is "
-    "better for the score, its opposite. Differences are paired by seed; the intervals are not corrected for the number "
-    "of claims."
+    "better for the score, its opposite. Differences are paired by seed; the intervals are not corrected for the "
+    "number of claims."
 )
 
 

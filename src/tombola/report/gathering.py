@@ -113,4 +113,6 @@ def _names(folders: list[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     names = [publishable(str(folder)) for folder in paths]
-    return names if len(set(names)) == len(names) else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
