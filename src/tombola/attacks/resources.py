@@ -80,7 +80,7 @@ class Resources:
         Args:
             attack: The attack.
         """
-        if MLM in attack.needs and self.mlm is None:
+        if MLM in attack.needs and self.mlm is None and "masked_lm" not in vars(self):
             raise MissingResource(NO_MLM)
         if missing := self.missing(attack):
             raise MissingResource(
