@@ -87,3 +87,17 @@ def test_a_folder_is_loaded(tmp_path, tokenizer, lm):
     tokenizer.save_pretrained(tmp_path)
     question = [("good film", ((0, 4), (5, 9)), 8)]
     assert MaskedLM.load(str(tmp_path))(question) == lm(question)
+
+
+def test_sub_words_of_a_byte_level_vocabulary_are_no_words_although_it_has_tokens_of_number_signs():
+    vocabulary = ["<pad>", "<unk>", "<mask>", "Ġgood", "Ġfilm", "Ġplot", "ing", "like", "ly", "##", "####"]
+    inner = Tokenizer(models.WordLevel({token: i for i, token in enumerate(vocabulary)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    inner.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=64
+    )
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    lm = MaskedLM(tiny("roberta", "masked-lm", vocab_size=len(vocabulary)), tokenizer)
+    ((found,),) = lm([("good film", ((0, 4),), len(vocabulary))])
+    assert set(found) == {"film", "plot"}

@@ -13,9 +13,10 @@ import pytest
 from tests.attacks.test_identity import CONTENT, PLAIN, texts
 from tests.attacks.toys import resources
 from tests.children import start_python
+from tests.pipeline.running import plans
 from tests.tiny import tiny
 from tests.words import word_tokenizer
-from tombola.attacks import DeepWordBug, Resources, attack
+from tombola.attacks import DeepWordBug, MissingResource, Resources, attack
 from tombola.errors import ModelError, TombolaError, UnknownName
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.tasks import Task
@@ -116,6 +117,13 @@ def test_damaged_lines_of_a_journal_are_done_again_and_doubled_ones_count_once(t
         assert (untimed(again), again.rows) == (untimed(whole), whole.rows)
         assert len(path.read_bytes().splitlines()) >= 1 + len(EXAMPLES)
     assert "damaged lines are discarded" in caplog.text
+
+
+def test_a_missing_masked_lm_is_reported_before_the_model_is_asked(world):
+    with pytest.raises(MissingResource, match="BERT-Attack needs a masked language model"):
+        attack(tiny("bert"), None, EXAMPLES, "bert_attack")
+    with pytest.raises(MissingResource, match=r"in a recipe, under `attack`"):
+        plans(world, attack={"recipes": ["deepwordbug", "bert_attack"]})
 
 
 def test_settings_and_resources_are_in_the_report():

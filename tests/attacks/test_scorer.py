@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny import tiny
-from tests.words import word_tokenizer
+from tests.words import decoder_tokenizer, word_tokenizer
 from tombola.attacks.scorer import STEP, Scorer, near_edge, near_tie, probabilities
 from tombola.errors import ModelError
 
@@ -45,6 +45,21 @@ def test_a_text_scores_the_same_in_any_company(scorer):
     for size in (1, 3, 17):
         parts = [scorer(texts[i : i + size]) for i in range(0, len(texts), size)]
         assert np.array_equal(np.concatenate(parts), together)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_an_emptied_text_has_a_score_also_where_no_special_tokens_are_added(side):
+    tokenizer = decoder_tokenizer(["good film"])
+    tokenizer.bos_token = None
+    tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, side
+    assert tokenizer([""])["input_ids"] == [[]]
+    model = tiny("llama", vocab_size=len(tokenizer), num_labels=2, pad_token_id=tokenizer.eos_token_id)
+    scorer = Scorer(model, tokenizer)
+    alone = scorer([("",)])
+    with torch.no_grad():
+        plain = model(input_ids=torch.tensor([[tokenizer.eos_token_id]])).logits[0].softmax(-1).numpy()
+    assert np.abs(alone[0] - plain).max() < STEP
+    assert np.array_equal(scorer([("good film",), ("",)])[1:], alone)
 
 
 def test_rows_are_counted(scorer):

@@ -14,7 +14,7 @@ from tombola.errors import DataError, ModelError, UnknownName
 from tombola.evaluation.intervals import wilson
 from tombola.evaluation.metrics import metrics, score
 from tombola.evaluation.scores import Score
-from tombola.tasks import Task, task_names
+from tombola.tasks import Answers, Task, task_names
 
 SKLEARN = {
     "accuracy": sk.accuracy_score,
@@ -149,9 +149,12 @@ def test_a_perfect_correlation_has_no_width() -> None:
     assert Score(-1.0, 0.0, 10, "Fisher z").interval() == (-1.0, -1.0)
 
 
-def test_the_interval_of_a_perfect_f1_is_not_a_point() -> None:
+def test_the_interval_of_a_perfect_f1_or_auc_is_not_a_point() -> None:
     labels = np.array([0, 1] * 10)
     assert metrics["macro_f1"](one_hot(labels, 2), labels).interval() == wilson(20, 20)
+    assert metrics["auc"](one_hot(labels, 2), labels).interval() == wilson(20, 20)
+    answers = [Answers(("a film",), (0, 6))] * 20
+    assert metrics["squad_f1"](["film"] * 20, answers).interval() == (wilson(20, 20)[0], 1.0)
 
 
 def test_auc_equals_scikit_learn_with_ties() -> None:

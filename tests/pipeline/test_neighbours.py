@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline.running import stages
 from tests.world import World
-from tombola.attacks.resources import NEIGHBOURS, SWAP_TABLE
+from tombola.attacks.resources import NEIGHBOURS, PROPOSALS, SWAP_TABLE
 
 NEAR = {"of": [{"kind": "synonyms", "source": "neighbours"}]}
 LEARNED: dict[str, Any] = {"method": "learned", "start": "pretrained", "weights": True}
@@ -44,6 +44,13 @@ def test_other_swaps_name_the_stage_anew(world: World, kind: str, changes: dict[
     found = [stage for stage in stages(world, **changes) if stage.kind == kind]
     assert found
     assert all(stage.identity()["settings"]["swap_table"] == SWAP_TABLE for stage in found)
+
+
+def test_only_attacks_with_a_masked_lm_are_named_by_the_version_of_its_proposals(world: World) -> None:
+    attack = {"recipes": ["bert_attack", "deepwordbug"], "mlm": world.recipe()["model"]}
+    with_lm, without = (stage for stage in stages(world, attack=attack) if stage.kind == "attack")
+    assert with_lm.identity()["settings"]["proposals"] == PROPOSALS
+    assert "proposals" not in without.identity()["settings"]
 
 
 @pytest.mark.parametrize("search", [{"method": "importance"}, LEARNED])

@@ -120,6 +120,14 @@ def test_a_grid_over_training_is_one_axis_for_train_and_retrain():
     ]
 
 
+@pytest.mark.parametrize("retrain", [{"epochs": [1, 2]}, [{"epochs": 1}, None]])
+def test_a_grid_over_retrain_has_one_dense_model_which_does_not_retrain(retrain):
+    cells = expand(
+        {**BASE, "retrain": retrain, "variants": {"dense": {"search": None}, "imp": {"search": IMP}}}
+    )
+    assert [(cell.variant, len(cell.axes)) for cell in cells] == [("dense", 0), ("imp", 1), ("imp", 1)]
+
+
 def test_retrain_null_means_no_retraining():
     (cell,) = expand({**BASE, "search": IMP, "retrain": None})
     assert cell.recipe.retrain is None

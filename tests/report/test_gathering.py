@@ -26,6 +26,15 @@ def test_a_folder_that_is_named_twice_counts_once(tmp_path):
     result(cell("imp", 0.8, 0.5), folder=tmp_path / "run").save()
     runs = gather([tmp_path / "run", tmp_path / "run" / ".." / "run"]).runs
     assert combine(runs) is runs["r"]
+    assert len(gather([tmp_path / "run", tmp_path / "run" / "results.json"]).results) == 1
+
+
+def test_results_of_one_name_in_one_folder_are_all_shown(tmp_path):
+    for name, value in (("old", 0.7), ("results", 0.8)):
+        result(cell("imp", value, 0.5), folder=tmp_path).save().rename(tmp_path / f"{name}.json")
+    runs = gather([tmp_path / "old.json", tmp_path / "results.json"]).runs
+    assert [run.cells[0].scores["validation"]["accuracy"].value for run in runs.values()] == [0.7, 0.8]
+    assert len(combine(runs).cells) == 2
 
 
 def _shared(folder, name, level, size):

@@ -253,6 +253,26 @@ def test_the_frontier_holds_exactly_the_models_that_none_beats_in_both(content):
     assert sum(spot["front"] for spot in chart["spots"]) == 2
 
 
+def test_the_line_through_the_front_has_no_corner_that_is_better_than_its_models(tmp_path):
+    cells = [
+        cell(
+            name,
+            {"validation": value, "rte/validation": {"perplexity": Score(other, 0.1, 90, "of the mean")}},
+            size,
+        )
+        for name, value, other, size in (
+            ("dense", 0.9, 30.0, None),
+            ("a", 0.8, 20.0, 0.5),
+            ("b", 0.7, 40.0, 0.6),
+        )
+    ]
+    (lower,) = section(shown(tmp_path, *cells), "Trade-offs")["parts"]
+    cells = [cell("dense", 0.9), cell("a", 0.8, 0.5), cell("b", 0.7, 0.6)]
+    (higher,) = section(shown(tmp_path, *cells), "Trade-offs")["parts"]
+    assert (lower["x"], lower["turn"]) == ("rte/validation", "end")
+    assert (higher["x"], higher["turn"]) == ("weights removed", "start")
+
+
 def test_robustness_over_epochs_is_a_line_for_each_model_that_has_it(content):
     (chart,) = section(content, "Robustness over epochs")["parts"]
     assert [one["name"] for one in chart["series"]] == [
@@ -520,7 +540,7 @@ def test_claims_are_a_table_of_verdicts_with_the_differences_behind_them(tmp_pat
     (table,) = section(shown(tmp_path, *cells, claims=claims), "Claims")["parts"]
     names = [column["name"] for column in table["columns"]]
     rows = [dict(zip(names, row["values"], strict=True)) for row in table["rows"]]
-    assert [(row["claim"], row["verdict"], row["at least"], row["seeds"]) for row in rows] == [
+    assert [(row["claim"], row["verdict"], row["gain at least"], row["seeds"]) for row in rows] == [
         ("a beats b", "holds", "0", 2),
         ("b is close", "does not hold", "−5", 2),
     ]

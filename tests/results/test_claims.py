@@ -9,6 +9,7 @@ from tombola.cli.tables.decisions import claim_lines
 from tombola.evaluation.scores import DELTA, Score
 from tombola.recipe.claims import Claim
 from tombola.report.gathering import combine
+from tombola.results.claims import write_judgement
 from tombola.results.result import Result
 
 
@@ -51,6 +52,7 @@ def test_a_lower_perplexity_is_the_better_one():
     ]
     (one,) = judged(*cells, by=5)
     assert (one.verdict, one.difference.mean) == ("holds", pytest.approx(-9.95))
+    assert ", claimed: at most −5; 2 seeds" in write_judgement(one)
     (one,) = judged(*cells, by=15)
     assert one.verdict == "does not hold"
 

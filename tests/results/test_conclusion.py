@@ -118,5 +118,20 @@ def test_single_models_of_several_runs_are_compared_with_the_first():
     )
 
 
+def test_single_models_of_different_tasks_are_not_compared_with_each_other():
+    cells = [cell("dense", 0.9, task="sst2"), cell("dense", 0.8, task="mnli")]
+    text = conclude(result(*cells))
+    assert "against" not in text
+    assert "task sst2: dense: accuracy 90.0 % on validation" in text
+    assert "task mnli: dense: accuracy 80.0 % on validation" in text
+
+
+def test_models_without_scores_or_without_common_data_have_a_sentence_too():
+    unscored = [cell("dense", {}, run=name) for name in ("a", "b")]
+    assert conclude(result(*unscored)) == "run a: No model was scored. run b: No model was scored."
+    apart = [cell("dense", {name: 0.9}, run=name) for name in ("a", "b")]
+    assert "run b: dense: accuracy 90.0 % on b" in conclude(result(*apart))
+
+
 def test_nothing_has_no_sentence():
     assert conclude(result()) == ""

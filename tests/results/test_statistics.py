@@ -29,6 +29,11 @@ def test_sign_flips_are_exact_for_few_seeds():
     assert sign_flips(np.zeros(3)) == 1.0
 
 
+def test_sign_flips_count_the_observed_signs_also_where_differences_are_large():
+    perplexities = np.random.default_rng(0).normal(3e4, 1e4, size=(200, 5))
+    assert {sign_flips(change) for change in perplexities if (change > 0).all()} == {2 / 2**5}
+
+
 def test_sign_flips_by_chance_agree_with_scipy():
     change = np.random.default_rng(1).normal(0.4, 1, size=20)
     exact = stats.permutation_test((change,), np.mean, permutation_type="samples", n_resamples=9999, rng=2)

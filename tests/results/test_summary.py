@@ -7,7 +7,9 @@ import pytest
 
 from tests.results.builder import cell, measured, result, score
 from tombola.evaluation.intervals import wilson
-from tombola.evaluation.scores import Score
+from tombola.evaluation.scores import DELTA, Score
+from tombola.results.differences import estimate_difference
+from tombola.results.statistics import paired_t
 from tombola.results.summary import Summary, estimate_scores, estimate_values, parameters_left
 
 IMP = {"search": {"method": "iterative"}}
@@ -105,3 +107,27 @@ def test_one_seed_keeps_the_interval_that_was_measured_and_a_dense_model_has_non
     assert dense.speedup == {}
     assert (ticket.speedup[1].low, ticket.speedup[1].high) == (pytest.approx(1.35), pytest.approx(1.45))
     assert ticket.shipped.milliseconds[1] == (pytest.approx(10), pytest.approx(10 / 1.4))
+
+
+def test_the_perplexities_of_destroyed_models_have_finite_statistics():
+    huge = [1e300, 2e300, 4e300]
+    rows = [
+        *(
+            cell("dense", {"validation": {"word_perplexity": Score(v, v / 2, 9, DELTA)}}, None, seed)
+            for seed, v in enumerate(huge, 1)
+        ),
+        *(
+            cell("imp", {"validation": {"word_perplexity": Score(2 * v, v, 9, DELTA)}}, 0.5, seed)
+            for seed, v in enumerate(huge, 1)
+        ),
+    ]
+    found = result(*rows)
+    dense, ticket = found.summaries()
+    usual = estimate_scores([Score(v / 1e300, 0.5, 9, DELTA) for v in huge], "word_perplexity")
+    score = dense.scores["validation"]
+    assert (score.std, score.low) == pytest.approx((usual.std * 1e300, usual.low * 1e300))
+    paired, other = estimate_difference(dense, ticket, "validation"), Summary(ticket.cells[:2])
+    assert paired.estimate.high == pytest.approx(score.high)
+    moved = Summary(tuple(one.model_copy(update={"seed": one.seed + 9}) for one in other.cells))
+    assert 1 < estimate_difference(dense, moved, "validation").estimate.high / 1e300 < 1000
+    assert found.rows()[1]["p"] == pytest.approx(paired_t(np.array([1.0, 2.0, 4.0])))

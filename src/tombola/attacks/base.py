@@ -64,7 +64,7 @@ class Attack(Choice):
 
     paper: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    """The resources it needs that the package bundles only for English: lexicon, vectors, encoder."""
+    """The resources it needs that are bundled only for English (lexicon, vectors, encoder) or never (masked LM)."""
 
     name: str
     called: str | None = Field(

@@ -8,6 +8,7 @@ from tombola.attacks.base import Attack, Tools, attacks
 from tombola.attacks.constraints import Constraint, MaxChanged, SentenceSimilarity, satisfying
 from tombola.attacks.greedy import by_importance, substitution
 from tombola.attacks.requests import Steps, ask, ask_until, propose
+from tombola.attacks.resources import MLM
 from tombola.attacks.text import Text, same_case
 
 
@@ -21,7 +22,7 @@ class BertAttack(Attack):
     """
 
     paper: ClassVar[str] = "Li et al. (2020), BERT-ATTACK, EMNLP, Algorithm 1"
-    needs: ClassVar[tuple[str, ...]] = ("lexicon", "encoder")
+    needs: ClassVar[tuple[str, ...]] = ("lexicon", "encoder", MLM)
 
     name: Literal["bert_attack"] = "bert_attack"
     candidates: int = Field(

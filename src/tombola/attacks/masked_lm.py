@@ -17,6 +17,8 @@ Span = tuple[int, int]
 Question = tuple[str, tuple[Span, ...], int]
 
 WHOLE_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+LATER_SUBWORD = re.compile(r"##[^\W\d_]+")
+"""A later sub-word in a WordPiece vocabulary; byte-level ones, such as RoBERTa's, have tokens of number signs alone."""
 PER_SUBWORD = 12  # predictions of each sub-word that go into combinations
 LONGEST_TEXT = 512  # tokens that are read; words behind them get no proposals
 LONGEST = 4  # sub-words of a word beyond which it gets no proposals
@@ -34,7 +36,7 @@ class MaskedLM:
     ) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self._special = set(tokenizer.all_special_ids)
-        self._wordpiece = any(token.startswith("##") for token in tokenizer.get_vocab())
+        self._wordpiece = any(LATER_SUBWORD.fullmatch(token) for token in tokenizer.get_vocab())
 
     @classmethod
     def load(cls, name: str) -> "MaskedLM":

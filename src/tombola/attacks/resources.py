@@ -24,8 +24,16 @@ HOW = {
     "encoder": "a sentence encoder with --encoder MODEL",
 }
 """How to supply each resource that is bundled only for English."""
+MLM = "masked LM"
+"""The resource that is never bundled."""
+NO_MLM = (
+    "BERT-Attack needs a masked language model, which the package does not include: pass a hub id "
+    "('bert-base-uncased') or a folder as mlm (in a recipe, under `attack`), or use embedding_swap, which needs none."
+)
 NEIGHBOURS = 2
 """The version of the bundled table of neighbours; raise it, and that of the stage `Score`, when its words change."""
+PROPOSALS = 1
+"""The version of a masked LM's proposals; raise it when they change."""
 SWAP_TABLE = 2
 """The version of the words that training with word swaps may replace, and of their replacements."""
 TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
@@ -60,7 +68,7 @@ class Resources:
         if is_english(self.language):
             return []
         files = {"lexicon": self.words, "vectors": self.vectors, "encoder": self.encoder}
-        return [name for name in attack.needs if files[name] is None]
+        return [name for name in attack.needs if name in files and files[name] is None]
 
     def bundled_neighbours(self, attack: "Attack") -> int | None:
         """Return the version of the bundled table of neighbours if the attack looks words up there."""
@@ -72,6 +80,8 @@ class Resources:
         Args:
             attack: The attack.
         """
+        if MLM in attack.needs and self.mlm is None and "masked_lm" not in vars(self):
+            raise MissingResource(NO_MLM)
         if missing := self.missing(attack):
             raise MissingResource(
                 f"{attack.name} needs resources that the package only has for English, but the texts are in "
@@ -114,10 +124,7 @@ class Resources:
         from tombola.attacks.masked_lm import MaskedLM
 
         if self.mlm is None:
-            raise MissingResource(
-                "BERT-Attack needs a masked language model, which the package does not include: pass a hub id "
-                "('bert-base-uncased') or a folder as mlm, or use embedding_swap, which needs none."
-            )
+            raise MissingResource(NO_MLM)
         return self.mlm if isinstance(self.mlm, MaskedLM) else MaskedLM.load(str(self.mlm))
 
     @property

@@ -62,6 +62,7 @@ class Scorer:
                 f"The logits of the model for {bad[0][:60]!r} are not finite; train the model again."
             )
         doubtful = near_edge(logits, STEP, SLACK).any(axis=1) | near_tie(logits, SLACK)
+        doubtful |= [len(row["input_ids"]) == 1 for row in encoded]  # a lone token may look like padding
         for i in np.flatnonzero(doubtful).tolist():
             logits[i] = self._logits([encoded[i]])[0]
         self.rows += len(texts)
@@ -79,12 +80,24 @@ class Scorer:
 
 
 def tokenize(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[Columns], max_length: int) -> Rows:
-    """Return the token ids (and token types, if the model has them) of each text, truncated but not padded."""
+    """Return the token ids (and token types, if the model has them) of each text, truncated but not padded.
+
+    An attack may delete the only word of a text. If nothing is left to read, not even special tokens, the model gets
+    the token that begins or ends texts.
+    """
     columns = [list(column) for column in zip(*texts, strict=True)]
     limit = min(max_length, tokenizer.model_max_length)
     inputs = tokenizer(*columns, truncation=True, max_length=limit, return_attention_mask=False)
     names = list(inputs)
-    return [dict(zip(names, values, strict=True)) for values in zip(*inputs.values(), strict=True)]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*inputs.values(), strict=True)]
+    nothing = {name: [0] for name in names} | {"input_ids": [_outside(tokenizer)]}
+    return [row if row["input_ids"] else nothing for row in rows]
+
+
+def _outside(tokenizer: "PreTrainedTokenizerBase") -> int:
+    """Return the token that begins texts, or else ends or pads them."""
+    tokens = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return next((token for token in tokens if token is not None), 0)
 
 
 def in_batches(

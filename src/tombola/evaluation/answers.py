@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from tombola.evaluation.scores import Score
+from tombola.evaluation.scores import MEAN, Score
 from tombola.tasks import Answers
 from tombola.tasks.metrics import metric
 
@@ -51,4 +51,4 @@ def exact_match(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
 def squad_f1(predicted: Sequence[str], answers: Sequence[Answers]) -> Score:
     """Mean over questions of the F1 of words against the nearest right answer; the error of that mean."""
     values = np.array([best(word_f1, *pair) for pair in zip(predicted, answers, strict=True)])
-    return Score(float(values.mean()), float(values.std()) / sqrt(len(values)), len(values), "of the mean")
+    return Score(float(values.mean()), float(values.std()) / sqrt(len(values)), len(values), MEAN)

@@ -68,7 +68,8 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
     mean = float(np.mean(values))
     if len(values) == 1:
         return MeanInterval(mean, nan, nan, nan)
-    std = float(np.std(values, ddof=1))
+    scale = max(float(np.abs(values).max()), 1.0)  # the squares of some perplexities overflow
+    std = scale * float(np.std(np.asarray(values) / scale, ddof=1))
     from scipy import stats  # slow to import
 
     half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * std / sqrt(len(values))

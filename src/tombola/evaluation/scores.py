@@ -10,6 +10,7 @@ DELTA = "delta method"
 FISHER = "Fisher z"
 HANLEY = "Hanley-McNeil"
 BOOTSTRAP = "bootstrap"
+MEAN = "of the mean"
 LARGEST_LOG = 700.0
 """Larger exponents overflow."""
 
@@ -45,7 +46,7 @@ class Score:
         """Return the confidence interval: Wilson's for a proportion, Fisher's for a correlation.
 
         Otherwise it is normal, on the log scale for a perplexity; that of an area or a bootstrapped score, such as F1,
-        ends at −1 and 1. A bootstrap of examples that are all right has no spread: its lower end is Wilson's.
+        ends at −1 and 1. Examples that are all right have no spread: the lower end is Wilson's.
         """
         if self.method == "binomial":
             return wilson(round(self.value * self.n), self.n, level)
@@ -57,7 +58,7 @@ class Score:
             centre, half = atanh(self.value), half / (1 - self.value**2)
             return tanh(centre - half), tanh(centre + half)
         low, high = self.value - half, self.value + half
-        if self.method.startswith(BOOTSTRAP) and self.value == 1 and self.stderr == 0:
+        if self.method.startswith((BOOTSTRAP, HANLEY, MEAN)) and self.value == 1 and self.stderr == 0:
             low = wilson(self.n, self.n, level)[0]
         bounded = self.method.startswith((FISHER, HANLEY, BOOTSTRAP)) and abs(self.value) <= 1
         return (max(-1.0, low), min(1.0, high)) if bounded else (low, high)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tombola.attacks.base import Attack as AttackRecipe
-from tombola.attacks.resources import ENCODER, NEIGHBOURS, Resources
+from tombola.attacks.resources import ENCODER, MLM, NEIGHBOURS, PROPOSALS, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
@@ -235,7 +235,11 @@ class CellBuilder(TrainingBuilder):
         data = self.split(settings.on, None)
         language = data.definition.language
         needed = Resources(
-            settings.vectors, settings.encoder or ENCODER, words=settings.lexicon, language=language
+            settings.vectors,
+            settings.encoder or ENCODER,
+            settings.mlm,
+            words=settings.lexicon,
+            language=language,
         )
         needed.require(attack)
         encoder = settings.encoder or (ENCODER if is_english(language) else None)
@@ -254,6 +258,7 @@ class CellBuilder(TrainingBuilder):
             mlm=ModelSource.find(settings.mlm) if settings.mlm else None,
             encoder=ModelSource.find(encoder) if encoder else None,
             neighbours=needed.bundled_neighbours(attack),
+            proposals=PROPOSALS if MLM in attack.needs else None,
             lexicon=FileSource.find(settings.lexicon, "attack.lexicon") if settings.lexicon else None,
             language=language,
             epoch=epoch,

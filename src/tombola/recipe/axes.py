@@ -57,9 +57,11 @@ def repeated_options(key: str, options: list[Any]) -> Iterator[str]:
 
 
 def _used(variant: Raw) -> Raw:
-    """Return the variant without `draw` if there is no search, which draws nothing."""
-    dense = variant.get("search") is None
-    return {key: value for key, value in variant.items() if not (dense and key == "draw")}
+    """Return the variant without what a dense model does not use: `draw`, and a grid over `retrain`."""
+    if variant.get("search") is not None:
+        return variant
+    unused = {"draw", *(path[0] for path, _ in _axes(variant, Recipe, ()) if path[0] == "retrain")}
+    return {key: value for key, value in variant.items() if key not in unused}
 
 
 def _axes(raw: Raw, kind: type[Any], path: Path) -> list[Axis]:

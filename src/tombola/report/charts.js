@@ -196,7 +196,7 @@ function drawFrontier(part) {
       names: [...new Map(spots.map((spot) => [spot.facets.variant ?? spot.name, colourOf(spot.facets.variant ?? spot.name)]))],
       xAxis: axis(AXES[part.x_format]), yAxis: axis(AXES[part.y_format]),
       series: [
-        { type: "line", id: "front", step: "end", silent: true, symbol: "none", data: front.map((spot) => [spot.x, spot.y]), lineStyle: { color: cssColour("--soft"), type: "dotted" } },
+        { type: "line", id: "front", step: part.turn, silent: true, symbol: "none", data: front.map((spot) => [spot.x, spot.y]), lineStyle: { color: cssColour("--soft"), type: "dotted" } },
         { type: "scatter", id: "spots", data: spots.map(item), z: 3 },
       ],
     };

@@ -8,9 +8,10 @@ from tombola.results.formatting import write_axes
 from tombola.results.result import Result
 
 NOTE = (
-    "Stated in the recipe. A claim holds if the whole 95 % interval of the difference is above the claimed value, does "
-    "not hold if the whole interval is below it, and is not shown otherwise. Differences are paired by seed; the "
-    "intervals are not corrected for the number of claims."
+    "Stated in the recipe. A claim holds if the whole 95 % interval of the gain is above the claimed value, does not "
+    "hold if the whole interval is below it, and is not shown otherwise. The gain is the difference or, if lower is "
+    "better for the score, its opposite. Differences are paired by seed; the intervals are not corrected for the "
+    "number of claims."
 )
 
 
@@ -27,7 +28,7 @@ def claims(result: Result) -> Section | None:
             Column("on"),
         ),
         *([Column("at")] if with_axes else []),
-        *(Column("difference", "points"), Column("at least"), Column("seeds", "count")),
+        *(Column("difference", "points"), Column("gain at least"), Column("seeds", "count")),
     ]
     rows = [
         Row(

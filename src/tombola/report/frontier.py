@@ -60,4 +60,5 @@ def _chart(rows: Sequence[Summary], clean: str, on: str | None) -> Frontier:
         axes,
         x_format="percent" if on is None else score_format(rows[0].metrics[on]),
         y_format=score_format(rows[0].metrics[clean]),
+        turn="end" if on is not None and lower_is_better(rows[0].metrics[on]) else "start",
     )

@@ -34,7 +34,7 @@ class Sources:
 def gather(folders: Iterable[Path | str]) -> Sources:
     """Open the folders of runs, studies and attacks, each once."""
     results, attacked = [], []
-    for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
+    for folder in {_content(path).resolve(): path for path in map(Path, folders)}.values():
         if (folder / "examples.jsonl").is_file():
             attacked.append(folder)
         elif (folder.is_file() and folder.suffix == ".json") or (folder / RESULTS).is_file():
@@ -49,6 +49,11 @@ def gather(folders: Iterable[Path | str]) -> Sources:
     return Sources(
         results, {name: AttackReport.load(folder) for name, folder in zip(names, attacked, strict=True)}
     )
+
+
+def _content(path: Path) -> Path:
+    """Return the file with the result in a folder, if there is one, else the path itself."""
+    return path / RESULTS if (path / RESULTS).is_file() else path
 
 
 def combine(runs: Mapping[str, Result]) -> Result | None:
@@ -101,10 +106,13 @@ def _renamed(cell: CellResult, run: str, folder: Path) -> CellResult:
 
 
 def _names(folders: list[Path]) -> list[str]:
-    """Return unique names of folders: their last part, their last two, or whole paths."""
+    """Return unique names: the last part of the folders, their last two, or whole paths, numbered if they are equal."""
     paths = [folder.resolve() for folder in folders]
     for length in (1, 2):
         names = ["/".join(folder.parts[-length:]) for folder in paths]
         if len(set(names)) == len(names):
             return names
-    return [publishable(str(folder)) for folder in paths]
+    names = [publishable(str(folder)) for folder in paths]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({number})" for number, name in enumerate(names, start=1)]

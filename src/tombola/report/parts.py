@@ -141,7 +141,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Models by their values in two aims, and the line through the Pareto front."""
+    """Models by their values in two aims, and the line through the Pareto front.
+
+    `turn`: where the line changes its height between two models of the front, at the first (if a higher x is better) or
+    at the second, so that no corner is better than both.
+    """
 
     kind: ClassVar[str] = "frontier"
     name: str
@@ -151,6 +155,7 @@ class Frontier:
     facets: Facets = field(default_factory=dict)
     x_format: AxisFormat = "percent"
     y_format: AxisFormat = "percent"
+    turn: Literal["start", "end"] = "start"
 
 
 @dataclass(frozen=True)

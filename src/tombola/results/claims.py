@@ -30,7 +30,7 @@ def write_judgement(judgement: Judgement) -> str:
     compared = f"{judgement.variant} against {judgement.over} on {judgement.on}{where}"
     if judgement.difference is None:
         return f"{judgement.claim}: {judgement.verdict}; there are no scores for {compared}"
-    by = f", claimed: at least {_margin(judgement)}" if judgement.by else ""
+    by = f", claimed: {_margin(judgement)}" if judgement.by else ""
     seeds = "one seed" if judgement.difference.seeds == 1 else f"{judgement.difference.seeds} seeds"
     interval = write_interval(judgement.difference, judgement.metric)
     return f"{judgement.claim}: {judgement.verdict}; {compared}: {interval}{by}; {seeds}"
@@ -83,4 +83,7 @@ def _verdict(difference: Estimate, by: float, metric: str) -> Verdict:
 
 
 def _margin(judgement: Judgement) -> str:
-    return f"{judgement.by:+g}".replace("-", "−") + (" points" if is_share(judgement.metric) else "")
+    """Write the difference that a claim needs at least, or at most if lower is better."""
+    if lower_is_better(judgement.metric):
+        return f"at most {-judgement.by:+g}".replace("-", "−")
+    return f"at least {judgement.by:+g}".replace("-", "−") + (" points" if is_share(judgement.metric) else "")

@@ -218,7 +218,7 @@ def only(comparison: ResultComparison, on: Iterable[str]) -> list[ComparedRow]:
     """Return the rows of some data sets.
 
     Args:
-        found: The comparison.
+        comparison: The comparison.
         on: Data sets or attacks; empty for all.
     """
     wanted = list(on)

@@ -72,21 +72,27 @@ def _tickets(result: Result) -> str:
     groups = by_baseline(result.summaries())
     if len(groups) == 1:
         return _group(result, groups[0])
-    if all(len(group) == 1 for group in groups):
-        return _one_by_one(result, [row for (row,) in groups])
+    if all(len(group) == 1 for group in groups) and (on := _common_data(result, groups)):
+        return _one_by_one(result, [row for (row,) in groups], on)
     sentences = [f"{write_axes(group[0].baseline_key)}: {_group(result, group)}" for group in groups[:GROUPS]]
     more = len(groups) - GROUPS
     return " ".join([*sentences, *([f"And {more} more below."] if more > 0 else [])])
 
 
-def _one_by_one(result: Result, rows: list[Summary]) -> str:
+def _common_data(result: Result, groups: list[list[Summary]]) -> str | None:
+    """Return the first data set that all rows were scored on; None if there is none, or if their tasks differ."""
+    rows = [row for group in groups for row in group]
+    if len({short_value(cell.recipe.get("task")) for row in rows for cell in row.cells}) > 1:
+        return None
+    return next((on for on in result.targets if all(on in row.scores for row in rows)), None)
+
+
+def _one_by_one(result: Result, rows: list[Summary], on: str) -> str:
     """Compare models without a common dense model, each with the first."""
     first, *others = rows
-    on = next(iter(result.targets))
     sentences = [
         f"{_full_name(row)} against {_full_name(first)} on {on}: {_figures(result, row, first, on)}."
         for row in others[:GROUPS]
-        if on in row.scores and on in first.scores
     ]
     more = len(others) - GROUPS
     seeds = _seeds(min(row.seeds for row in rows))

@@ -129,7 +129,7 @@ def _welch(first: Estimate, second: Estimate) -> Estimate:
         from scipy import stats
 
         seeds = (first.seeds, second.seeds)
-        degrees = error**4 / sum(part**4 / (n - 1) for part, n in zip(errors, seeds, strict=True))
+        degrees = 1 / sum((part / error) ** 4 / (n - 1) for part, n in zip(errors, seeds, strict=True))
         quantile = float(stats.t.ppf(0.975, degrees))
     half = quantile * error
     return Estimate(

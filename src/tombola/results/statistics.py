@@ -37,7 +37,8 @@ def paired_t(change: np.ndarray) -> float | None:
     """
     if all_equal(change):
         return None
-    return float(stats.ttest_1samp(change, 0.0).pvalue)
+    scale = max(1.0, np.abs(change).max())  # squares of huge differences, as between perplexities, overflow
+    return float(stats.ttest_1samp(change / scale, 0.0).pvalue)
 
 
 def sign_flips(change: np.ndarray) -> float | None:
@@ -51,7 +52,8 @@ def sign_flips(change: np.ndarray) -> float | None:
         signs = np.random.default_rng(0).choice((1.0, -1.0), size=(RESAMPLES, n))
         signs[0] = 1.0
     means = np.abs(signs @ change) / n
-    return float(np.mean(means >= abs(change.mean()) - ROUNDING))
+    rounding = ROUNDING * max(1.0, np.abs(change).max())
+    return float(np.mean(means >= abs(change.mean()) - rounding))
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:

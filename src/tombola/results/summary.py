@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import hypot
 from statistics import mean
 from typing import Any
 
@@ -53,7 +53,7 @@ def _estimate(values: Sequence[float], errors: Sequence[float], alone: tuple[flo
 
 def combined_error(errors: Iterable[float]) -> float:
     """Return the standard error of a sum of independent values."""
-    return sqrt(sum(error * error for error in errors))
+    return hypot(*errors)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ class Attack(Stage[Attacked]):
     """The sentence encoder, whose input embeddings give the word neighbours if there are no vectors."""
     neighbours: int | None = None
     """The version of the bundled table of word neighbours, if the attack uses it."""
+    proposals: int | None = None
+    """The version of the masked LM's proposals, if the attack uses them."""
     lexicon: FileSource | None = None
     language: str = "en"
     epoch: int | None = None
