@@ -1,6 +1,6 @@
 """The settings of a training run. The defaults are BERT-Tickets' for GLUE."""
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,8 @@ from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.objectives.distillation import Distill
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
+
+DecayRate = Annotated[float, Field(ge=0, lt=1)]
 
 DEVICE = (
     "The device cannot be set: a GPU is used if there is one. To choose one, run the command with "
@@ -54,7 +56,9 @@ class TrainSettings(Settings):
         "linear", description="learning-rate schedule after the warm-up"
     )
     optimizer: Literal["adamw", "adamax"] = Field("adamw", description="update rule")
-    betas: tuple[float, float] = Field((0.9, 0.999), description="decay rates of the optimizer's two moments")
+    betas: tuple[DecayRate, DecayRate] = Field(
+        (0.9, 0.999), description="decay rates of the optimizer's two moments"
+    )
     epsilon: float = Field(
         1e-8, gt=0, description="term in the optimizer's denominator, against division by zero"
     )
