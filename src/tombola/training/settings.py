@@ -1,9 +1,11 @@
 """The settings of a training run. The defaults are BERT-Tickets' for GLUE."""
 
+import math
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.augmentations import AugmentSettings
 from tombola.foundations.settings import Settings
 from tombola.objectives.cross_entropy import CrossEntropyLoss
@@ -120,6 +122,18 @@ class TrainSettings(Settings):
     def _clips_something(self) -> Self:
         if self.clip_per != "all" and not self.clip:
             raise ValueError(f"clip_per: {self.clip_per} has no effect with clip: 0; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _attacks_in_time(self) -> Self:
+        adversary = self.adversary
+        if isinstance(adversary, AttackAdversary) and self.steps is None and self.epochs:
+            first, last = adversary.after + adversary.every, math.ceil(self.epochs)
+            if first > last:
+                raise ValueError(
+                    f"adversary: attacks first at the start of epoch {first} (after + every), but the training has "
+                    f"{last}: attack earlier, or train longer"
+                )
         return self
 
     @model_validator(mode="after")
