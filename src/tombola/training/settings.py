@@ -102,6 +102,13 @@ class TrainSettings(Settings):
     checkpoint_minutes: float = Field(10.0, ge=0, description="minutes between checkpoints")
     report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, e.g. tensorboard")
 
+    @property
+    def two_passes(self) -> str | None:
+        """The key of the setting that compares two dropout passes of each batch, if any."""
+        if self.select is not None and self.select.two_passes:
+            return "select"
+        return "r_drop" if self.r_drop is not None else None
+
     def training_part(self) -> "TrainSettings":
         """Return these settings without the fields of subclasses."""
         if type(self) is TrainSettings:
