@@ -130,6 +130,11 @@ def test_a_users_lexicon(tmp_path):
     [
         (b"film\tNOUN\n", ":1: the columns of a lexicon are word, tags, synonyms"),
         (b"word\ttags\tsynonyms\na\tb\tc\td\n", ":2: a line has a word, its tags and its synonyms"),
+        (
+            b"word\ttags\tsynonyms\ngut\tADJ\tprima\nfilm\tNN\t\n",
+            ":3: 'NN' is not a tag of Universal Dependencies",
+        ),
+        (b"word\ttags\tsynonyms\nessen\tVERB\t\nEssen\tNOUN\tMahl\n", ":3: 'essen' has a line already"),
         (b"word\ttags\tsynonyms\n", "contains no words"),
         (b"\xff\xfe\x00", "a lexicon is UTF-8 text"),
         (b"", "a lexicon is UTF-8 text"),

@@ -1,7 +1,11 @@
 """Where words are, which keys touch, which letters look alike."""
 
+import time
+from collections.abc import Callable, Iterable
+
 import pytest
 
+from tombola.defenses.corrector import tokens
 from tombola.errors import TombolaError
 from tombola.words import english as english_module
 from tombola.words.english import english, parse_dictionary
@@ -56,3 +60,10 @@ def test_a_dictionary_is_its_counts_and_a_hash_of_them() -> None:
     first, second = parse_dictionary(b"\xef\xbb\xbfthe 9\nof 4\n"), parse_dictionary(b"the 9\nof 5\n")
     assert first.counts == {"the": 9, "of": 4}
     assert first.fingerprint != second.fingerprint
+
+
+@pytest.mark.parametrize("find", [word_spans, tokens])
+def test_a_long_text_without_blanks_is_read_once(find: Callable[[str], Iterable[object]]) -> None:
+    start = time.process_time()
+    assert not list(find("电影" * 20_000))
+    assert time.process_time() - start < 2  # 10 seconds if every letter reads to the end

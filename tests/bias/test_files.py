@@ -60,6 +60,17 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_a_file_that_only_ends_in_npy_is_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "bias.npy"
+    file.write_bytes(b"")
+    with pytest.raises(DataError, match=r"not an \.npy file of numbers"):
+        read_log_probs(file, SPLIT)
+    with file.open("wb") as archive:
+        np.savez(archive, rows=ROWS)
+    with pytest.raises(DataError, match=r"it is an \.npz archive"):
+        read_log_probs(file, SPLIT)
+
+
 @pytest.mark.parametrize(("content", "reason"), WRONG.values(), ids=WRONG)
 def test_what_does_not_fit(tmp_path: Path, content: Any, reason: str) -> None:
     with pytest.raises(DataError, match=reason):

@@ -27,6 +27,7 @@ def test_every_call_is_corrected_texts_pairs_and_lists() -> None:
     assert behind(wrong) == plain(right)
     assert behind(wrong, "the fi\u200blm") == plain(right, "the film")
     assert behind([wrong, "the film"], [right, wrong]) == plain([right, "the film"], [right, right])
+    assert behind([(wrong, "the film"), [right, wrong]]) == plain([(right, "the film"), [right, right]])
     assert behind(wrong, truncation=True, max_length=3) == plain(right, truncation=True, max_length=3)
     with pytest.raises(TombolaError, match="split into words"):
         behind([["a", "film"]], is_split_into_words=True)

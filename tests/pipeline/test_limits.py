@@ -81,7 +81,14 @@ def test_a_missing_tracker_is_refused_once_before_the_work(world: World, tmp_pat
 
 
 @pytest.mark.parametrize("place", ["train", "search"])
-def test_numbers_cannot_be_smoothed(world: World, tmp_path, place):
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"loss": {"kind": "cross_entropy", "label_smoothing": 0.1}}, "loss.label_smoothing"),
+        ({"distill": {"temperature": 1.0}}, "distill.temperature"),
+    ],
+)
+def test_numbers_have_neither_smooth_labels_nor_a_temperature(world: World, tmp_path, place, settings, key):
     for split in ("train", "validation"):
         (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\n" + "lovely plot\t0.5\ndull plot\t0.1\n" * 8)
     files = "{train: train.tsv, validation: validation.tsv}"
@@ -89,11 +96,10 @@ def test_numbers_cannot_be_smoothed(world: World, tmp_path, place):
         "{name: number, version: 1, kind: regression, text: sentence, metrics: [pearson], "
         f"source: {{files: {files}}}}}"
     )
-    smoothed = {"loss": {"kind": "cross_entropy", "label_smoothing": 0.1}}
     changes = (
-        {"train": smoothed} if place == "train" else {"search": {"method": "learned", "train": smoothed}}
+        {"train": settings} if place == "train" else {"search": {"method": "learned", "train": settings}}
     )
-    with pytest.raises(RecipeError, match=r"loss\.label_smoothing: number is a regression task"):
+    with pytest.raises(RecipeError, match=rf"{key}: number is a regression task"):
         plan_run({**world.recipe(**changes), "task": str(tmp_path / "number.yaml")})
 
 

@@ -221,7 +221,13 @@ def test_what_does_not_apply_says_so_before_anything_runs(worlds: dict[str, Worl
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_r_drop_and_adversarial_training(worlds: dict[str, World], tmp_path: Path, kind: str) -> None:
-    training = {**TRAINING, "steps": 4, "r_drop": 1.0, "adversary": {"kind": "freelb", "steps": 2}}
+    training = {
+        **TRAINING,
+        "dropout": 0.1,
+        "steps": 4,
+        "r_drop": 1.0,
+        "adversary": {"kind": "freelb", "steps": 2},
+    }
     plan = finished(worlds[kind], Store(tmp_path), train=training)
     log = Store(tmp_path).read(plan.model).log
     assert log.steps == 4

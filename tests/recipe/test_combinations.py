@@ -20,6 +20,22 @@ JOINT: dict[str, Any] = {"method": "importance", "units": "head+ffn"}
             r"train: loss: has no effect with distill\.weight: 1",
         ),
         ({"train": {"clip": 0, "clip_per": "tensor"}}, r"train: clip_per: tensor has no effect with clip: 0"),
+        (
+            {"train": {"epochs": 2, "adversary": {"kind": "attack", "after": 1, "every": 2}}},
+            r"train: adversary: attacks first at the start of epoch 3 \(after \+ every\), but the training has 2:",
+        ),
+        (
+            {"train": {"augment": {"of": [{"kind": "synonyms", "min_cosine": 0.7}]}}},
+            r"min_cosine: only works with source: neighbours or both",
+        ),
+        (
+            {"bias": {"method": "shallow", "predictions": "in_sample", "folds": 3}},
+            r"bias: folds: only works with predictions: out_of_fold",
+        ),
+        (
+            {"defend": {"kind": "spelling", "context": False, "max_pairs": 10}},
+            r"max_pairs: only works with context: true",
+        ),
         ({"train": {"select": {"kind": "first", "gamma": 0.2}}}, r"gamma: only works with kind: ensemble"),
         ({"train": {"select": {"kind": "second", "every": 2}}}, r"every: second selects anew in every step"),
         ({"search": {**HEADS, "ffn_ratio": 0.5}}, r"search: ffn_ratio: needs units with heads and another"),

@@ -7,12 +7,13 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from tests.tiny import tiny
+from tests.tiny import MODEL_TYPES, tiny
 from tests.training.multitask.toy import shared
 from tests.training.test_run import FAMILIES, Watch
 from tests.training.toy import toy_train
 from tombola.errors import TombolaError
-from tombola.training.dropout import dropout_of
+from tombola.training import TrainSettings
+from tombola.training.dropout import dropout_of, has_dropout
 
 
 @pytest.mark.parametrize("model_type", [*FAMILIES, "llama"])
@@ -96,3 +97,31 @@ def test_a_head_without_dropout_is_named(tmp_path: Path, model_type: str, head: 
         toy_train(model, tmp_path, head_dropout=0.1)
     modules = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
     assert modules == {0.1}
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_dropout_is_seen_in_every_family(model_type: str) -> None:
+    model = tiny(model_type, num_labels=2)
+    with dropout_of(model, 0.0):
+        assert not has_dropout(model)
+    with dropout_of(model, 0.2):
+        assert has_dropout(model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"r_drop": 1.0}, "r_drop"),
+        ({"select": {"kind": "first", "upper": 60}}, "select"),
+        ({"select": {"kind": "ensemble", "upper": 60}}, "select"),
+    ],
+)
+def test_equal_passes_are_not_compared(tmp_path: Path, settings: dict[str, object], key: str) -> None:
+    """Many recent models have no dropout: R-Drop would add nothing, and First would freeze nothing."""
+    checked = TrainSettings.model_validate(settings)
+    options = {name: getattr(checked, name) for name in settings}
+    with pytest.raises(
+        TombolaError, match=rf"^{key}: compares two dropout passes, but the model has no dropout"
+    ):
+        toy_train(tiny("modernbert", num_labels=2), tmp_path, **options)
+    assert toy_train(tiny("modernbert", num_labels=2), tmp_path, steps=1, dropout=0.1, **options).steps == 1

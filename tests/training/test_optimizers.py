@@ -9,6 +9,8 @@ from torch import nn
 
 from tests.tiny import tiny
 from tests.training.toy import same_weights, toy_train
+from tombola.errors import RecipeError
+from tombola.foundations.settings import checked
 from tombola.training import TrainSettings
 from tombola.training.optimizers import AdamaxW, optimizer_of
 
@@ -76,3 +78,9 @@ def test_bias_correction_is_a_setting_of_adamax_alone(tmp_path: Path) -> None:
     toy_train(corrected, tmp_path / "corrected", optimizer="adamax")
     toy_train(plain, tmp_path / "plain", optimizer="adamax", bias_correction=False)
     assert not same_weights(corrected, plain)
+
+
+@pytest.mark.parametrize("betas", [[0.9, 1.0], [-0.1, 0.999]])
+def test_decay_rates_that_no_optimizer_takes_are_refused_before_a_run(betas: list[float]) -> None:
+    with pytest.raises(RecipeError, match=r"^train\.betas"):
+        checked(TrainSettings, {"betas": betas}, "train")

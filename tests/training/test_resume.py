@@ -139,6 +139,18 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         toy_train(tiny("bert", num_labels=2), tmp_path, seed=2, learning_rate=0.5)
 
 
+def test_another_number_of_processes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batches are others, so that it would train on some examples twice and end at another learning rate."""
+    with monkeypatch.context() as two:
+        two.setattr("tombola.training.trainer.gather_object", lambda states: states * 2)
+        with pytest.raises(Killed):
+            toy_train(tiny("bert", num_labels=2), tmp_path, checkpoint_minutes=0, progress=killed_at(3))
+    with pytest.raises(
+        TombolaError, match=r"step-2 was written by a run on 2 processes, but this one has 1:"
+    ):
+        toy_train(tiny("bert", num_labels=2), tmp_path)
+
+
 CHECKPOINT = [
     "model.safetensors",
     "optimizer.safetensors",

@@ -2,8 +2,10 @@
 
 import json
 import random
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import torch
 
 from tombola.training.seeding import rng_state, set_rng_state, undisturbed
@@ -28,3 +30,20 @@ def test_an_undisturbed_context_leaves_the_generators_as_they_were() -> None:
     with undisturbed():
         numbers()
     assert [numbers() for _ in range(2)] == outside
+
+
+def test_the_generator_of_any_accelerator_is_included(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout draws from it: without its state, a resumed training on Apple's GPUs would end with other weights."""
+    generator = torch.Generator().manual_seed(1)
+    module = SimpleNamespace(get_rng_state=generator.get_state, set_rng_state=generator.set_state)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **options: torch.device("mps"))
+    monkeypatch.setattr(torch, "get_device_module", lambda device: {"mps": module}[device])
+    state = json.loads(json.dumps(rng_state()))
+    first = torch.rand(3, generator=generator)
+    set_rng_state(state)
+    assert torch.equal(torch.rand(3, generator=generator), first)
+    with undisturbed():
+        torch.rand(1, generator=generator)
+    after = torch.rand(1, generator=generator)
+    set_rng_state(state)
+    assert torch.equal(torch.rand(4, generator=generator)[3:], after)

@@ -14,6 +14,7 @@ from tests.tiny import tiny
 from tests.training.test_resume import Killed, killed_at
 from tests.training.test_selective import ADAMW, a_batch, dropping, selective
 from tests.training.toy import TOKENIZER, random_mask, same_weights, toy_data, toy_train
+from tombola.errors import TombolaError
 from tombola.objectives.cross_entropy import CrossEntropy
 from tombola.tasks import Collate
 from tombola.training import KeepMask, TrainSettings
@@ -236,6 +237,12 @@ def test_the_trainer_takes_the_mean_of_two_losses(tmp_path: Path) -> None:
         torch.allclose(one, other, atol=2e-3)
         for one, other in zip(plain.parameters(), twice.parameters(), strict=True)
     )
+
+
+def test_the_trainer_compares_no_equal_passes(tmp_path: Path) -> None:
+    model = tiny("modernbert", num_labels=2)
+    with pytest.raises(TombolaError, match="first compares two dropout passes, but the model has no dropout"):
+        own(RoseTrainer, model, tmp_path, selection=Selection(kind="first", upper=60))
 
 
 def test_a_loss_of_your_own_meets_labels_of_the_doubled_batch(tmp_path: Path) -> None:

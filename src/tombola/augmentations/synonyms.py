@@ -3,9 +3,9 @@
 from functools import lru_cache, partial
 from itertools import islice
 from random import Random
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.augmentations.base import (
     NOTHING,
@@ -45,6 +45,12 @@ class SynonymSwaps(Augmentation):
     min_cosine: float = Field(
         0.5, ge=-1, le=1, description="neighbours: minimum cosine similarity, on the scale of TextFooler"
     )
+
+    @model_validator(mode="after")
+    def _similarity_of_neighbours(self) -> Self:
+        if self.source == "lexicon" and self.min_cosine != type(self).model_fields["min_cosine"].default:
+            raise ValueError("min_cosine: only works with source: neighbours or both; leave it out")
+        return self
 
     def apply(self, text: str, random: Random, resources: Resources = NOTHING) -> str:
         """Replace some of the words that have a synonym."""

@@ -125,10 +125,12 @@ def _array(path: Path, rows: list[Any]) -> np.ndarray:
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        values: np.ndarray = np.load(path, allow_pickle=False)
-        return values
-    except (OSError, ValueError) as error:
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{path}: not an .npy file of numbers ({error}).") from None
+    if not isinstance(values, np.ndarray):
+        raise DataError(f"{path}: not an .npy file of numbers (it is an .npz archive).")
+    return values
 
 
 def _by_id(path: Path, content: dict[str, Any], split: Split, uniform: bool) -> np.ndarray:

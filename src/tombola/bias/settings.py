@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.foundations.choices import Choice, Choices
 
@@ -85,6 +85,12 @@ class FittedBias(BiasModel):
     )
     folds: int = Field(5, ge=2, description="number of folds that are predicted in turn")
     strength: float = Field(1.0, gt=0, description="inverse of the L2 penalty on the linear model's weights")
+
+    @model_validator(mode="after")
+    def _folds_are_held_out(self) -> Self:
+        if self.predictions == "in_sample" and self.folds != type(self).model_fields["folds"].default:
+            raise ValueError("folds: only works with predictions: out_of_fold; leave it out")
+        return self
 
     @abstractmethod
     def features(self, split: Split, model: Path | None) -> np.ndarray | list[list[str]]:

@@ -20,7 +20,7 @@ from tombola.defenses.candidates import DeletionIndex
 from tombola.defenses.channel import IMPOSSIBLE, log_likelihood
 from tombola.defenses.language import Language, Letters, Pairs, triples_of
 from tombola.words.english import Dictionary
-from tombola.words.scanning import ADDRESS, DISGUISED, PROTECTED, WORD
+from tombola.words.scanning import DISGUISED, PROTECTED, WORD, scanner
 
 if TYPE_CHECKING:
     from tombola.defenses.spelling import Spelling
@@ -49,7 +49,7 @@ MOST_CONTEXT = 12.0  # the most that context may add to a candidate's score
 CACHE = 100_000  # strings whose candidates are cached
 _SIGNS = {"@": "a", "0": "o", "1": "il", "3": "e", "5": "s"}
 
-_SCAN = re.compile(rf"{ADDRESS}|(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
+_scan = scanner(rf"(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
 _SENTENCE_END = re.compile(r"[.!?:\"'(\-]\s*$")
 
 
@@ -65,7 +65,7 @@ class Token:
 
 def tokens(text: str) -> Iterator[Token]:
     """Yield the words of a text that may be corrected."""
-    for match in _SCAN.finditer(text):
+    for match in _scan(text):
         if match.lastgroup is not None:
             start, end = match.span()
             yield Token(text[start:end], start, end, match.lastgroup == "disguised")

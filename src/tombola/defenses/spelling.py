@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tombola.defenses.base import Defense, State, defenses
 from tombola.defenses.corrector import FittedSpelling, tokens
@@ -34,6 +34,12 @@ class Spelling(Defense):
     max_pairs: int = Field(
         200_000, ge=0, description="number of adjacent word pairs to store, the most frequent ones"
     )
+
+    @model_validator(mode="after")
+    def _pairs_for_context(self) -> Self:
+        if not self.context and self.max_pairs != type(self).model_fields["max_pairs"].default:
+            raise ValueError("max_pairs: only works with context: true; leave it out")
+        return self
 
     @property
     def material(self) -> str | None:

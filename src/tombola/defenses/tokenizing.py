@@ -42,7 +42,7 @@ class Behind:
     def _corrected(self, texts: Any) -> Any:
         if texts is None:
             return None
-        return self._correct(texts) if isinstance(texts, str) else [self._correct(text) for text in texts]
+        return self._correct(texts) if isinstance(texts, str) else [self._corrected(text) for text in texts]
 
 
 def defended(tokenizer: T, defense: FittedDefense) -> T:

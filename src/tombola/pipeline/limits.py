@@ -15,6 +15,7 @@ from tombola.augmentations.synonyms import SynonymSwaps
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
 from tombola.models.safety import read_config
+from tombola.objectives.distillation import Distill
 from tombola.objectives.swaps import SwapAdversary
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.recipe.recipe import Recipe
@@ -90,9 +91,15 @@ def check_texts(settings: TrainSettings, data: DataSource) -> None:
 def check_loss(settings: TrainSettings, data: DataSource) -> None:
     """Raise if the loss of a regression, the squared error, would ignore a setting."""
     task = data.definition
-    if task.kind == "regression" and getattr(settings.loss, "label_smoothing", None):
+    if task.kind != "regression":
+        return
+    if getattr(settings.loss, "label_smoothing", None):
         raise RecipeError(
             f"loss.label_smoothing: {task.name} is a regression task, whose labels are numbers: leave it out"
+        )
+    if settings.distill is not None and settings.distill.temperature != Distill().temperature:
+        raise RecipeError(
+            f"distill.temperature: {task.name} is a regression task, whose outputs are numbers: leave it out"
         )
 
 

@@ -118,6 +118,16 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
 
 
+def require_processes(checkpoint: Path, processes: int) -> None:
+    """Raise an error if another number of processes wrote a checkpoint: batches and steps would not fit together."""
+    saved = len(_read_json(checkpoint / STATE)["rng"])
+    if saved != processes:
+        raise TombolaError(
+            f"{checkpoint} was written by a run on {saved} process{'' if saved == 1 else 'es'}, but this one has "
+            f"{processes}: launch as many as before, or delete it to start the run again"
+        )
+
+
 def restore_model(checkpoint: Path, model: nn.Module) -> None:
     """Load a checkpoint's weights into the model, in place."""
     try:

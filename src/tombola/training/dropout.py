@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
 from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
@@ -59,6 +60,16 @@ def dropout_of(
     finally:
         for owner, name, value in reversed(restore):
             setattr(owner, name, value)
+
+
+def has_dropout(model: nn.Module) -> bool:
+    """Return whether any layer has a dropout with a probability above 0."""
+    return any(
+        isinstance(value, float | int) and value > 0
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if "drop" in name or (name == "p" and isinstance(module, _DropoutNd))
+    )
 
 
 def _head_modules(model: PreTrainedModel) -> list[nn.Module]:

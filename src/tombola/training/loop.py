@@ -19,9 +19,9 @@ from tombola.foundations.hardware.memory import kept_for_reuse
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
 from tombola.training.batches import ShuffledBatches
-from tombola.training.checkpoints import Checkpoints, step_of
+from tombola.training.checkpoints import Checkpoints, require_processes, step_of
 from tombola.training.course import Course, Evaluation, Progress
-from tombola.training.dropout import dropout_of
+from tombola.training.dropout import dropout_of, has_dropout
 from tombola.training.log import TrainLog, logging_interval
 from tombola.training.schedule import check_schedule, last_step, total_steps
 from tombola.training.settings import TrainSettings
@@ -122,6 +122,12 @@ def run_loop(
     with quiet(), lent(model, collate.pad_id), dropout_of(model, settings.dropout, settings.head_dropout):
         arguments = arguments_of(settings, run.seed, run.precision, run.folder)
         arguments._n_gpu = min(arguments.n_gpu, 1)  # one device per process; no DataParallel
+        if (key := settings.two_passes) is not None and not has_dropout(model):
+            raise TombolaError(
+                f"{key}: compares two dropout passes, but the model has no dropout: set dropout, for example to 0.1"
+            )
+        if resumed is not None:
+            require_processes(resumed, arguments.world_size)
         order = run.ordered(arguments.world_size)
         arguments.max_steps = total_steps(settings, len(order), arguments.world_size)
         check_schedule(settings, arguments.max_steps, run.stop_at)

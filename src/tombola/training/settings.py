@@ -1,15 +1,19 @@
 """The settings of a training run. The defaults are BERT-Tickets' for GLUE."""
 
-from typing import ClassVar, Literal, Self
+import math
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tombola.attacks.in_the_loop import AttackAdversary
 from tombola.augmentations import AugmentSettings
 from tombola.foundations.settings import Settings
 from tombola.objectives.cross_entropy import CrossEntropyLoss
 from tombola.objectives.distillation import Distill
 from tombola.objectives.settings import Adversary, LossSettings
 from tombola.training.selective.settings import Selection
+
+DecayRate = Annotated[float, Field(ge=0, lt=1)]
 
 DEVICE = (
     "The device cannot be set: a GPU is used if there is one. To choose one, run the command with "
@@ -54,7 +58,9 @@ class TrainSettings(Settings):
         "linear", description="learning-rate schedule after the warm-up"
     )
     optimizer: Literal["adamw", "adamax"] = Field("adamw", description="update rule")
-    betas: tuple[float, float] = Field((0.9, 0.999), description="decay rates of the optimizer's two moments")
+    betas: tuple[DecayRate, DecayRate] = Field(
+        (0.9, 0.999), description="decay rates of the optimizer's two moments"
+    )
     epsilon: float = Field(
         1e-8, gt=0, description="term in the optimizer's denominator, against division by zero"
     )
@@ -96,6 +102,13 @@ class TrainSettings(Settings):
     checkpoint_minutes: float = Field(10.0, ge=0, description="minutes between checkpoints")
     report_to: tuple[str, ...] = Field((), description="trackers supported by transformers, e.g. tensorboard")
 
+    @property
+    def two_passes(self) -> str | None:
+        """The key of the setting that compares two dropout passes of each batch, if any."""
+        if self.select is not None and self.select.two_passes:
+            return "select"
+        return "r_drop" if self.r_drop is not None else None
+
     def training_part(self) -> "TrainSettings":
         """Return these settings without the fields of subclasses."""
         if type(self) is TrainSettings:
@@ -116,6 +129,18 @@ class TrainSettings(Settings):
     def _clips_something(self) -> Self:
         if self.clip_per != "all" and not self.clip:
             raise ValueError(f"clip_per: {self.clip_per} has no effect with clip: 0; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _attacks_in_time(self) -> Self:
+        adversary = self.adversary
+        if isinstance(adversary, AttackAdversary) and self.steps is None and self.epochs:
+            first, last = adversary.after + adversary.every, math.ceil(self.epochs)
+            if first > last:
+                raise ValueError(
+                    f"adversary: attacks first at the start of epoch {first} (after + every), but the training has "
+                    f"{last}: attack earlier, or train longer"
+                )
         return self
 
     @model_validator(mode="after")

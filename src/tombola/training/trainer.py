@@ -31,7 +31,8 @@ with postponed("datasets"):  # it loads pandas, which takes a second, and our ba
 class ObjectiveTrainer(Trainer):
     """Minimises an `Objective` over `ShuffledBatches`, and saves without pickle.
 
-    The loss of an optimizer step is the mean over all items of its accumulated batches on all devices.
+    The loss of an optimizer step is the mean over all items of its accumulated batches on all devices. A term with a
+    mean of its own, such as the errors of hidden states over examples, is averaged over batches by their items.
     """
 
     def __init__(

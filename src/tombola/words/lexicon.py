@@ -37,6 +37,10 @@ RARE = 0.1  # a part of speech with less than this share of a word's tagged occu
 
 NOT_STOPPED = {"NUM", "INTJ"}  # function words that an attack may still change
 OPEN = frozenset(TAGS.values())
+UNIVERSAL = {
+    *OPEN, *NOT_STOPPED, "ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "X",
+}  # fmt: skip
+"""The tags of Universal Dependencies."""
 COLUMNS = ["word", "tags", "synonyms"]
 """The header of a user's lexicon file."""
 
@@ -215,7 +219,17 @@ def read_lexicon(path: str | Path) -> UserLexicon:
             raise DataError(
                 f"{path}:{number}: a line has a word, its tags and its synonyms, separated by tabs."
             )
-        words[word.strip().lower()] = (frozenset(tags.upper().split()), synonyms.split())
+        key, parts = word.strip().lower(), frozenset(tags.upper().split())
+        if unknown := sorted(parts - UNIVERSAL):
+            raise DataError(
+                f"{path}:{number}: {unknown[0]!r} is not a tag of Universal Dependencies, which are "
+                f"{', '.join(sorted(UNIVERSAL))}."
+            )
+        if key in words:
+            raise DataError(
+                f"{path}:{number}: {key!r} has a line already: give it one line with all its tags and synonyms."
+            )
+        words[key] = (parts, synonyms.split())
     if not words:
         raise DataError(f"{path}: contains no words.")
     return UserLexicon(words, path.name)

@@ -1,7 +1,7 @@
 """Find the words of a text, skipping strings that only look like words."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 LETTER = "A-Za-zÀ-ÖØ-öø-ʯͰ-ͳͶͷΆΈ-ϿЀ-ҁҊ-ԯ"
 """Latin, Greek and Cyrillic letters. Scripts with combining signs are never split into letters, so texts in them stay
@@ -19,7 +19,8 @@ WORD = (
 )
 """A run of letters, with the apostrophes inside it. The `'s` of `film's` is not part of the word."""
 
-ADDRESS = r"(?:https?://|www\.)\S+|[^\s@]+@[^\s@]+\.\w+"
+URL = r"(?:https?://|www\.)\S+"
+EMAIL = r"[^\s@]+@[^\s@]+\.\w+"
 
 DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0135]{3,24}(?![\w@])"
 """Letters and signs that look like letters: `m0vie`, `@mazing`, and `mp3` too."""
@@ -36,11 +37,26 @@ PROTECTED = "|".join(
 )
 """Strings that look like words but are not."""
 
-_SCAN = re.compile(rf"(?:{ADDRESS}|{PROTECTED})|(?P<word>{WORD})")
+
+def scanner(others: str) -> Callable[[str], Iterator[re.Match[str]]]:
+    """Return a function that finds addresses in a text, and matches of `others` between them.
+
+    E-mail addresses are looked for only where there is an @: their pattern would read to the end of a long text without
+    blanks, such as a Chinese one, from each of its letters.
+    """
+    all_addresses, urls = (re.compile(rf"{address}|{others}") for address in (f"{URL}|{EMAIL}", URL))
+
+    def scan(text: str) -> Iterator[re.Match[str]]:
+        return (all_addresses if "@" in text else urls).finditer(text)
+
+    return scan
+
+
+_scan = scanner(rf"{PROTECTED}|(?P<word>{WORD})")
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the span of each plain word, skipping addresses, special tokens, numbers and the like."""
-    for match in _SCAN.finditer(text):
+    for match in _scan(text):
         if match.lastgroup == "word":
             yield match.span()

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 
+from tombola.errors import TombolaError
 from tombola.objectives import logits_of
+from tombola.training.dropout import has_dropout
 from tombola.training.selective.callback import selective_optimizer
 from tombola.training.selective.freezing import Freezing
 from tombola.training.selective.masks import Candidates
@@ -27,11 +29,20 @@ class RoseTrainer(Trainer):
         args: Training arguments, including learning rate, betas and epsilon of AdamW.
         selection: Which weights a step updates, such as `tombola.Selection(kind="first", upper=60)`.
         kwargs: Any argument of `Trainer`; with `callbacks=[tombola.KeepMask(mask)]` it trains a ticket.
+
+    Raises:
+        TombolaError: If the selection compares two dropout passes, but the model has no dropout.
     """
 
     def __init__(
         self, model: PreTrainedModel, args: TrainingArguments, *, selection: Selection, **kwargs: Any
     ) -> None:
+        freezes = selection.lower > 0 or selection.upper < 100
+        if selection.two_passes and freezes and not has_dropout(model):
+            raise TombolaError(
+                f"{selection.kind} compares two dropout passes, but the model has no dropout: set it in the model's "
+                "config"
+            )
         candidates = Candidates(model)
         summed = args.gradient_accumulation_steps > 1
         self.risk = DropoutRisk(candidates, selection, summed) if selection.two_passes else None
