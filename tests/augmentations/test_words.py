@@ -41,6 +41,7 @@ def test_homoglyphs_fold_back_to_the_letter_that_they_came_from() -> None:
         ("mp3 3d 1999 k2 a_b", []),
         ("#tag @name &amp; #39;s :-) ok", ["ok"]),
         ("cafe\u0301 हिन्दी 我love你 привет naïve", ["привет", "naïve"]),
+        ("một bộ phim hay", ["một", "bộ", "phim", "hay"]),
         ("", []),
     ],
 )

@@ -75,6 +75,8 @@ def test_misspellings_are_restored(typed: str, meant: str) -> None:
         "by FLM",  # short and in capitals
         "cafe\u0301 fi\u0301lm 👩‍👩‍👧 שלום عليكم हिन्दी 电影",
         "zzyzx qwrtpsdfgh",
+        "x e.g. i.e. J. R. R. Tolkien",  # single letters
+        "b11111111111111111111rd",  # many signs that could be letters
     ],
 )
 def test_what_is_no_misspelling_stays_to_the_byte(text: str) -> None:

@@ -18,6 +18,8 @@ def test_the_number_of_steps() -> None:
     assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10) == 9
     assert total_steps(TrainSettings(epochs=3, accumulate=4), batches=10, processes=2) == 6
     assert total_steps(TrainSettings(epochs=3, steps=100), batches=10) == 100
+    assert total_steps(TrainSettings(epochs=3 * 0.1), batches=100) == 30
+    assert total_steps(TrainSettings(epochs=0.001), batches=10) == 1
 
 
 def test_stopping_early_follows_the_schedule_of_the_full_run(tmp_path: Path) -> None:

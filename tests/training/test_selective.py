@@ -327,6 +327,15 @@ def test_removed_weights_neither_move_nor_count(kind: str, elementwise: bool) ->
         assert sum(bool(m.any()) for m in moved) == math.floor(0.6 * 14) + 1
 
 
+def test_the_table_of_frozen_tensors_counts_kept_weights_alone() -> None:
+    model = dropping()
+    random_mask(model, kept=0.2).apply(model)
+    optimizer, objective = selective(model, Selection(kind="random", upper=50, elementwise=True))
+    objective.step(model, a_batch(), lambda loss: loss.backward())
+    optimizer.step()
+    assert list(optimizer.freezing().tensors().values()) == pytest.approx([0.5] * 16, abs=0.1)
+
+
 def test_first_norms_are_over_kept_weights() -> None:
     model, batch = dropping(), a_batch()
     random_mask(model, kept=0.3).apply(model)

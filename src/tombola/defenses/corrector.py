@@ -47,6 +47,7 @@ TWO_EDITS_FROM = 6  # minimum length of a string with two errors, unless it is i
 MOST = 8  # maximum number of candidates weighted by context
 MOST_CONTEXT = 12.0  # the most that context may add to a candidate's score
 CACHE = 100_000  # strings whose candidates are cached
+MOST_ONES = 4  # a string with more 1s is a number or a code; each of them may be an i or an l
 _SIGNS = {"@": "a", "0": "o", "1": "il", "3": "e", "5": "s"}
 
 _scan = scanner(rf"(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
@@ -154,7 +155,7 @@ class FittedSpelling(FittedDefense):
         """Return the intended word of a string; the string itself if that is more likely."""
         if token.disguised:
             return self._undisguised(key)
-        if _is_acronym(text, token.text):
+        if len(key) == 1 or _is_acronym(text, token.text):
             return key
         best, score = key, self._as_it_stands(key) + _name_bonus(text, token)
         mixed = _mixed_case(token.text)
@@ -205,7 +206,7 @@ class FittedSpelling(FittedDefense):
     def _undisguised(self, key: str) -> str:
         """Return the word of the training texts that signs such as 0 and @ disguise."""
         letters = sum(letter.isalpha() for letter in key)
-        if letters < (2 if key[0].isalpha() else 3):
+        if letters < (2 if key[0].isalpha() else 3) or key.count("1") > MOST_ONES:
             return key
         variants = map("".join, product(*(_SIGNS.get(letter, letter) for letter in key)))
         known = [

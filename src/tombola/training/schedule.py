@@ -5,12 +5,16 @@ import math
 from tombola.errors import TombolaError
 from tombola.training.settings import TrainSettings
 
+ROUNDING = 1e-9
+"""Steps that floats may add: 0.1 of 3 epochs of 100 batches are 30.000000000000004 steps, and 30 are meant."""
+
 
 def total_steps(settings: TrainSettings, batches: int, processes: int = 1) -> int:
     """Return the optimizer steps of the whole schedule, for `batches` per epoch distributed over `processes`."""
     if settings.steps is not None:
         return settings.steps
-    return math.ceil(settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate))
+    steps = settings.epochs * math.ceil(math.ceil(batches / processes) / settings.accumulate)
+    return math.ceil(steps - ROUNDING)
 
 
 def last_step(stop_at: float | None, steps: int) -> int:
@@ -28,7 +32,7 @@ def last_step(stop_at: float | None, steps: int) -> int:
     if stop_at <= 0:
         raise TombolaError(f"stop_at must be a step from 1 or a share of all steps, not {stop_at}")
     if stop_at < 1:
-        return math.ceil(stop_at * steps - 1e-9)  # avoid an extra step from float rounding
+        return math.ceil(stop_at * steps - ROUNDING)
     if stop_at > steps:
         raise TombolaError(
             f"step {stop_at:g} is beyond the end of the training, which takes {steps} optimizer steps: use an "

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-LETTER = "A-Za-zÀ-ÖØ-öø-ʯͰ-ͳͶͷΆΈ-ϿЀ-ҁҊ-ԯ"
+LETTER = "A-Za-zÀ-ÖØ-öø-ʯͰ-ͳͶͷΆΈ-ϿЀ-ҁҊ-ԯḀ-ỿ"
 """Latin, Greek and Cyrillic letters. Scripts with combining signs are never split into letters, so texts in them stay
 unchanged; so do words with combining marks."""
 

@@ -61,7 +61,7 @@ class Train(LearningStage[Trained]):
     """One training run."""
 
     kind: ClassVar = "train"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     train: TrainSettings
     mask: MaskStage | None = None

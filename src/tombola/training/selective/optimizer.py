@@ -222,9 +222,10 @@ def _move(rows: list[_Row], share: float) -> None:
 
 
 def _move_elements(row: _Row, share: Tensor) -> float:
-    """Update one tensor with a μ per weight, and return the mean μ."""
+    """Update one tensor with a μ per weight, and return the mean μ of its kept weights."""
     before = row.weight.clone()
+    mean = share[before != 0].mean() if share.dim() else share
     row.gradient.lerp_(row.mean, 1 - share)
     _move([row], 1.0)
     row.weight.copy_(torch.lerp(before, row.weight, share))
-    return share.mean().item()
+    return mean.item()
