@@ -22,6 +22,7 @@ from tombola.shrink.onnx_model import find_onnx, open_onnx
 from tombola.shrink.onnx_seal import check_onnx, seal_onnx
 from tombola.tickets.exporting import export_folder
 from tombola.tickets.opening import open_classifier
+from tombola.tickets.shrinking import shrink_ticket
 
 
 @pytest.mark.slow
@@ -178,6 +179,26 @@ def test_a_shrunk_model_knows_its_task(world: World, tmp_path: Path) -> None:
     (folder / "ticket.json").rename(folder / "shrinkage.json")
     opened = open_classifier(folder, None, None)
     assert (opened.task, opened.max_length) == (str(world.task), 16)
+
+
+def test_a_model_made_from_a_moved_one_has_its_task_file(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}, {}])
+    moved = known_ticket(world, tmp_path / "moved", task="gone/tiny.yaml")  # as on another machine
+    shutil.copyfile(world.task, moved / "task.yaml")
+    shrink_ticket(moved, tmp_path / "small", batch_sizes=(1,), length=16, rounds=1)
+    export_folder(moved, tmp_path / "exported")
+    for folder in ("small", "exported"):
+        assert tombola.predict(tmp_path / folder, ["a very fine film"])
+        (tmp_path / folder / "task.yaml").write_text("name: other\n")
+        with pytest.raises(DamagedArtefact, match="task.yaml"):
+            tombola.predict(tmp_path / folder, ["a very fine film"])
+    (moved / "task.yaml").unlink()
+    (moved / "ticket.json").unlink()
+    export_folder(moved, tmp_path / "exported")
+    assert not (tmp_path / "exported" / "task.yaml").exists()
 
 
 def test_the_output_of_the_tokenizer_is_the_input_of_the_file(
