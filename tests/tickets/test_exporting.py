@@ -193,7 +193,7 @@ def test_a_model_made_from_a_moved_one_has_its_task_file(
     for folder in ("small", "exported"):
         assert tombola.predict(tmp_path / folder, ["a very fine film"])
         (tmp_path / folder / "task.yaml").write_text("name: other\n")
-        with pytest.raises(DamagedArtefact, match="task.yaml"):
+        with pytest.raises(DamagedArtefact, match=r"task\.yaml"):
             tombola.predict(tmp_path / folder, ["a very fine film"])
     (moved / "task.yaml").unlink()
     (moved / "ticket.json").unlink()
