@@ -107,6 +107,31 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
     assert int(run_python("-c", code)) == compressed.cell("ticket").measured.ticket.parameters
 
 
+def test_the_ticket_names_the_model_it_came_from_and_its_recipe_makes_it_again(
+    compressed: tombola.Compression, world: World, tmp_path: Path
+) -> None:
+    """The original was trained in the store, under a name that nobody else knows."""
+    card = (compressed.model / "README.md").read_text()
+    assert f"base_model: {world.model.name}\n" in card
+    assert f" ticket of {world.model.name} for films\n" in card
+    ticket = tombola.Ticket.from_pretrained(compressed.model)
+    assert ticket.info["base"]["name"] == world.model.name
+    assert ticket.recipe["train"]["epochs"] == 16
+    whole = compressed.result.record.recipe
+    assert {name: ticket.recipe[name] for name in ("model", "pooler", "train") if name in whole} == {
+        name: whole[name] for name in ("model", "pooler", "train") if name in whole
+    }
+    again = tombola.run(
+        {**ticket.recipe, "attack": None, "measure": None},
+        output=tmp_path / "again",
+        store=compressed.result.folder.parent / "store",
+    )
+    (cell,) = again.cells
+    other = tombola.Ticket.from_pretrained(again.folder / str(cell.ticket))
+    theirs = other.model().state_dict()
+    assert all(tensor.equal(theirs[name]) for name, tensor in ticket.model().state_dict().items())
+
+
 def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.Compression) -> None:
     file, cell = compressed.model / "model.int8.onnx", compressed.cell("ticket", "onnx_int8")
     scores = tombola.evaluate(file, on=["test", "test+typos"])
