@@ -217,6 +217,8 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ({"speedup": 2.0, "fastest": True}, "are alternatives: pass only one of them"),
         ({"within": -3.0}, "--within -3: takes the accepted loss in points, 0 or more"),
         ({"within": float("nan")}, "--within nan: takes the accepted loss in points"),
+        ({"seconds": float("inf")}, "--time inf: takes a number of seconds greater than 0"),
+        ({"seconds": 0.0}, "--time 0: takes a number of seconds greater than 0"),
         (
             {"recipe": "bert_tickets/quick"},
             r"bert_tickets/quick: is not a recipe for compress; it lacks retrain",
@@ -235,6 +237,12 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ),
         ({"overrides": ("draw.threads=2",), "threads": 1}, "--threads sets draw.threads: remove one"),
         ({"overrides": ("defend=[]",), "against": ("typos",)}, "--against sets defend: remove one"),
+        (
+            {"overrides": ("draw.batch_size=4",), "parameters": 0.5},
+            "draw: batch_size: only works with speedup or latency",
+        ),
+        ({"overrides": ("runtime=onnx_int8",)}, r"write runtime=\[transformers, onnx_int8\]"),
+        ({"overrides": ("evaluate.on=[]",)}, "evaluate.on: compress needs data to compare"),
         ({"device": "warp"}, "device warp: not available in torch on this machine"),
     ],
 )
