@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from transformers import PreTrainedModel
 
 from tombola.evaluation.predict import evaluating
+from tombola.foundations.checksums import require_place
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.measuring import forward_pass, time_models
@@ -95,6 +96,7 @@ def export_onnx(
         rounds: Undisturbed rounds of timing wanted for each batch size.
     """
     require_packages()
+    require_place(Path(path))
     model = source if isinstance(source, PreTrainedModel) else load_model(Path(source))
     if model.dtype != torch.float32 or model.device.type != "cpu":
         model = deepcopy(model).float().cpu()
