@@ -64,6 +64,17 @@ def test_the_recipe_of_the_page_on_claims_is_valid(tmp_path):
     assert "a valid recipe, 15 cells in 3 variants" in tombola.validate(tmp_path / "claims.yaml")
 
 
+def test_ratings_become_numbers_as_the_page_on_pairs_says(tmp_path):
+    table(tmp_path / "ratings.csv", "text,stars", [f"the film number {i},{i % 5 + 1}" for i in range(100)])
+    path = tombola.api.init_task(tmp_path / "ratings.csv").path
+    task = yaml.safe_load(path.read_text())
+    assert task["kind"] == "classification"
+    task |= {"kind": "regression", "metrics": ["pearson", "spearman"]}
+    del task["labels"], task["source"]["values"]
+    path.write_text(yaml.safe_dump(task))
+    assert set(Task.named(str(path)).load("train").labels) == {1.0, 2.0, 3.0, 4.0, 5.0}
+
+
 def table(path, header, rows):
     path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
 

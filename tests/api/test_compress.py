@@ -107,6 +107,31 @@ def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression)
     assert int(run_python("-c", code)) == compressed.cell("ticket").measured.ticket.parameters
 
 
+def test_the_ticket_names_the_model_it_came_from_and_its_recipe_makes_it_again(
+    compressed: tombola.Compression, world: World, tmp_path: Path
+) -> None:
+    """The original was trained in the store, under a name that nobody else knows."""
+    card = (compressed.model / "README.md").read_text()
+    assert f"base_model: {world.model.name}\n" in card
+    assert f" ticket of {world.model.name} for films\n" in card
+    ticket = tombola.Ticket.from_pretrained(compressed.model)
+    assert ticket.info["base"]["name"] == world.model.name
+    assert ticket.recipe["train"]["epochs"] == 16
+    whole = compressed.result.record.recipe
+    assert {name: ticket.recipe[name] for name in ("model", "pooler", "train") if name in whole} == {
+        name: whole[name] for name in ("model", "pooler", "train") if name in whole
+    }
+    again = tombola.run(
+        {**ticket.recipe, "attack": None, "measure": None},
+        output=tmp_path / "again",
+        store=compressed.result.folder.parent / "store",
+    )
+    (cell,) = again.cells
+    other = tombola.Ticket.from_pretrained(again.folder / str(cell.ticket))
+    theirs = other.model().state_dict()
+    assert all(tensor.equal(theirs[name]) for name, tensor in ticket.model().state_dict().items())
+
+
 def test_the_onnx_file_is_judged_by_the_verbs_as_in_the_run(compressed: tombola.Compression) -> None:
     file, cell = compressed.model / "model.int8.onnx", compressed.cell("ticket", "onnx_int8")
     scores = tombola.evaluate(file, on=["test", "test+typos"])
@@ -192,6 +217,8 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ({"speedup": 2.0, "fastest": True}, "are alternatives: pass only one of them"),
         ({"within": -3.0}, "--within -3: takes the accepted loss in points, 0 or more"),
         ({"within": float("nan")}, "--within nan: takes the accepted loss in points"),
+        ({"seconds": float("inf")}, "--time inf: takes a number of seconds greater than 0"),
+        ({"seconds": 0.0}, "--time 0: takes a number of seconds greater than 0"),
         (
             {"recipe": "bert_tickets/quick"},
             r"bert_tickets/quick: is not a recipe for compress; it lacks retrain",
@@ -210,6 +237,12 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ),
         ({"overrides": ("draw.threads=2",), "threads": 1}, "--threads sets draw.threads: remove one"),
         ({"overrides": ("defend=[]",), "against": ("typos",)}, "--against sets defend: remove one"),
+        (
+            {"overrides": ("draw.batch_size=4",), "parameters": 0.5},
+            "draw: batch_size: only works with speedup or latency",
+        ),
+        ({"overrides": ("runtime=onnx_int8",)}, r"write runtime=\[transformers, onnx_int8\]"),
+        ({"overrides": ("evaluate.on=[]",)}, "evaluate.on: compress needs data to compare"),
         ({"device": "warp"}, "device warp: not available in torch on this machine"),
     ],
 )

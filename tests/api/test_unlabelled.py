@@ -1,5 +1,6 @@
 """Texts without labels in a compression: the original labels them, and the ticket is trained on them."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_what_the_data_has_already_is_left_out(world: World, texts: Path) -> Non
     found = texts_to_label(raw_of(world, world.model), str(texts))
     assert len(found) == 60
     assert not {text for (text,) in found.texts} & set(known(world))
+
+
+def test_lines_are_read_from_files_that_are_named_otherwise_or_compressed(
+    world: World, texts: Path, tmp_path: Path
+) -> None:
+    raw, content = raw_of(world, world.model), texts.read_bytes()
+    (tmp_path / "MORE.TXT").write_bytes(content)
+    (tmp_path / "more.txt.gz").write_bytes(gzip.compress(content))
+    expected = texts_to_label(raw, str(texts)).texts
+    for name in ("MORE.TXT", "more.txt.gz"):
+        assert texts_to_label(raw, str(tmp_path / name)).texts == expected
 
 
 def test_the_original_labels_them(world: World, classifier: Path, texts: Path, tmp_path: Path) -> None:

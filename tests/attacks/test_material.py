@@ -79,3 +79,13 @@ def test_wrong_names_are_refused():
             Material.of([("a", 1)], CONFIG).sample(n, seed=0)
     with pytest.raises(DataError, match="seed: takes 0 or more, not -1"):
         Material.of([("a", 1)], CONFIG).sample(1, seed=-1)
+
+
+@pytest.mark.parametrize(
+    "example", ["a fine film", ("a fine film", "positive"), ("a fine film", 1, 0), (None, 1)]
+)
+def test_an_example_that_is_no_pair_of_text_and_label_is_named(example):
+    with pytest.raises(
+        DataError, match=r"Example 1: .* where a text, or a pair of texts, and the number of its"
+    ):
+        Material.of([("a dull film", 0), example], CONFIG)

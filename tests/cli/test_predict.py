@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 import tombola
 from tests.world import World
-from tombola.api import glue_submission, predict_file
+from tombola.api import glue_submission, predict_file, predicting
 from tombola.cli import app
 from tombola.errors import DataError, TombolaError
 from tombola.foundations.checksums import sealed
@@ -149,6 +150,25 @@ def test_columns_named_as_in_the_data_come_before_those_named_as_in_the_task(
     assert TextFile.read(data, task).split.texts[3] == tuple(f"{name} 3" for name in columns)
     if len(columns) == 1:
         assert TextFile.of(b"text,note\na film,new\n", task, "csv").split.texts == [("a film",)]
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(
+    ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def predict_split(*_: Any) -> None:
+        pytest.fail("the texts were predicted first")
+
+    monkeypatch.setattr(predicting, "_predict_split", predict_split)
+    with pytest.raises(DataError, match="there already is a column 'prediction'"):
+        predict_file(ticket, b"sentence,prediction\nfine,x\n")
+    with pytest.raises(DataError, match=r"which \.tsv does not support"):
+        predict_file(ticket, b'{"sentence": "a\\tfilm"}', tmp_path / "out.tsv")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "folder.csv", tmp_path / "file" / "out.csv"):
+        with pytest.raises(OSError, match=re.escape(str(place if place.name != "out.csv" else place.parent))):
+            predict_file(ticket, b"fine\n", place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.csv"]
 
 
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:

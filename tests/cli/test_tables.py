@@ -231,6 +231,7 @@ def test_scores_sizes_and_attacks():
     assert holds(
         printed(tables.export_table(done)), "90,900,000", "98.0 %", "82.0 %", "1.50 (1.40–1.60)", "int8"
     )
+    assert holds(printed(tables.export_table(done)), "int8, batch 32: load 7 on 2 cores")
     example = Example(0, ("a lovely film",), {1: "nice"}, 1, 1, 0, 0.1, 0.8, 42, "Successful", 0.9)
     report = AttackReport("textfooler", {}, [example], ["text"], ["bad", "good"], seed=0, query_budget=None)
     lines = printed(tables.attack_table("m", report))

@@ -136,6 +136,11 @@ def test_rows_that_do_not_fit() -> None:
         (["alone"], "Row 0: 'alone' where rte reads sentence1, sentence2"),
         ([("a", "b"), {"sentence1": "a"}], "Row 1: no 'sentence2'"),
         ([("a", " ")], "Row 0: the text is empty"),
+        (
+            [("a", "b"), float("nan")],
+            "Row 1: nan where rte reads sentence1, sentence2",
+        ),  # a gap in a data frame
+        ([None], "Row 0: None where rte reads"),
         ([], "nothing to predict"),
     ]:
         with pytest.raises(DataError, match=reason):

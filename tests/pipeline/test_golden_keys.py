@@ -67,7 +67,7 @@ GOLDEN = {
     "ticket": "63b34dc7964b68a5372d9aff",
     "evaluate": "3e8110e04a66249f847f303d",
     "attack": "0e15c6eb0caa46e4077149c8",
-    "measure": "6857d384afd560fe237bffe7",
+    "measure": "e33f1510626c81c5940899e9",
     "without tickets": "c7eda28ac12e158fb88b13bc",
     "with tickets": "2585f34a57a397c566d2f501",
     "evaluate shared": "8a40079fe103b4223de480ab",

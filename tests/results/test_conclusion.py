@@ -23,6 +23,12 @@ def test_the_sparsest_matching_ticket_with_its_difference_speed_and_robustness()
     assert "; 1.40 times as fast with batch 1; under textfooler 30.0 % against 20.0 %. 3 seeds." in text
 
 
+def test_an_uncertain_speed_is_said_to_be_so_whatever_the_reason():
+    few = measured(1.4, busy="too slow for more than 3 rounds: the interval is their range")
+    found = result(cell("dense", 0.8), cell("imp", 0.8, 0.5, measured=few))
+    assert "1.40 times as fast with batch 1 (uncertain)" in conclude(found)
+
+
 def test_where_none_matches_it_names_the_one_that_comes_closest():
     found = result(cell("dense", 0.9), cell("imp", 0.7, 0.5), cell("random", 0.6, 0.5))
     assert conclude(found).startswith(

@@ -1,5 +1,8 @@
 """Latency tables: what they interpolate and what they time."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -9,7 +12,7 @@ from tests.tiny import MODEL_TYPES
 from tombola.defenses import FittedDefense
 from tombola.families import family_of
 from tombola.masks.fitting import Kept
-from tombola.shrink import latency
+from tombola.shrink import latency, measuring, runtime
 from tombola.shrink.inputs import random_inputs
 from tombola.shrink.latency import SizeLatency, measure_latency, of_geometry
 from tombola.shrink.measuring import count_flops
@@ -101,3 +104,26 @@ def test_texts_are_corrected_for_the_small_models_alone_and_nothing_is_remembere
     latency.time_shares(model, [small], texts, (2,), threads=1, rounds=3, seconds=0.0)
     assert defense.forgotten == 3  # two to warm up, and one round, of the small model alone
     assert defense.read == 2 * defense.forgotten
+
+
+def test_an_exported_model_alone_is_charged_with_the_correction_of_its_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither the dense model in PyTorch nor its ONNX file has the ticket's defense."""
+    model, defense, passes = four_layers("bert"), Counting(), set[tuple[str, int]]()
+    batch = TextBatch(random_inputs(model, 1, 8), ["a"], defense)
+
+    def run_as(name: str) -> Callable[[object], None]:
+        def run(batch: object) -> None:
+            passes.add((name, defense.read))
+            defense.read = 0
+
+        return run
+
+    monkeypatch.setattr(RandomTokens, "batches", lambda *_: [batch])
+    monkeypatch.setattr(measuring, "forward_pass", lambda model: run_as("dense"))
+    monkeypatch.setattr(runtime, "try_session", lambda *_, **__: None)
+    monkeypatch.setattr(runtime, "open_session", lambda file: file.name)
+    monkeypatch.setattr(runtime, "session_pass", run_as)
+    measuring.measure_exported(model, model, Path("dense.onnx"), Path("small.onnx"), (1,), RandomTokens(8))
+    assert passes == {("dense", 0), ("dense.onnx", 0), ("small.onnx", 1)}

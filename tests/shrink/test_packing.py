@@ -12,7 +12,7 @@ from tests.shrink.masks import half
 from tests.tiny import tiny, token_ids
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.shrink import pack, packing, shrink, unpack
+from tombola.shrink import export_onnx, onnx, pack, packing, shrink, unpack
 
 BROAD = {"hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 4}
 
@@ -112,6 +112,23 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << rng.randrange(8)]) + whole[place + 1 :])
         with pytest.raises(TombolaError, match=path.name):
             unpack(path)
+
+
+@pytest.mark.parametrize("name", ["folder.onnx", "file/model.onnx"])
+def test_a_place_that_is_no_file_is_named_before_the_work(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder.onnx").mkdir()
+    (tmp_path / "file").write_text("")
+    model, place = tiny("bert"), tmp_path / name
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(onnx, "require_packages", lambda: None)
+    monkeypatch.setattr(onnx, "write_onnx", lambda *_, **__: pytest.fail("it was exported first"))
+    for write in (lambda: pack(model, magnitude(model, 0.5), place), lambda: export_onnx(model, place)):
+        with pytest.raises(OSError, match=r"folder|file") as caught:
+            write()
+        assert Path(str(caught.value.filename)) in (place, place.parent)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tombola.shrink.onnx_model import find_onnx, open_onnx
 from tombola.shrink.onnx_seal import check_onnx, seal_onnx
 from tombola.tickets.exporting import export_folder
 from tombola.tickets.opening import open_classifier
+from tombola.tickets.shrinking import shrink_ticket
 
 
 @pytest.mark.slow
@@ -153,7 +154,7 @@ def test_a_single_file_that_was_damaged_is_named(exported: tuple[Path, Path], tm
 
 def test_weights_beside_a_graph_are_checked_and_the_checksum_is_its_metadata(tmp_path: Path) -> None:
     onnx_package = pytest.importorskip("onnx")
-    graph, weights = tmp_path / "large.onnx", tmp_path / "large.onnx.data"
+    graph, weights = tmp_path / "large[1].onnx", tmp_path / "large[1].onnx.data"
     made = onnx_package.ModelProto(ir_version=8, producer_name="somebody")
     graph.write_bytes(made.SerializeToString())
     check_onnx(graph)  # another program's
@@ -164,12 +165,12 @@ def test_weights_beside_a_graph_are_checked_and_the_checksum_is_its_metadata(tmp
     assert (read.ir_version, read.producer_name) == (8, "somebody")
     (entry,) = read.metadata_props
     assert entry.key == "tombola.checksum"
-    assert entry.value.partition(" ")[2].startswith("large.onnx.data=")
+    assert entry.value.partition(" ")[2].startswith("large[1].onnx.data=")
     weights.write_bytes(b"\1" * 2_999_999 + b"\2")
-    with pytest.raises(DamagedArtefact, match=r"large\.onnx is not as it was written"):
+    with pytest.raises(DamagedArtefact, match=r"large\[1\]\.onnx is not as it was written"):
         check_onnx(graph)
     weights.unlink()
-    with pytest.raises(DamagedArtefact, match=r"large\.onnx is not as it was written"):
+    with pytest.raises(DamagedArtefact, match=r"large\[1\]\.onnx is not as it was written"):
         check_onnx(graph)
 
 
@@ -178,6 +179,26 @@ def test_a_shrunk_model_knows_its_task(world: World, tmp_path: Path) -> None:
     (folder / "ticket.json").rename(folder / "shrinkage.json")
     opened = open_classifier(folder, None, None)
     assert (opened.task, opened.max_length) == (str(world.task), 16)
+
+
+def test_a_model_made_from_a_moved_one_has_its_task_file(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}, {}])
+    moved = known_ticket(world, tmp_path / "moved", task="gone/tiny.yaml")  # as on another machine
+    shutil.copyfile(world.task, moved / "task.yaml")
+    shrink_ticket(moved, tmp_path / "small", batch_sizes=(1,), length=16, rounds=1)
+    export_folder(moved, tmp_path / "exported")
+    for folder in ("small", "exported"):
+        assert tombola.predict(tmp_path / folder, ["a very fine film"])
+        (tmp_path / folder / "task.yaml").write_text("name: other\n")
+        with pytest.raises(DamagedArtefact, match=r"task\.yaml"):
+            tombola.predict(tmp_path / folder, ["a very fine film"])
+    (moved / "task.yaml").unlink()
+    (moved / "ticket.json").unlink()
+    export_folder(moved, tmp_path / "exported")
+    assert not (tmp_path / "exported" / "task.yaml").exists()
 
 
 def test_the_output_of_the_tokenizer_is_the_input_of_the_file(

@@ -107,6 +107,17 @@ def test_a_ticket_is_not_saved_into_another_one(ticket, world, tmp_path):
     assert tombola.Ticket.from_pretrained(other).recipe["defend"]
 
 
+def test_the_card_tells_of_a_defense_that_the_model_came_with(world, tmp_path):
+    recipe = world.recipe(search=None, defend="unicode", train={"epochs": 0, "max_length": 16})
+    first = tombola.run(recipe, output=tmp_path / "first", store=tmp_path / "store")
+    model = first.folder / first.cells[0].model
+    recipe = {**recipe, "model": str(model), "search": {"method": "random"}, "retrain": None}
+    second = tombola.run({**recipe, "defend": []}, output=tmp_path / "second", store=tmp_path / "store")
+    ticket = second.folder / second.cells[0].ticket
+    assert (ticket / "defense.json").read_bytes() == (model / "defense.json").read_bytes()
+    assert "Correct texts before tokenising them (unicode, stored in" in (ticket / "README.md").read_text()
+
+
 def test_a_mask_without_retraining_is_in_the_weights_of_the_folder(world, tmp_path):
     recipe = world.recipe(search={"method": "magnitude", "start": "finetuned"}, retrain=None)
     result = tombola.run(recipe, output=tmp_path / "out", store=tmp_path / "store")

@@ -138,19 +138,21 @@ def carry_out(
         require_writable(folder)
     _check_place(folder / "model", raw["model"])
     raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
-    raw, dense = fine_tuned(raw, store, folder, engine, watcher)
+    raw, dense, origin = fine_tuned(raw, store, folder, engine, watcher)
     if order.unlabelled is not None:
         label = label_stage(raw, order.unlabelled)
         dense = [*dense, label]
         run_plan(dense, store, folder / ORIGINAL, engine=engine, watcher=watcher)
         raw = with_texts(raw, label.read(store.open(label)))
+        origin = {}  # in one recipe, the original would be trained on these texts too
     with running(store, folder / ORIGINAL, dense) if dense and is_main() else nullcontext():
-        return _compress(order, raw, chosen_on, notes, dense, folder, store, engine, watcher)
+        return _compress(order, raw, origin, chosen_on, notes, dense, folder, store, engine, watcher)
 
 
 def _compress(
     order: Order,
     raw: Raw,
+    origin: Raw,
     chosen_on: str | None,
     notes: tuple[str, ...],
     dense: Sequence[Stage[Any]],
@@ -159,7 +161,10 @@ def _compress(
     engine: Local | Ray | None,
     watcher: Watcher | None,
 ) -> Compression:
-    """Draw, train and judge the ticket of a fine-tuned classifier that the stages in `dense` trained."""
+    """Draw, train and judge the ticket of a fine-tuned classifier.
+
+    The stages in `dense` trained it; `origin` has the sections of the recipe for that, if the ticket's may name them.
+    """
     if order.seconds is not None:
         raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
         notes += timing_notes
@@ -173,12 +178,12 @@ def _compress(
         notes += (
             f"speed-up {speedup:g}: the largest that loses at most {order.within:g} points on {chosen_on}",
         )
-    plan = plan_recipe(raw)
+    plan = replace(plan_recipe(raw), recipe={**raw, **origin})
     result = run(
         plan, output=folder, store=store, engine=engine, watcher=watcher, tickets=False, replace=True
     )
     if is_main():
-        _write_model(plan, result, store, folder)
+        _write_model(plan, result, store, folder, order.model, origin)
         register_root(store, folder / RESULTS, [*dense, *plan.stages], finished=True)
     return judge(result, store, within=order.within, model=folder / "model", notes=notes)
 
@@ -242,8 +247,12 @@ def _name(raw: Raw) -> str:
     return str(raw["name"]).removeprefix("compress-")
 
 
-def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None:
-    """Write the ticket as a model folder, together with its ONNX files and the task file."""
+def _write_model(plan: Plan, result: Result, store: Store, folder: Path, model: str, origin: Raw) -> None:
+    """Write the ticket as a model folder, together with its ONNX files and the task file.
+
+    The folder names the model that the user named, and a recipe that starts from it: nobody else knows the path of the
+    original that was trained from it.
+    """
     by_runtime = {
         cell.cell.recipe.runtime: (cell, found)
         for cell, found in zip(plan.cells, result.cells, strict=True)
@@ -255,4 +264,4 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path) -> None
     if task.suffix in (".yaml", ".yml"):
         beside[TASK_FILE] = task
     with RunFolder(folder).writing():
-        write_cell(cell, found, store, folder / "model", beside)
+        write_cell(cell, found, store, folder / "model", beside, model, origin)

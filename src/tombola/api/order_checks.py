@@ -61,6 +61,8 @@ def check_order(order: Order, changed: Collection[str]) -> None:
         )
     if not isfinite(order.within) or order.within < 0:
         raise TombolaError(f"--within {order.within:g}: takes the accepted loss in points, 0 or more")
+    if order.seconds is not None and not (isfinite(order.seconds) and order.seconds > 0):
+        raise TombolaError(f"--time {order.seconds:g}: takes a number of seconds greater than 0")
     if order.device is not None:
         check_device(order.device)
     for name in order.against or ():
@@ -109,13 +111,21 @@ def check_sections(raw: Raw, name: str) -> None:
         )
 
 
-def check_single(raw: Raw) -> None:
-    """Raise an error if a recipe has a list where one value is expected, and so would make several tickets."""
+def check_cells(raw: Raw) -> None:
+    """Raise an error if a recipe would make several tickets, because of a list, or none that can be judged."""
     if "speedup" in raw["draw"] and raw["draw"]["speedup"] is None:  # to be chosen
         raw = {**raw, "draw": {**raw["draw"], "speedup": 2.0}}
-    axes = {name for cell in expand(raw) for name in cell.axes if name != "runtime"}
+    cells = expand(raw)
+    axes = {name for cell in cells for name in cell.axes if name != "runtime"}
     if axes:
         raise TombolaError(
             f"{', '.join(sorted(axes))}: compress makes a single ticket, so give one value; for lists, use `tombola "
             "study`"
         )
+    if not any(cell.recipe.runtime == "transformers" for cell in cells):
+        runtimes = ", ".join(dict.fromkeys(["transformers", *(cell.recipe.runtime for cell in cells)]))
+        raise TombolaError(
+            f"runtime: compress compares the ticket with the original in transformers: write runtime=[{runtimes}]"
+        )
+    if not all(cell.recipe.evaluate.on for cell in cells):
+        raise TombolaError("evaluate.on: compress needs data to compare the ticket with the original on")

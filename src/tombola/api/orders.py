@@ -14,9 +14,9 @@ from tombola.api.order_checks import (
     OF_TIME,
     TARGETS,
     changed_keys,
+    check_cells,
     check_order,
     check_sections,
-    check_single,
     given_targets,
 )
 from tombola.api.truncation import about_truncation
@@ -107,7 +107,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _set_evaluation(raw, Task.named(task), changed, typos=typos)
-    check_single(raw)
+    check_cells(raw)
     return raw, (*notes, *about_truncation(raw, _training_texts(raw)))
 
 
@@ -145,7 +145,9 @@ def _set_targets(raw: Raw, order: Order, changed: Collection[str]) -> None:
         if order.batch_size is not None:
             draw["batch_size"] = list(order.batch_size)
     else:
-        draw = {name: value for name, value in draw.items() if name not in OF_TIME}
+        draw = {
+            name: value for name, value in draw.items() if name not in OF_TIME or f"draw.{name}" in changed
+        }
     if order.batch_size is not None:
         measure["batch_sizes"] = sorted({*measure.get("batch_sizes", ()), *order.batch_size})
     raw["draw"] = draw

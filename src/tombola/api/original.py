@@ -58,11 +58,11 @@ def is_finetuned(model: str, task: Task) -> bool:
 
 def fine_tuned(
     raw: Raw, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
-) -> tuple[Raw, Sequence[Stage[Any]]]:
+) -> tuple[Raw, Sequence[Stage[Any]], Raw]:
     """Return the recipe with a fine-tuned classifier as its model, after fine-tuning the model if it is not one.
 
     Also return the stages of that fine-tuning: the recipe refers to the trained model by path, so the store would not
-    know otherwise that it must keep it.
+    know otherwise that it must keep it. And return the sections that the path and the end of the training replaced.
 
     Args:
         raw: The recipe of a compression.
@@ -72,10 +72,11 @@ def fine_tuned(
         watcher: Receives progress events.
     """
     if is_finetuned(raw["model"], Task.named(raw["task"])):
-        return untrained(raw), ()
+        return untrained(raw), (), {}
     plan = plan_original(raw)
     run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
-    return untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages
+    origin: Raw = {name: raw[name] for name in ("model", "pooler", "train") if name in raw}
+    return untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages, origin
 
 
 def plan_original(raw: Raw) -> Plan:

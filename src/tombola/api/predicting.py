@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tombola.errors import TombolaError
-from tombola.foundations.checksums import write_whole
+from tombola.foundations.checksums import require_place, write_whole
 
 if TYPE_CHECKING:
     from tombola.evaluation.evaluators import Prediction
@@ -90,15 +90,19 @@ def predict_file(
     from tombola.tickets.predicting import TextFile, form_of
 
     written_as = form_of(Path(output)) if output is not None else None
+    if output is not None:
+        require_place(Path(output))
     opened, long = open_classifier(model, task, max_length), LongTexts(stride)
     known = opened.definition
     long.check(known)
     file = (
         TextFile.of(source, known, form) if isinstance(source, bytes) else TextFile.read(Path(source), known)
     )
+    written_as = written_as or ("jsonl" if file.form == "txt" else file.form)
+    file.check(written_as)
     predictions = _predict_split(opened, file.split, long, progress)
     long.warn()
-    text = file.with_predictions(predictions, written_as or ("jsonl" if file.form == "txt" else file.form))
+    text = file.with_predictions(predictions, written_as)
     if output is not None:
         write_whole(Path(output), text, newline="\n")
     return text

@@ -67,9 +67,20 @@ class Material(NamedTuple):
 
     @classmethod
     def _of_list(cls, examples: Sequence[Labelled], labels: list[str]) -> "Material":
-        texts = [(text,) if isinstance(text, str) else tuple(text) for text, _ in examples]
+        texts: list[tuple[str, ...]] = []
+        truths: list[int] = []
+        for i, example in enumerate(examples):
+            try:
+                text, truth = example
+                texts.append((text,) if isinstance(text, str) else tuple(text))
+                truths.append(int(truth))
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"Example {i}: {example!r} where a text, or a pair of texts, and the number of its label are "
+                    "expected."
+                ) from None
         columns = ["text"] if all(len(text) == 1 for text in texts) else ["text1", "text2"]
-        return cls(texts, [int(label) for _, label in examples], columns, labels, columns)
+        return cls(texts, truths, columns, labels, columns)
 
     def _check(self, num_labels: int) -> None:
         if not self.texts:

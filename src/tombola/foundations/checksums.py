@@ -4,8 +4,8 @@ import errno
 import hashlib
 import json
 import re
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +114,32 @@ def write_whole(path: Path, text: str, **options: Any) -> None:
     Raises:
         OSError: If the file cannot be written. It names the file itself, not the temporary one.
     """
+    with _beside(path) as temporary:
+        temporary.write_text(text, **{"encoding": "utf-8", **options})
+        temporary.replace(path)
+
+
+def require_place(path: Path) -> None:
+    """Raise an error before the work if `write_whole` could not write a file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    with _beside(path) as temporary:
+        temporary.touch()
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file beside a file, which errors name instead; remove what is left of it."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder; name a file", str(path))
     temporary = temporary_beside(path)
     try:
-        temporary.write_text(text, **{"encoding": "utf-8", **options})
-        temporary.replace(path)
+        yield temporary
     except OSError as error:
         if error.errno is None:
             raise

@@ -212,14 +212,20 @@ def write_cell(
     store: Store,
     folder: Path,
     beside: Mapping[str, Path] = MappingProxyType({}),
+    model: str | None = None,
+    sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write the ticket of a cell with a mask, its ONNX files if it is scored with them, and further files by name."""
+    """Write the ticket of a cell with a mask, its ONNX files if it is scored with them, and further files by name.
+
+    `model` and `sections` of the recipe replace the cell's in the ticket's metadata.
+    """
     assert plan.mask is not None
     assert cell.mask is not None
     info = {
         **_about_model(plan, cell),
-        "base": {"name": public_name(plan.cell.recipe.model), "fingerprint": cell.mask.base},
+        "base": {"name": public_name(model or plan.cell.recipe.model), "fingerprint": cell.mask.base},
         "mask": cell.mask.model_dump(mode="json"),
+        "recipe": {**cell.recipe, **portable(dict(sections))},
     }
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):

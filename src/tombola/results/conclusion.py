@@ -141,7 +141,7 @@ def _figures(result: Result, row: Summary, other: Summary, on: str) -> str:
     interval = f" ({write_interval(change.estimate, metric)})" if change is not None else ""
     parts = [f"{metric} {_pair(row, other, on)}{interval}"]
     parts += [
-        f"{speedup.ratio:.2f} times as fast with batch {batch}{' (machine busy)' if speedup.busy else ''}"
+        f"{speedup.ratio:.2f} times as fast with batch {batch}{' (uncertain)' if speedup.busy else ''}"
         for batch, speedup in list(row.speedup.items())[:1]
     ]
     for name in result.targets:

@@ -97,6 +97,8 @@ def measure_exported(
 ) -> Measurement:
     """Time an ONNX file in turns with a dense model, in PyTorch and as float32 ONNX.
 
+    The time of correcting the texts counts for the exported model only: the dense model has no defense.
+
     Args:
         dense: The dense model.
         small: The exported model.
@@ -119,6 +121,7 @@ def measure_exported(
             lambda: [forward_pass(dense), *(session_pass(open_session(file)) for file in files)],
             lambda size: texts.batches(dense, size, ROUNDS),
             batch_sizes,
+            references=2,
             reference_corrects=False,
         )
     sizes = [_sizes(dense, 0, timed, threads, texts), _sizes(small, 2, timed, threads, texts)]
@@ -157,6 +160,7 @@ def time_models(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     watch: Stopwatch | None = None,
+    references: int = 1,
     reference_corrects: bool = True,
 ) -> Session:
     """Time models in turns at each batch size; with one thread if the machine is too busy for several.
@@ -172,16 +176,17 @@ def time_models(
         rounds: The number of undisturbed rounds for each batch size.
         seconds: The time limit for each batch size; it applies again to the measurement with one thread.
         watch: The stopwatch.
-        reference_corrects: Whether the correction of the texts is timed for the first model too; if not, it only
-            counts for the others, as a defense that the first model does not have.
+        references: How many of the models, from the first, are what the others are compared with.
+        reference_corrects: Whether the correction of the texts is timed for these too; if not, it only counts for the
+            others, as a defense that the references do not have.
     """
     watch, threads = watch or Stopwatch(), torch.get_num_threads()
     inputs = {size: batches(size) for size in batch_sizes}
 
     def timed() -> Iterator[tuple[int, Rounds]]:
-        reference, *others = open_models()
-        first = _after_correction(reference) if reference_corrects else reference
-        models = [first, *map(_after_correction, others)]
+        opened = open_models()
+        plain = 0 if reference_corrects else references
+        models = [*opened[:plain], *map(_after_correction, opened[plain:])]
         watch_of_size = watch.for_one_thread() if torch.get_num_threads() == 1 else watch
         for size in batch_sizes:
             yield (

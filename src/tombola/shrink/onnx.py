@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from transformers import PreTrainedModel
 
 from tombola.evaluation.predict import evaluating
+from tombola.foundations.checksums import require_place
 from tombola.shrink.agreement import compare_int8
 from tombola.shrink.folders import load_model
 from tombola.shrink.measuring import forward_pass, time_models
-from tombola.shrink.onnx_seal import seal_onnx
+from tombola.shrink.onnx_seal import parts_of, seal_onnx
 from tombola.shrink.onnx_writing import drafts, quantise_onnx, require_packages, write_onnx
 from tombola.shrink.runtime import open_session, session_pass
 from tombola.shrink.sizes import Speedup
@@ -95,6 +96,7 @@ def export_onnx(
         rounds: Undisturbed rounds of timing wanted for each batch size.
     """
     require_packages()
+    require_place(Path(path))
     model = source if isinstance(source, PreTrainedModel) else load_model(Path(source))
     if model.dtype != torch.float32 or model.device.type != "cpu":
         model = deepcopy(model).float().cpu()
@@ -113,7 +115,7 @@ def export_onnx(
             seal_onnx(file)
         result = Export(
             path=path,
-            bytes=sum(file.stat().st_size for file in folder.glob(f"{draft.name}*")),
+            bytes=sum(file.stat().st_size for file in parts_of(draft)),
             shapes=written.shapes,
             max_difference=written.max_difference,
             texts=texts.about,
@@ -123,7 +125,7 @@ def export_onnx(
             compared = compare_int8(model, eight_bits, texts, token_types)
             quantised = Int8(
                 path=path.parent / eight_bits.name,
-                bytes=sum(file.stat().st_size for file in folder.glob(f"{eight_bits.name}*")),
+                bytes=sum(file.stat().st_size for file in parts_of(eight_bits)),
                 max_difference=compared.max_difference,
                 agreement=compared.agreement,
                 score=compared.score,

@@ -15,7 +15,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.checksums import checksum
 from tombola.models.safety import open_config
 from tombola.shrink.inputs import longest_input
-from tombola.shrink.onnx_seal import check_onnx
+from tombola.shrink.onnx_seal import check_onnx, parts_of
 from tombola.shrink.runtime import open_session, run_session, try_session
 
 MODEL = "model.onnx"
@@ -42,8 +42,7 @@ class OnnxModel(nn.Module):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the file, and of the weights beside it if the graph is too large for one file."""
-        parts = sorted(self.file.parent.glob(f"{self.file.name}*"))
-        return " ".join(checksum(part) for part in parts)
+        return " ".join(checksum(part) for part in parts_of(self.file))
 
     def forward(self, **inputs: Tensor) -> ModelOutput:
         """Return the outputs of the graph by name; inputs that it does not read are ignored."""

@@ -6,6 +6,7 @@ the graph is too large for one file.
 """
 
 import hashlib
+from glob import escape
 from pathlib import Path
 
 from tombola.errors import DamagedArtefact
@@ -18,13 +19,22 @@ CHUNK = 1 << 20
 METADATA, NAME, VALUE = 0x72, 0x0A, 0x12  # tags of ModelProto.metadata_props, and of an entry's key and value
 
 
+def parts_of(file: Path) -> list[Path]:
+    """Return an ONNX file, and the weight files beside it, which have its name plus a suffix.
+
+    Args:
+        file: The graph.
+    """
+    return [part for part in sorted(file.parent.glob(f"{escape(file.name)}*")) if part.is_file()]
+
+
 def seal_onnx(file: Path) -> None:
     """Append the checksum to a finished ONNX file.
 
     Args:
         file: The graph; weight files beside it have its name plus a suffix.
     """
-    weights = [part for part in sorted(file.parent.glob(f"{file.name}.*")) if part.is_file()]
+    weights = [part for part in parts_of(file) if part != file]
     hashes = [_hash(file, file.stat().st_size), *(f"{part.name}={checksum(part)}" for part in weights)]
     with open(file, "ab") as end:
         end.write(_entry(" ".join(hashes).encode()))

@@ -19,6 +19,7 @@ from tombola.foundations.paths import temporary_beside
 from tombola.shrink.inputs import agree, largest_difference, longest_input, outputs_of, random_inputs
 from tombola.shrink.onnx_attention import can_fuse, fused_attention, standard_attention
 from tombola.shrink.onnx_graph import keep_norms_apart
+from tombola.shrink.onnx_seal import parts_of
 from tombola.shrink.runtime import open_session, run_session, try_session
 
 BATCHES_AND_LENGTHS = ((1, 5), (2, 16), (5, 33), (3, 128))
@@ -106,7 +107,7 @@ def _quantise(path: Path, target: Path) -> None:
             exported,
             target,
             weight_type=quantization.QuantType.QInt8,
-            use_external_data_format=len(list(path.parent.glob(f"{path.name}*"))) > 1,
+            use_external_data_format=len(parts_of(path)) > 1,
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # of what fused attention returns
         )
 

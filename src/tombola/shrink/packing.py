@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from tombola.errors import DamagedArtefact
+from tombola.foundations.checksums import require_place
 from tombola.foundations.headed_files import read_headed, write_headed
 from tombola.foundations.paths import temporary_beside
 from tombola.masks import Mask, bits
@@ -47,6 +48,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
         mask: A mask that fits it.
         path: The file to write.
     """
+    require_place(Path(path))
     kept = {state_name(model, name): bools for name, bools in mask.tensors(model).items()}
     stored: dict[str, Tensor] = {}
     shapes: dict[str, tuple[int, ...]] = {}

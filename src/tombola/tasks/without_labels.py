@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tombola.errors import DataError
 from tombola.tasks.kinds import Row, kind_of
-from tombola.tasks.lines import numbered_lines
+from tombola.tasks.lines import ending_of, numbered_lines
 from tombola.tasks.places import open_unlabelled
 from tombola.tasks.split import Split
 from tombola.tasks.task import Task
@@ -24,7 +24,7 @@ def new_texts(task: Task, file: Path, known: Iterable[Split]) -> Split:
             f"{file}: labelling new texts needs a task with one label per text, but {task.name} is a {task.kind} "
             "task."
         )
-    found = unlabelled(task, _lines(file) if file.suffix == ".txt" else file)
+    found = unlabelled(task, _lines(file) if ending_of(file) == ".txt" else file)
     known_keys = {key for split in known for key in split.text_keys}
     first = {key: place for place, key in reversed(list(enumerate(found.text_keys)))}
     places = sorted(place for key, place in first.items() if key not in known_keys)

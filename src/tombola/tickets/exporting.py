@@ -14,7 +14,7 @@ from tombola.models.loading import gives_token_types, load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
 from tombola.shrink.onnx_model import INT8, MODEL
-from tombola.tickets.saved import FORMAT
+from tombola.tickets.saved import FORMAT, TASK_FILE, copy_task_file
 from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
 
     Args:
         folder: The folder of a ticket, a shrunk ticket or any model.
-        path: The `.onnx` file to write; or a folder, which also gets the config and the tokenizer, so that `predict`,
-            `evaluate` and `attack` can open it.
+        path: The `.onnx` file to write; or a folder, which also gets the config, the tokenizer and the task file, so
+            that `predict`, `evaluate` and `attack` can open it.
         int8: Also write a dynamically quantised version.
     """
     folder, path = Path(folder), Path(path)
@@ -52,8 +52,9 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
         saved = tokenizer.save_pretrained(path)
         if (recipe := recipe_of(folder)) is not None:
             write_whole(path / EXPORTED, json.dumps({"format": FORMAT, "recipe": recipe}, indent=1))
+            copy_task_file(folder, path)
         names = [file.name for file in (*map(Path, saved), *path.glob("*.onnx*"))]
-        write_checksums(path, only=(*names, "config.json", DEFENSE, EXPORTED))
+        write_checksums(path, only=(*names, "config.json", DEFENSE, EXPORTED, TASK_FILE))
     return export
 
 
@@ -69,7 +70,7 @@ def _tokenizer(folder: Path, needed: bool) -> PreTrainedTokenizerBase | None:
 
 def _remove_former(folder: Path, keep_int8: bool) -> None:
     """Remove what belongs to another model that was exported to the folder before."""
-    for file in (folder / CHECKSUMS, folder / DEFENSE, folder / EXPORTED):
+    for file in (folder / CHECKSUMS, folder / DEFENSE, folder / EXPORTED, folder / TASK_FILE):
         file.unlink(missing_ok=True)
     for file in () if keep_int8 else folder.glob(f"{INT8}*"):
         file.unlink()

@@ -90,11 +90,10 @@ class TextFile:
                 raise DataError(str(error).replace(str(path), "standard input")) from None
         return cls(read.split, read.rows, form)
 
-    def with_predictions(self, predictions: Iterable[Prediction], form: Form) -> str:
-        """Return the rows with labels and probabilities, as the text of a file.
+    def check(self, form: Form) -> None:
+        """Raise an error if the rows cannot be written with predictions; call it before the work.
 
         Args:
-            predictions: One for each row, in order.
             form: The format: csv, tsv or jsonl.
         """
         columns = {PREDICTION, PROBABILITIES} | {
@@ -102,6 +101,16 @@ class TextFile:
         }
         if clash := sorted(columns & {name for row in self.rows for name in row}):
             raise DataError(f"{self.split.source}: there already is a column {clash[0]!r}: rename it first.")
+        if form == "tsv":
+            _delimited(self.rows, "\t")
+
+    def with_predictions(self, predictions: Iterable[Prediction], form: Form) -> str:
+        """Return the rows with labels and probabilities, as the text of a file.
+
+        Args:
+            predictions: One for each row, in order.
+            form: The format: csv, tsv or jsonl.
+        """
         if form == "jsonl":
             records = (
                 row | _nested(prediction) for row, prediction in zip(self.rows, predictions, strict=True)

@@ -25,7 +25,7 @@ CARD = "README.md"
 """The model card, which users may edit."""
 
 TASK_FILE = "task.yaml"
-"""The task file in the folder of a model that `tombola compress` made."""
+"""The task file in the folder of a model that `tombola compress` made, or that was shrunk or exported from one."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,17 @@ def task_of(about: Mapping[str, Any], folder: Path) -> str:
     if task.endswith((".yaml", ".yml")) and not Path(task).expanduser().is_file() and copy.is_file():
         return str(copy)
     return task
+
+
+def copy_task_file(source: Path, target: Path) -> None:
+    """Copy the task file of a model's folder, if it has one, into the folder of a model made from it.
+
+    Args:
+        source: The model's folder.
+        target: The folder of the other model.
+    """
+    if (source / TASK_FILE).is_file():
+        shutil.copyfile(source / TASK_FILE, target / TASK_FILE)
 
 
 def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",)) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from tombola.shrink.sizes import Row, Sizes, Speedup, compare
 from tombola.shrink.texts import LENGTH, RandomTokens
 from tombola.shrink.timing import ROUNDS
 from tombola.store.manifest import MANIFEST
-from tombola.tickets.saved import CARD, read_info
+from tombola.tickets.saved import CARD, copy_task_file, read_info
 from tombola.tickets.texts import SHRINKAGE, recipe_of, texts_of
 from tombola.tickets.ticket import TICKET
 
@@ -123,7 +123,7 @@ def shrink_ticket(
     mask.apply(masked)
     with written_whole(output) as partial:
         shrink(masked, mask, multiple).save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
+        _copy_companions(folder, partial)
         shrunk = load_model(partial)
         fixed = RandomTokens.fitting(masked.config, length or LENGTH)
         texts = fixed if length else texts_of(folder, masked.config)
@@ -187,7 +187,7 @@ def _copy_cut(
     with written_whole(output) as partial:
         small = load_model(folder)
         small.save_pretrained(partial)
-        copy_companions(folder, partial, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
+        _copy_companions(folder, partial)
         texts = RandomTokens.fitting(config, length) if length else texts_of(folder, config)
         (before, after), (speedup,) = measure(
             dense, small, batch_sizes=batch_sizes, texts=texts, rounds=rounds
@@ -241,6 +241,12 @@ def pack_ticket(folder: str | Path, path: str | Path) -> Packing:
         dense_matrices=matrices,
         packed_matrices=path.stat().st_size - outside,
     )
+
+
+def _copy_companions(folder: Path, target: Path) -> None:
+    """Copy what is beside the weights and stays true of a small model: the tokenizer, the defense, the task file."""
+    copy_companions(folder, target, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
+    copy_task_file(folder, target)
 
 
 def _bytes(folder: Path) -> int:

@@ -11,12 +11,12 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tombola.defenses import DEFENSE
+from tombola.defenses import DEFENSE, load_defense
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import CHECKSUMS
 from tombola.foundations.folders import public_name
@@ -120,7 +120,15 @@ def write_ticket(
             shutil.copyfile(mask / MASK, new / MASK)
             if "cut" not in info and not _made_under(mask / MASK, model):
                 _mask_weights(new)
-        return Ticket(folder, write_info(new, TICKET, info, ticket_card))
+        describe = partial(ticket_card, corrections=_corrections(new))
+        return Ticket(folder, write_info(new, TICKET, info, describe))
+
+
+def _corrections(folder: Path) -> list[str]:
+    """Return the kinds of the defenses in a folder: those of the recipe, or those that the base model came with."""
+    if not (folder / DEFENSE).is_file():
+        return []
+    return [str(part["settings"]["kind"]) for part in load_defense(folder).parts()]
 
 
 def _copy_model(model: Path, new: Path, beside: Mapping[str, Path]) -> None:
@@ -156,11 +164,11 @@ def _lines(info: Mapping[str, Any]) -> list[str]:
     return [repr(line)[1:-1] for line in lines]
 
 
-def _about_defense(defenses: Sequence[Mapping[str, Any]]) -> str:
+def _about_defense(corrections: Sequence[str]) -> str:
     """Explain what is lost if the folder is opened without Tombola."""
-    if not defenses:
+    if not corrections:
         return ""
-    kinds = " and ".join(str(defense["kind"]) for defense in defenses)
+    kinds = " and ".join(corrections)
     return (
         f" Correct texts before tokenising them ({kinds}, stored in `{DEFENSE}`). `ticket.tokenizer()` and all "
         "commands and functions of Tombola do this, and all scores above include it. Plain transformers does not: "
@@ -179,8 +187,13 @@ def _about_runtime(recipe: Mapping[str, Any]) -> str:
     )
 
 
-def ticket_card(info: Mapping[str, Any]) -> str:
-    """Return the model card of a ticket."""
+def ticket_card(info: Mapping[str, Any], corrections: Sequence[str] = ()) -> str:
+    """Return the model card of a ticket.
+
+    Args:
+        info: The ticket's metadata.
+        corrections: The kinds of the defenses in its folder.
+    """
     mask = info["mask"]
     named = re.sub(r"(\.task)?\.ya?ml$", "", public_name(str(info["recipe"]["task"])))
     return card(
@@ -206,9 +219,7 @@ def ticket_card(info: Mapping[str, Any]) -> str:
             'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
-        after_use=_opening(info)
-        + _about_runtime(info["recipe"])
-        + _about_defense(info["recipe"].get("defend", ())),
+        after_use=_opening(info) + _about_runtime(info["recipe"]) + _about_defense(corrections),
     )
 
 

@@ -155,6 +155,12 @@ def export_table(done: Export) -> Grid:
     caption = [
         f"on {done.texts}",
         *(["speed-up: × as fast as PyTorch, 95 % interval"] if done.speedup else []),
+        *(
+            f"{name}, batch {batch}: {speedup.busy}"
+            for name, model in models.items()
+            for batch, speedup in model.speedup.items()
+            if speedup.busy
+        ),
     ]
     return Grid("ONNX", [Column("", list(models), "left")], values, caption)
 

@@ -43,7 +43,7 @@ class Measure(Stage[Measured]):
     """Size and speed of a model, shrunk by its mask."""
 
     kind: ClassVar = "measure"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     model: ModelStage[Any]
     measure: MeasureSettings

@@ -5,7 +5,7 @@ new kind may reuse an existing one.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -111,7 +111,7 @@ class TaskKind(ABC):
             if lacking:
                 raise DataError(f"Row {number}: no {lacking[0]!r}; {task.name} reads {', '.join(task.text)}.")
             row = [row[name] for name in task.text]
-        texts = (row,) if isinstance(row, str) else tuple(row)
+        texts = tuple(row) if isinstance(row, Iterable) and not isinstance(row, str) else (row,)
         if len(texts) != len(task.text) or not all(isinstance(text, str) for text in texts):
             raise DataError(f"Row {number}: {row!r} where {task.name} reads {', '.join(task.text)}.")
         if not all(map(str.strip, texts)):
