@@ -298,6 +298,21 @@ def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
         assert "has not learned the task" in " ".join(printed(table))
 
 
+def test_an_uncertain_speed_up_of_a_compression_is_marked_and_explained():
+    for busy, marked in ((None, 0), ("load 7 on 2 cores", 3)):  # two batch sizes and the legend
+        dense, ticket = quickstart().cells
+        speedup = {
+            size: ratio.model_copy(update={"busy": busy}) for size, ratio in ticket.measured.speedup.items()
+        }
+        timed = ticket.model_copy(
+            update={"measured": ticket.measured.model_copy(update={"speedup": speedup})}
+        )
+        done = Compression(result(dense, timed), Path("m"), 1.0, None, "")
+        lines = printed(tables.compression_table(done))
+        assert "".join(lines).count("*") == marked
+        assert any(line.startswith("* uncertain: the machine was busy") for line in lines) == bool(marked)
+
+
 def test_a_perplexity_of_a_destroyed_model_has_four_digits():
     scores = {"wikitext2": {"perplexity": Score(1.23456e200, 1e190, 10, "delta method")}}
     assert holds(printed(tables.score_table("m", scores)), "1.235e+200", "1e+190", "perplexity")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tombola.results.compression import Compression
     from tombola.results.record import CellResult
 
+UNCERTAIN = "*"
 NAMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
 
 
@@ -42,6 +43,8 @@ def compression_table(compression: Compression) -> Grid:
     )
     timed = next((cell.measured.dense.texts for cell in cells if cell.measured), None)
     caption = ["± is half of the 95 % interval", *([f"timed in turns on {timed}"] if timed else [])]
+    if any(value.endswith(UNCERTAIN) for row in rows.values() for value in row):
+        caption.append(f"{UNCERTAIN} uncertain: the machine was busy, or time allowed only a few rounds")
     caption += notes_below(compression.result)
     return Grid("", [Column("", list(rows), "left")], [first, *others], caption)
 
@@ -79,4 +82,4 @@ def _faster(cell: CellResult, size: int, onnx: bool = False) -> str:
     speedup = (cell.measured.onnx_speedup if onnx else cell.measured.speedup).get(size)
     if speedup is None:
         return "" if onnx else "1"
-    return f"{speedup.ratio:.2f}" + ("*" if speedup.busy else "")
+    return f"{speedup.ratio:.2f}" + (UNCERTAIN if speedup.busy else "")
