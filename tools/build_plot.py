@@ -22,7 +22,7 @@ def save_chart(report: Path, picture: Path, section: str | None = None) -> None:
             viewport={"width": WIDTH, "height": 900}, device_scale_factor=2, color_scheme="light"
         )
         page.goto(report.resolve().as_uri(), timeout=120_000)
-        page.add_style_tag(content="figure details, figure button { display: none }")
+        page.add_style_tag(content="figure details, figure button { visibility: hidden }")
         place = page.locator("main, body").first
         if section is not None:
             place = page.locator("section", has=page.get_by_role("heading", name=section, exact=True))
