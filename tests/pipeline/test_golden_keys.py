@@ -61,16 +61,16 @@ def stages() -> dict[str, Stage[Any]]:
 
 
 GOLDEN = {
-    "dense": "5054b8e8c4f2f19ad8a9fe8f",
-    "search": "2fa86508ca86df2b21fab881",
-    "mask": "dc1c3e156198b1bb09f326a5",
-    "ticket": "63b34dc7964b68a5372d9aff",
-    "evaluate": "3e8110e04a66249f847f303d",
-    "attack": "0e15c6eb0caa46e4077149c8",
-    "measure": "e33f1510626c81c5940899e9",
-    "without tickets": "c7eda28ac12e158fb88b13bc",
-    "with tickets": "2585f34a57a397c566d2f501",
-    "evaluate shared": "8a40079fe103b4223de480ab",
+    "dense": "6ea49af520042b05c853b8fa",
+    "search": "2f38886d35d1f3c9e44b2696",
+    "mask": "2e9502ec651bfe0e80d7fa56",
+    "ticket": "0c252d7006a42a88516dbc5a",
+    "evaluate": "fe6e5baf7aad2d5daea3bbde",
+    "attack": "de4231e1402a9e20b4be0eab",
+    "measure": "6bd6ced795933e26ec69c560",
+    "without tickets": "1a2d1962eaaed6c6bf0dbdbe",
+    "with tickets": "d7aefa006961f35b08b3a8f8",
+    "evaluate shared": "8cabedaec53355819d7c7106",
 }
 
 
