@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 BUNDLED = Path(__file__).parent / "bundled"
 DATA_FOLDER = "TOMBOLA_DATA"
-ADVICE = f" Copy the data beside the task file, or name its folder: {DATA_FOLDER}, or data.folder in a recipe."
+ADVICE = (
+    f" Copy the data beside the task file, or name its folder: {DATA_FOLDER}, or data.folder in a recipe."
+)
 
 
 def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Examples, str]:
