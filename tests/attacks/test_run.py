@@ -140,6 +140,8 @@ def test_unknown_attacks_and_impossible_budgets_are_refused():
         run(recipe="textfoler")
     with pytest.raises(TombolaError, match="query_budget"):
         run(query_budget=0)
+    with pytest.raises(TombolaError, match="lanes: takes 1 or more, not 0"):
+        run(lanes=0)
 
 
 def test_without_an_encoder_similarity_is_not_measured():

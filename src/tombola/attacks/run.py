@@ -65,8 +65,9 @@ def attack(
     resources.require(chosen)
     material = Material.of(examples, model.config, labels, attackable)
     indices = material.sample(n, seed)
-    if query_budget is not None and query_budget < 1:
-        raise TombolaError(f"query_budget: takes 1 or more, not {query_budget}.")
+    for name, number in {"query_budget": query_budget, "lanes": lanes}.items():
+        if number is not None and number < 1:
+            raise TombolaError(f"{name}: takes 1 or more, not {number}.")
     order = _label_order(model.config, examples)
     scorer = Scorer(model, tokenizer, max_length=max_length, precision=precision, order=order)
     if long is not None:
