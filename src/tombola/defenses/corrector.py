@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import log
@@ -54,8 +53,7 @@ _scan = scanner(rf"(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
 _SENTENCE_END = re.compile(r"[.!?:\"'(\-]\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word of a text, or a string of letters and signs that may be a word."""
 
     text: str
