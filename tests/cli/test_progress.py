@@ -94,10 +94,25 @@ def test_the_time_left_runs_down_between_reports(clock):
     forecast.progressed(TRAIN, 0, 100, {})
     clock.time += 10
     forecast.progressed(TRAIN, 10, 100, {})
-    clock.time += 30
-    assert forecast.stage_left(TRAIN.key) == pytest.approx(60)
+    clock.time += 8
+    assert forecast.stage_left(TRAIN.key) == pytest.approx(82)
+    forecast.progressed(TRAIN, 100, 100, {})
     clock.time += 1000
     assert forecast.stage_left(TRAIN.key) == 0
+
+
+def test_an_overdue_report_slows_the_pace(clock):
+    forecast = Forecast(clock)
+    forecast.planned([TRAIN], ())
+    forecast.begun(TRAIN)
+    for step in range(1, 9):
+        forecast.progressed(TRAIN, step, 1000, {})
+    clock.time += 80
+    assert forecast.stage_left(TRAIN.key) == pytest.approx(
+        10 * 991
+    )  # eight steps in 80 s, if the next one ends now
+    clock.time += 80
+    assert forecast.stage_left(TRAIN.key) == pytest.approx(20 * 991)
 
 
 def test_a_continued_training_is_timed_from_where_it_goes_on(clock):

@@ -64,12 +64,21 @@ class Running:
     first: tuple[float, int] | None = None
     """Time and step of its first report: a resumed training does not start at step 0."""
     newest: float = 0.0
+    stride: int = 1
+    """Steps between its last two reports."""
 
     def left(self, now: float) -> float | None:
-        """Return the seconds until the last step, at the stage's own pace; None before its second report."""
+        """Return the seconds until the last step, at the stage's own pace; None before its second report.
+
+        A report that is overdue slows the pace, as if it came now. The first steps of an attack take no time, for
+        example: there is nothing to do for texts that the model gets wrong.
+        """
         if self.first is None or self.step <= self.first[1]:
             return None
-        pace = (self.newest - self.first[0]) / (self.step - self.first[1])
+        since, done = self.first[0], self.step - self.first[1]
+        pace, overdue = (self.newest - since) / done, (now - since) / (done + self.stride)
+        if overdue > pace:
+            return overdue * max(0, self.steps - self.step - self.stride)
         return max(0.0, pace * (self.steps - self.step) - (now - self.newest))
 
 
@@ -117,6 +126,7 @@ class Forecast:
     def progressed(self, stage: Work, step: int, steps: int, figures: Mapping[str, float]) -> Running:
         """Record a stage's progress."""
         running, now = self.running[stage.key], self.clock()
+        running.stride = max(1, step - running.step)
         running.step, running.steps, running.newest = step, steps, now
         running.figures = dict(figures)
         if running.first is None:
