@@ -62,6 +62,12 @@ def test_one_ticket_that_meets_a_target_is_no_curve():
     assert [point.sparsity for point in only(more).points] == [0.5, 0.7]
 
 
+def test_other_data_give_no_phases_beside_the_task_s_own():
+    assert only(result(*cells(splits=("validation", "advglue_sst2")))).on == "validation"
+    assert only(result(*cells(splits=("validation", "test", "advglue_sst2")))).on == "test"
+    assert only(result(*cells(splits=("advglue_sst2",)))).on == "advglue_sst2"
+
+
 def test_phases_are_kept_in_the_file(tmp_path):
     saved = result(*cells(), folder=tmp_path)
     kept = json.loads(saved.save().read_text())["phases"]

@@ -59,16 +59,18 @@ class _Row:
 def find_phases(result: Result) -> list[Phases]:
     """Return the curves of winning, random and losing tickets with the phase of each size; empty for other results.
 
-    Scores are those on the recipe's second data set, or on its only one. The super ticket is chosen on the first and
-    reported on the second; a result with one data set has none. Attacks do not count as data sets.
+    Scores are those on the second data set of the recipe's own task, or on its only one. The super ticket is chosen on
+    the first and reported on the second; a result with one data set has none. Neither attacks nor other data count,
+    unless there is nothing else.
     """
     rows = list(_rows(result))
     phases = []
     for axes in _curves(rows):
         on_curve = [row for row in rows if row.belongs(axes)]
         scored = [on for on in result.datasets if all(on in row.summary.scores for row in on_curve)]
+        own = [on for on in scored if result.condition(on) == "clean"]
         if scored:
-            phases.append(_phases(result, on_curve, axes, scored))
+            phases.append(_phases(result, on_curve, axes, own or scored))
     return phases
 
 
