@@ -16,7 +16,8 @@ from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
 from tombola.foundations.hardware.machine import check_device
 from tombola.pipeline.limits import available, require_single_label
-from tombola.pipeline.references import DataSource, FileSource, ModelSource, find_texts
+from tombola.pipeline.named_data import find_texts
+from tombola.pipeline.references import DataSource, FileSource, ModelSource
 from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.draw import Draw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,12 +13,11 @@ from tombola.errors import DataError, RecipeError
 from tombola.families import Family, family_of_type
 from tombola.foundations.caching import cached_in_run
 from tombola.models.finding import content_hash, find_model
-from tombola.recipe.sections import DataSettings
 from tombola.store.stage import Reference
 from tombola.tasks import HOLDOUT, Split, Task
 from tombola.tasks.mixing import Mixed, mix_in
 from tombola.tasks.synthetic import FORMS, SyntheticBias, biased
-from tombola.tasks.targets import all_targets, find_target
+from tombola.tasks.targets import find_target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -31,9 +30,6 @@ NO_SIZES = {
     *("dtype", "torch_dtype", "initializer_range", "gradient_checkpointing"),
 }
 """Config entries that are not about the sizes of a model."""
-
-TEXTS = 512
-"""The most texts to time models on."""
 
 
 @dataclass(frozen=True)
@@ -176,52 +172,6 @@ class FileSource(Reference):
         """Return the file, after checking that it is still that of the plan."""
         _require(FileSource.find(self.path, "file") == self, self.path)
         return Path(self.path)
-
-
-def find_data(
-    settings: DataSettings,
-    task: str,
-    on: str,
-    limit: int | None,
-    mix: Sequence[Mixed] = (),
-    predicted_in: str | None = None,
-) -> DataSource:
-    """Find the data that `on` refers to in a recipe: a split of its task, or `task` or `task/split` of another.
-
-    Args:
-        settings: The recipe's `data`.
-        task: The recipe's task.
-        on: The name of the data.
-        limit: Size of a random subset.
-        mix: Other data to mix in.
-        predicted_in: A file of a bias model's predictions: examples without one are left out.
-    """
-    name, split = find_target(on, task)
-    own_task = name == task
-    return DataSource.find(
-        name,
-        split,
-        settings.folder,
-        limit,
-        settings.seed,
-        holdout=settings.holdout if own_task else None,
-        synthetic_bias=settings.synthetic_bias if own_task else None,
-        mix=tuple(mix),
-        task_settings=settings.task_settings,
-        predicted_in=predicted_in,
-    )
-
-
-def find_texts(settings: DataSettings, task: str, on: Sequence[str]) -> DataSource:
-    """Find texts to time models on, from the recipe's first evaluation data, or its training data if there is none.
-
-    Args:
-        settings: The recipe's `data`.
-        task: The recipe's task.
-        on: The recipe's `evaluate.on`.
-    """
-    targets = all_targets(tuple(on), task) or ["train"]
-    return find_data(settings, task, targets[0], min(TEXTS, settings.evaluation or TEXTS))
 
 
 def _require(unchanged: bool, what: str) -> None:

@@ -25,7 +25,8 @@ from tombola.pipeline.limits import (
     check_texts,
     why_fixed,
 )
-from tombola.pipeline.references import DataSource, ModelSource, find_data
+from tombola.pipeline.named_data import find_data
+from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend

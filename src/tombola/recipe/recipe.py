@@ -11,6 +11,7 @@ from tombola.defenses import DefenseList
 from tombola.foundations.settings import Settings
 from tombola.masks.names import Scope
 from tombola.masks.pattern_names import implied_sparsity
+from tombola.recipe.retraining import check_control, check_rounds
 from tombola.recipe.sections import (
     AttackSettings,
     DataSettings,
@@ -191,7 +192,7 @@ class Recipe(Settings):
                 f"{', '.join(sorted(STRUCTURED))}"
             )
         if search is not None:
-            self._check_control(search)
+            check_control(search, self.draw, self.retrain)
         return self
 
     @property
@@ -229,7 +230,7 @@ class Recipe(Settings):
                 f"draw.{target.quantity}: the budget {budget.kind} needs a sparsity; use search.budget: {{kind: l0}}"
             )
         if self.draw.rounds > 1:
-            self._check_rounds(search)
+            check_rounds(search, self.draw, self.retrain)
         return self
 
     @property
@@ -237,42 +238,6 @@ class Recipe(Settings):
         """Whether the search sets how many FFNs or neurons to remove relative to heads."""
         ratio = type(self.search).model_fields.get("ffn_ratio") if self.search is not None else None
         return ratio is not None and getattr(self.search, "ffn_ratio", None) != ratio.default
-
-    def _check_control(self, search: SearchSettings) -> None:
-        """Reject a control that cannot handle layers cut to sizes of their own, some perhaps without an FFN."""
-        retrain = self.retrain
-        if retrain is None or retrain.control is None or not retrain.shrink:
-            return
-        if self.draw.layout == "uniform" or search.units == "layer":
-            return
-        kind, across = retrain.control.kind, getattr(retrain.control, "across", "matrices")
-        matrices = kind in ("shuffle", "noise") and across == "matrices"
-        if kind == "reinitialise" or across != "matrices" or (matrices and "ffn" in search.units):
-            raise ValueError(
-                f"retrain.control: {kind} needs layers of equal size, but retrain.shrink cuts each to "
-                "a size of its own; leave out retrain.shrink, or set draw.layout: uniform"
-            )
-
-    def _check_rounds(self, search: SearchSettings) -> None:
-        if self.retrain is None or not self.retrain.shrink:
-            raise ValueError("draw.rounds: trains a small model between rounds; set retrain.shrink: true")
-        if self.draw.layout == "free" and "ffn" in search.units:
-            raise ValueError(
-                "draw.rounds: a layer without its FFN cannot be scored in the next round; use search.units: "
-                f"{search.units.replace('ffn', 'neuron')}, or set draw.layout: uniform"
-            )
-        if search.method == "learned" or search.task is not None:
-            raise ValueError("draw.rounds: needs a search that scores the units on the recipe's own task")
-        if getattr(search, "start", None) == "random":
-            raise ValueError(
-                "search.start: random scores new weights, but draw.rounds scores those that each round has trained; "
-                "remove one of them"
-            )
-        if self.retrain.start not in ("rewind", "last_round"):
-            raise ValueError(
-                "retrain.start: after draw.rounds, training continues with the small model of the last round; leave "
-                "it out"
-            )
 
     @model_validator(mode="after")
     def _check_attack_by_epoch(self) -> Self:

@@ -10,7 +10,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.models.loading import load_tokenizer
 from tombola.models.safety import read_object
-from tombola.pipeline.references import find_texts
+from tombola.pipeline.named_data import find_texts
 from tombola.recipe.sections import DataSettings, EvaluateSettings
 from tombola.shrink.texts import RandomTokens, TaskTexts, Texts
 from tombola.tickets.saved import read_info, task_of
