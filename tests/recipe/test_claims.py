@@ -6,6 +6,7 @@ from tombola.errors import RecipeError
 from tombola.foundations.settings import checked
 from tombola.recipe.claims import check_targets, read_claims
 from tombola.recipe.grid import expand
+from tombola.recipe.reading import load_recipe
 from tombola.recipe.study import StudyRecipe, load_study, study_cells, study_claims
 
 BASE = {
@@ -63,6 +64,14 @@ def test_a_claim_about_a_dropped_variant_says_how_to_drop_it_too():
         expand({**BASE, "variants": variants, "claims": {"c": BEATS}})
     expand({**BASE, "variants": variants, "claims": {"c": None}})
     assert read_claims({"claims": {"c": None}}) == {}
+
+
+@pytest.mark.parametrize("change", ["variants=[dense, omp]", "variants.random=null"])
+def test_a_claim_goes_with_the_variant_that_it_is_about(change):
+    recipe = {**BASE, "claims": {"gone": BEATS, "kept": {"variant": "omp", "over": "dense"}}}
+    chosen = load_recipe(recipe, [change])
+    assert list(read_claims(chosen)) == ["kept"]
+    expand(chosen)
 
 
 def test_a_claim_about_something_that_is_not_scored_is_refused():

@@ -210,6 +210,21 @@ def test_variants_are_dropped_and_replaced():
         load_recipe(recipe, ["variants.ompp=null"])
 
 
+def test_a_list_chooses_among_the_variants():
+    recipe = {**BASE, "search": IMP, "variants": {"dense": {"search": None}, "imp": {}, "omp": {"seed": 2}}}
+    for chosen in (
+        load_recipe(recipe, ["variants=[omp, dense]"]),
+        load_recipe(recipe, variants=("dense", "omp")),
+    ):
+        assert [cell.variant for cell in expand(chosen)] == ["dense", "omp"]
+    with pytest.raises(TombolaError, match=r"unknown variant 'ompp'\. Did you mean 'omp'"):
+        load_recipe(recipe, ["variants=[dense, ompp]"])
+    with pytest.raises(TombolaError, match=r"name at least one"):
+        load_recipe(recipe, ["variants=[]"])
+    with pytest.raises(TombolaError, match=r"the recipe has none to choose from"):
+        load_recipe(BASE, ["variants=[dense]"])
+
+
 def test_variants_may_be_named_by_numbers():
     recipe = {**BASE, "variants": {1: {}, 2: {"seed": 2}}}
     cells = expand(load_recipe(recipe, ["variants.1=null", "variants.2.train.epochs=4"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,9 @@ def load_recipe(
 ) -> Raw:
     """Read a recipe, apply changes, and load its plugins. `expand` checks the result.
 
-    Changes win: they also replace settings in `per_task` and in variants. `variants.NAME=null` drops a variant, and
-    `variants={…}` replaces all of them.
+    Changes win: they also replace settings in `per_task` and in variants. `variants=[NAME, …]` keeps only these
+    variants, and `variants.NAME=null` drops one, with the claims about those that go. `variants={…}` replaces all
+    of them.
 
     Args:
         source: A recipe file or a mapping.
@@ -88,9 +89,11 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
     for part in reversed(path):
         nested = {part: nested}
     if path == ["variants"]:
+        if isinstance(value, list | tuple):
+            return _with_variants(raw, [str(name) for name in value])
         return {**raw, "variants": value}
     if path[0] == "variants" and len(path) == 2 and value is None:
-        return {**raw, "variants": _without(raw.get("variants"), path[1])}
+        return _without_variant(raw, path[1])
     merged = merge(raw, nested)
     if path[0] in LAID_OVER:
         return merged
@@ -103,16 +106,39 @@ def _override(raw: Raw, path: list[str], value: Any) -> Raw:
     return merged
 
 
-def _without(variants: Any, name: str) -> Raw:
-    """Return the variants without one of them."""
-    names = variants if isinstance(variants, dict) else {}
+def _with_variants(raw: Raw, names: list[str]) -> Raw:
+    """Return the recipe with only the named variants, and without the claims about others."""
+    variants = raw.get("variants")
+    if not isinstance(variants, dict):
+        raise RecipeError("variants: the recipe has none to choose from")
     if not names:
+        raise RecipeError("variants: name at least one; to remove all of them, set variants=null")
+    for name in names:
+        if name not in variants:
+            raise RecipeError(str(UnknownName("variant", name, variants)))
+    kept = {name: changes for name, changes in variants.items() if name in names}
+    claims = raw.get("claims")
+    if isinstance(claims, dict):
+        gone = variants.keys() - kept
+        claims = {name: claim for name, claim in claims.items() if not _concerns(claim, gone)}
+    return {**raw, "variants": kept, **({"claims": claims} if "claims" in raw else {})}
+
+
+def _without_variant(raw: Raw, name: str) -> Raw:
+    """Return the recipe without a variant, and without the claims about it."""
+    variants = raw.get("variants")
+    if not isinstance(variants, dict) or not variants:
         raise RecipeError(f"variants.{name}: the recipe has no variants")
-    if name not in names:
-        raise RecipeError(str(UnknownName("variant", name, names)))
-    if len(names) == 1:
+    if name not in variants:
+        raise RecipeError(str(UnknownName("variant", name, variants)))
+    if len(variants) == 1:
         raise RecipeError(f"variants.{name}: is the only variant; to remove it, set variants=null")
-    return {other: changes for other, changes in names.items() if other != name}
+    return _with_variants(raw, [other for other in variants if other != name])
+
+
+def _concerns(claim: Any, variants: Collection[str]) -> bool:
+    """Return whether a claim compares one of these variants."""
+    return isinstance(claim, dict) and any(str(claim.get(key)) in variants for key in ("variant", "over"))
 
 
 def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
