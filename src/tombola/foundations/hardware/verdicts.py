@@ -29,7 +29,7 @@ ENVIRONMENT = (
 )
 """Variables that change which instructions torch uses."""
 
-FORMAT = 1  # increase it when the trial or the judgement changes, to invalidate older verdicts
+FORMAT = 2  # increase it when the trial or the judgement changes, to invalidate older verdicts
 
 logger = logging.getLogger(__name__)
 
