@@ -124,6 +124,21 @@ def test_both_is_the_mean_of_clean_and_augmented():
         importance(settings, model, units, evidence_of(clean))
 
 
+def test_scoring_reports_each_batch_of_clean_and_augmented_texts():
+    model, augment = tiny("bert"), AugmentSettings(of=("typos",))
+    seen = []
+
+    def batches(count):
+        return iter([batch_of(seed) for seed in range(count)])
+
+    evidence = Evidence(
+        0, batches, lambda settings: batches, progress=lambda done, steps: seen.append((done, steps))
+    )
+    settings = Importance(units="head", criterion="fisher", inputs="both", augment=augment, batches=3)
+    importance(settings, model, Units.of(model, "head"), evidence)
+    assert seen == [(done, 6) for done in range(1, 7)]
+
+
 def test_scoring_changes_every_text():
     inputs = {"units": "head", "inputs": "augmented"}
     assert Importance(**inputs, augment={"of": ["typos"]}).augment.share == 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count as count_up
 from math import floor
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -181,7 +182,16 @@ def importance(settings: Importance, model: PreTrainedModel, units: Units, evide
     if settings.inputs in ("augmented", "both"):
         assert settings.augment is not None, "filled in from train.augment"
         sources.append(evidence.augmented(settings.augment))
-    draws = [_values(settings, model, units, batches(settings.batches)) for batches in sources]
+    total = (settings.batches or 0) * len(sources)
+    done = count_up(1)
+
+    def reported(batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            yield batch
+            if total:
+                evidence.progress(next(done), total)
+
+    draws = [_values(settings, model, units, reported(batches(settings.batches))) for batches in sources]
     values = {name: torch.stack([draw[name] for draw in draws]).mean(dim=0) for name in draws[0]}
     scores = (
         normalised(units, values) if settings.criterion == "super_tickets" else masks.Scores(units, values)
