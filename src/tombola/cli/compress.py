@@ -19,7 +19,6 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 @verb(long=True, resumes=True)
 def compress(
     screen: Screen,
-    options: EngineOptions,
     model: Annotated[
         str, typer.Argument(help="A fine-tuned classifier or a pre-trained model: folder or hub id.")
     ],
@@ -30,29 +29,30 @@ def compress(
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Changes to the recipe, as key=value.")
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="The text column; give it twice for pairs.")] = None,
-    label: Annotated[str | None, typer.Option(help="The label column.")] = None,
-    unlabelled: Annotated[
-        str | None, typer.Option(help="A file with more training texts, labelled by the original.")
-    ] = None,
     speedup: Annotated[
         float | None, typer.Option(help="Target speed-up over the original.", show_default="2")
     ] = None,
-    fastest: Annotated[
-        bool, typer.Option("--fastest", help="Choose the fastest ticket --within the accepted loss.")
-    ] = False,
     latency: Annotated[
         str | None, typer.Option(help="Target latency, such as 5ms, instead of a speed-up.")
     ] = None,
     parameters: Annotated[
         float | None, typer.Option(help="Share of parameters to keep, instead of a speed-up.")
     ] = None,
+    fastest: Annotated[
+        bool, typer.Option("--fastest", help="Choose the fastest ticket --within the accepted loss.")
+    ] = False,
     within: Annotated[float, typer.Option(help="Accepted loss, in points of the score.")] = 1.0,
     against: Annotated[
         list[str] | None,
         typer.Option(
             help="What to make the ticket robust to: typos, synonyms or none.", show_default="typos"
         ),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Time limit for training the ticket, such as 30m.")] = None,
+    text: Annotated[list[str] | None, typer.Option(help="The text column; give it twice for pairs.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label column.")] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="A file with more training texts, labelled by the original.")
     ] = None,
     batch_size: Annotated[
         list[int] | None, typer.Option(help="Batch size to time; may be repeated.", show_default="1 and 32")
@@ -64,8 +64,9 @@ def compress(
             help="Where the model will run: cpu, or an accelerator such as cuda.", show_default="cpu"
         ),
     ] = None,
-    time: Annotated[str | None, typer.Option(help="Time limit for training the ticket, such as 30m.")] = None,
     recipe: Annotated[str, typer.Option(help="The recipe to use.")] = "compress/default",
+    *,
+    options: EngineOptions,
 ) -> None:
     """Make a classifier smaller, faster and more robust, and measure the result.
 

@@ -26,6 +26,10 @@ app = typer.Typer(
 )
 
 
+GENERAL = "General options"
+"""The panel of `--help` for options that mean the same in every command, below the command's own."""
+
+
 def _named_recipes(incomplete: str) -> list[str]:
     return [name for name in recipe_names() if name.startswith(incomplete)]
 
@@ -45,6 +49,7 @@ Store = Annotated[
         help="The store of finished stages: a folder, or a URL such as s3://bucket/store.",
         envvar="TOMBOLA_STORE",
         show_default="~/.cache/tombola/store",
+        rich_help_panel=GENERAL,
     ),
 ]
 Data = Annotated[
@@ -68,13 +73,17 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its c
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace the result of another recipe in the output folder.")
 ]
-Report = Annotated[bool, typer.Option(help="Also write report.html.")]
+Report = Annotated[bool, typer.Option(help="Also write report.html.", rich_help_panel=GENERAL)]
 EngineName = Annotated[
     Literal["local", "ray"] | None,
-    typer.Option("--engine", help="What runs the stages.", show_default="local"),
+    typer.Option("--engine", help="What runs the stages.", show_default="local", rich_help_panel=GENERAL),
 ]
-Workers = Annotated[int | None, typer.Option(help="Processes on this machine.", show_default="1")]
-Address = Annotated[str | None, typer.Option(help="Address of a Ray cluster, or auto.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes on this machine.", show_default="1", rich_help_panel=GENERAL)
+]
+Address = Annotated[
+    str | None, typer.Option(help="Address of a Ray cluster, or auto.", rich_help_panel=GENERAL)
+]
 
 Plugins = Annotated[
     list[str] | None,
@@ -82,11 +91,20 @@ Plugins = Annotated[
         "--plugin",
         help="A Python file or module with your own methods; may be repeated.",
         metavar="FILE_OR_MODULE",
+        rich_help_panel=GENERAL,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and the paths of results only.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Show errors and the paths of results only.", rich_help_panel=GENERAL),
+]
 Json = Annotated[
-    bool, typer.Option("--json", help="Write events and the result to stdout, one JSON object per line.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Write events and the result to stdout, one JSON object per line.",
+        rich_help_panel=GENERAL,
+    ),
 ]
 
 
