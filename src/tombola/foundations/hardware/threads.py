@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000"}
-"""For processes that may share cores: their threads sleep while they wait, after spinning for some 50 microseconds.
+"""For processes that may share cores: their threads sleep while they wait, after spinning for some 100 microseconds.
 
 A thread that sleeps at once is woken for every operation, which makes training steps on idle cores a fifth (fp32) to a
 half (bf16) slower; with 1,000 spins it is still a sixth to two fifths. Ten times as many spins as here double the time
