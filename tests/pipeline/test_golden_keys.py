@@ -61,16 +61,16 @@ def stages() -> dict[str, Stage[Any]]:
 
 
 GOLDEN = {
-    "dense": "6ea49af520042b05c853b8fa",
-    "search": "2f38886d35d1f3c9e44b2696",
-    "mask": "2e9502ec651bfe0e80d7fa56",
-    "ticket": "0c252d7006a42a88516dbc5a",
-    "evaluate": "fe6e5baf7aad2d5daea3bbde",
-    "attack": "de4231e1402a9e20b4be0eab",
-    "measure": "6bd6ced795933e26ec69c560",
-    "without tickets": "1a2d1962eaaed6c6bf0dbdbe",
-    "with tickets": "d7aefa006961f35b08b3a8f8",
-    "evaluate shared": "8cabedaec53355819d7c7106",
+    "dense": "5a9f29edd4fbb001c59b8642",
+    "search": "a006d756b45d9ae06840e8ab",
+    "mask": "c94ad6894cfdaa6801bfda29",
+    "ticket": "e84ea67f63b77ad2efab9d0a",
+    "evaluate": "85f71f90b700a039d713f797",
+    "attack": "7d563c84e597bd677b2897df",
+    "measure": "95c26708562927f0e306e2d8",
+    "without tickets": "1e78e6953646421d23b39eb2",
+    "with tickets": "cf0f13f2eec1810feae25834",
+    "evaluate shared": "81bba57c7ec0373e15d720b3",
 }
 
 

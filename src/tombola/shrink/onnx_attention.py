@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
+from tombola.models.attention import attending_by
 from tombola.shrink.inputs import agree, outputs_of
 
 NAME = "onnxruntime"
@@ -72,21 +73,8 @@ def fused_attention(model: PreTrainedModel) -> Iterator[None]:
 def _implementation(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
     AttentionInterface.register(NAME, _checked(attend))
     AttentionMaskInterface.register(NAME, _mask)
-    before = model.config._attn_implementation
-    configs = [module.config for module in model.modules() if hasattr(module, "config")]
-    copies = [
-        config for config in configs if config is not model.config
-    ]  # shrunk layers of Phi-3 have their own
-    settings = [config._attn_implementation for config in copies]
-    model.set_attn_implementation(NAME)
-    for config in copies:
-        config._attn_implementation = model.config._attn_implementation
-    try:
+    with attending_by(model, NAME):
         yield
-    finally:
-        model.set_attn_implementation(before)
-        for config, setting in zip(copies, settings, strict=True):
-            config._attn_implementation = setting
 
 
 def _mask(*, attention_mask: Tensor | None = None, **_: Any) -> Tensor | None:

@@ -18,6 +18,7 @@ from tombola.foundations.hardware import Precision
 from tombola.foundations.hardware.memory import kept_for_reuse
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
+from tombola.training.attention import fastest_attention
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, require_processes, step_of
 from tombola.training.course import Course, Evaluation, Progress
@@ -147,7 +148,11 @@ def run_loop(
             callbacks=[*callbacks, course],
         )
         training.remove_callback(PrinterCallback)
-        with reporting(training, settings.report_to), kept_for_reuse():
+        with (
+            reporting(training, settings.report_to),
+            kept_for_reuse(),
+            fastest_attention(model, run.precision),
+        ):
             training.train(resume_from_checkpoint=str(resumed) if resumed else None)
     return log.of(
         training.state.log_history,

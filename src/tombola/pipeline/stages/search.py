@@ -31,7 +31,7 @@ class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
-    version: ClassVar = 6
+    version: ClassVar = 7
 
     search: Learned
     start: ModelStage[Any] | None = None
