@@ -101,3 +101,24 @@ def test_sub_words_of_a_byte_level_vocabulary_are_no_words_although_it_has_token
     lm = MaskedLM(tiny("roberta", "masked-lm", vocab_size=len(vocabulary)), tokenizer)
     ((found,),) = lm([("good film", ((0, 4),), len(vocabulary))])
     assert set(found) == {"film", "plot"}
+
+
+@pytest.mark.parametrize("style", ["metaspace", "byte-level"])
+def test_words_get_proposals_where_a_token_includes_the_blank_before_it(style):
+    """As in ModernBERT, DeBERTa-v3 and ALBERT; RoBERTa's tokenizer leaves the blank out of its offsets."""
+    mark, splits, decoder = {
+        "metaspace": ("▁", pre_tokenizers.Metaspace(), decoders.Metaspace()),
+        "byte-level": ("Ġ", pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel()),
+    }[style]
+    vocabulary = ["<pad>", "<unk>", "<mask>", *(mark + word for word in ("good", "film", "plot")), "ing"]
+    inner = Tokenizer(models.WordLevel({token: i for i, token in enumerate(vocabulary)}, unk_token="<unk>"))
+    inner.pre_tokenizer, inner.decoder = splits, decoder
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="<unk>", pad_token="<pad>", mask_token="<mask>", model_max_length=64
+    )
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    assert tokenizer("good film", return_offsets_mapping=True)["offset_mapping"] == [(0, 4), (4, 9)]
+    lm = MaskedLM(tiny("roberta", "masked-lm", vocab_size=len(vocabulary)), tokenizer)
+    ((first, second),) = lm([("good film", ((0, 4), (5, 9)), len(vocabulary))])
+    assert set(first) == {"film", "plot"}
+    assert set(second) == {"good", "plot"}

@@ -102,6 +102,16 @@ def test_release_gives_the_model_back_bit_for_bit():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_no_64_bit_floats_go_to_the_models_device():
+    """Apple's GPUs have none; the meta device stands for one here."""
+    model = tiny("bert", num_labels=2)
+    gating = gating_of(model, "head+ffn")
+    gating.hold(model.to("meta"))
+    moved = [state for state in gating.state_dict().values() if state.is_meta]
+    assert len(moved) == len(gating.scores) + 1
+    assert all(state.dtype == torch.float32 for state in moved)
+
+
 def test_noise_depends_on_seed_and_step_alone():
     samples = []
     for seed, step in ((3, 1), (3, 1), (3, 2), (4, 1)):

@@ -8,7 +8,7 @@ import torch
 
 from tests.shrink.test_shrinking import outputs
 from tests.shrink.test_uniform import four_layers
-from tests.tiny import MODEL_TYPES
+from tests.tiny import MODEL_TYPES, tiny
 from tombola.defenses import FittedDefense
 from tombola.families import family_of
 from tombola.masks.fitting import Kept
@@ -54,6 +54,19 @@ def test_a_table_gives_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     for layers in ([Kept(4, 24)] * 3, [Kept(4, 12)] * 4, [Kept(2, 8)] * 3, [Kept(1, 20), Kept(4, 4)]):
         expected = count_flops(of_geometry(model, layers), 1, 8) / whole
         assert cost.of(layers) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "deberta-v2"])
+def test_a_single_layer_is_timed_against_an_empty_one(
+    model_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A DeBERTa cannot run without layers."""
+    monkeypatch.setattr(latency, "time_shares", shares_of_flops())
+    model = tiny(model_type, num_hidden_layers=1)
+    found = measure_latency(model, RandomTokens(8), (1,), threads=1).sizes[1]
+    empty = count_flops(of_geometry(model, [Kept(0, 0)]), 1, 8) / count_flops(model, 1, 8)
+    assert found.constant == pytest.approx(empty)
+    assert found.cost.of([Kept(4, 24)]) == pytest.approx(1.0)
 
 
 def test_times_are_interpolated_and_added() -> None:

@@ -3,12 +3,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import tombola
 from tests.tickets.test_shrinking import known_ticket
 from tests.tiny import tiny
-from tests.words import word_tokenizer
+from tests.words import decoder_tokenizer, word_tokenizer
 from tests.world import World
 from tombola.attacks.run import attack
 from tombola.cli import app
@@ -18,8 +19,10 @@ from tombola.defenses.tokenizing import defense_of
 from tombola.errors import DamagedArtefact, TombolaError
 from tombola.models.loading import load_tokenizer
 from tombola.shrink import onnx
+from tombola.shrink.inputs import outputs_of
 from tombola.shrink.onnx_model import find_onnx, open_onnx
 from tombola.shrink.onnx_seal import check_onnx, seal_onnx
+from tombola.tasks import Collate
 from tombola.tickets.exporting import export_folder
 from tombola.tickets.opening import open_classifier
 from tombola.tickets.shrinking import shrink_ticket
@@ -102,6 +105,28 @@ def test_a_defended_ticket_is_exported_into_its_own_folder(
     fit_defenses((Spelling(dictionary=None),), ["a very fine film"]).save(ticket)
     export_folder(ticket, ticket / "model.onnx")
     assert tombola.evaluate(ticket / "model.onnx") == tombola.evaluate(ticket)
+
+
+def test_a_decoder_without_a_padding_token_is_padded_as_its_tokenizer_pads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    monkeypatch.setattr(onnx, "_time", lambda *_: [{}])
+    tokenizer = decoder_tokenizer(["a very fine film", "the plot was dull"])
+    tokenizer.pad_token = None
+    model = tiny("gpt2", num_labels=2, vocab_size=len(tokenizer), pad_token_id=None)
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "model")
+    export_folder(tmp_path / "model", tmp_path / "exported")
+    inputs = Collate(tokenizer)(
+        [tokenizer(text, return_attention_mask=False) for text in ("a very fine film", "the plot")]
+    )
+    model.config.pad_token_id = tokenizer.eos_token_id
+    (found,), (expected,) = (
+        outputs_of(one, inputs).values() for one in (open_onnx(tmp_path / "exported/model.onnx"), model)
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 def test_an_attack_is_not_continued_with_another_file(exported: tuple[Path, Path], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
+from accelerate.utils import convert_outputs_to_fp32
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -138,6 +139,17 @@ def test_bf16_is_as_close_to_fp32_as_two_passes_are() -> None:
         return torch.cat([(one - other).flatten() for one, other in zip(found, exact, strict=True)]).norm()
 
     assert error(ours) <= 1.5 * error(plain)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_layers_in_fp16_have_a_pass_of_their_own_although_accelerate_makes_the_logits_32_bits(
+    dtype: torch.dtype,
+) -> None:
+    model = dropping("bert")
+    with_autocast = torch.autocast("cpu", dtype)(model.forward)
+    model.forward = convert_outputs_to_fp32(with_autocast)
+    shared = measured(model, token_ids(SIZE, 7, 0), torch.arange(SIZE) % 2)[0] is not None
+    assert shared == (dtype == torch.bfloat16)
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,9 @@ class MaskedLM:
         log_probabilities = self.model(**inputs.to(self.model.device)).logits[0].float().log_softmax(-1).cpu()
         best = log_probabilities.topk(min(k, log_probabilities.shape[1]), dim=-1)
         proposals = []
+        begins = [_first_letter(text, a, b) for a, b in offsets]
         for start, end in spans:
-            places = [i for i, (a, b) in enumerate(offsets) if a < b and start <= a and b <= end]
+            places = [i for i, (_, b) in enumerate(offsets) if start <= begins[i] < b <= end]
             if len(places) == 1:
                 words = self._words(best.indices[places[0]].tolist())
             elif 1 < len(places) <= LONGEST:
@@ -120,3 +121,8 @@ class MaskedLM:
     def _fits(self, token_id: int, *, begins: bool) -> bool:
         token = self.tokenizer.convert_ids_to_tokens(token_id)
         return token_id not in self._special and self._begins_word(token) == begins
+
+
+def _first_letter(text: str, start: int, end: int) -> int:
+    """Return where a token begins in a text without the preceding blanks, which some tokenizers include."""
+    return end - len(text[start:end].lstrip())

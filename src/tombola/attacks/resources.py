@@ -32,7 +32,7 @@ NO_MLM = (
 )
 NEIGHBOURS = 2
 """The version of the bundled table of neighbours; raise it, and that of the stage `Score`, when its words change."""
-PROPOSALS = 1
+PROPOSALS = 2
 """The version of a masked LM's proposals; raise it when they change."""
 SWAP_TABLE = 2
 """The version of the words that training with word swaps may replace, and of their replacements."""

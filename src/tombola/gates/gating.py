@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tombola.gates.base import Budget, Gate, Moment
 from tombola.gates.cuts import below_all, highest_shut, lift_ties
-from tombola.gates.starting import draw_at, first_scores, ordered_scores
+from tombola.gates.starting import draw_at, first_scores, ordered_scores, total_openness
 from tombola.gates.weights import GatedWeights, TrainedWeights
 from tombola.masks import Mask, Scope, Scores, Units, draw
 from tombola.masks.bits import Bits
@@ -72,7 +72,10 @@ class Gating(nn.Module):
 
     def hold(self, model: "PreTrainedModel", train_weights: bool = False) -> None:
         """Put a model's weights under the gates until `release`, frozen or trained together with the scores."""
-        self.to(model.device)
+        self.scores.to(
+            model.device
+        )  # the multipliers stay where they are: Apple's GPUs have no 64-bit floats
+        self.cuts = self.cuts.to(model.device)
         self._weights = (TrainedWeights if train_weights else GatedWeights)(model, self.units)
         forgotten = self.gate.straight and not train_weights
         self._factors = self._room() if forgotten else [torch.empty_like(score) for score in self.scores]
@@ -239,8 +242,7 @@ class Gating(nn.Module):
     @torch.no_grad()
     def openness(self) -> float:
         """Return the mean probability of being open, over all units rather than over matrices."""
-        total = sum(self.gate.openness(margin).sum(dtype=torch.float64) for margin in self._margins())
-        return float(total) / self.units.count
+        return total_openness(self.gate, self._margins()) / self.units.count
 
     def _margins(self) -> Iterator[Tensor]:
         """Yield the scores minus their cuts, group by group; each tensor is valid until the next one."""

@@ -1,5 +1,7 @@
 """The initial scores of gates: as each gate defines, or in the order of the units' importance."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from scipy.optimize import brentq
@@ -136,10 +138,10 @@ def _two_levels(margins: list[Tensor]) -> bool:
 
 def _spread(gate: Gate, margins: list[Tensor], places: list[Tensor]) -> list[Tensor]:
     """Move margins up or down by up to `SPREAD` by rank, then shift them all to preserve the total openness."""
-    wanted = _openness(gate, margins)
+    wanted = total_openness(gate, margins)
     spread = [margin + SPREAD * (2 * place - 1) for margin, place in zip(margins, places, strict=True)]
     shift = brentq(
-        lambda by: _openness(gate, [margin + by for margin in spread]) - wanted,
+        lambda by: total_openness(gate, [margin + by for margin in spread]) - wanted,
         -1.1 * SPREAD,
         1.1 * SPREAD,
         xtol=1e-6,
@@ -147,6 +149,9 @@ def _spread(gate: Gate, margins: list[Tensor], places: list[Tensor]) -> list[Ten
     return [margin + shift for margin in spread]
 
 
-def _openness(gate: Gate, margins: list[Tensor]) -> float:
-    """Return the sum over all units of the probability of being open."""
-    return float(sum(gate.openness(margin).sum(dtype=torch.float64) for margin in margins))
+def total_openness(gate: Gate, margins: Iterable[Tensor]) -> float:
+    """Return the sum over all units of the probability of being open, in 64 bits, which Apple's GPUs do not have."""
+    opennesses = (gate.openness(margin) for margin in margins)
+    return float(
+        sum((open_.cpu() if open_.is_mps else open_).sum(dtype=torch.float64) for open_ in opennesses)
+    )

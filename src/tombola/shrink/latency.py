@@ -98,8 +98,9 @@ def measure_latency(
     count, full = len(layout.layers()), Kept(layout.heads(0), layout.layers()[0]["up"].outputs)
     some_heads = _spread(full.heads, 1, 2) if fewer_heads else []
     some_neurons = _spread(full.neurons, multiple, 4) if fewer_neurons else []
+    half: Kept | int = count // 2 or Kept(0, 0)  # a number of layers; some models cannot run without any
     shapes: list[Kept | int] = [
-        count // 2,  # a number of layers
+        half,
         *(Kept(heads, full.neurons) for heads in some_heads),
         *(Kept(full.heads, neurons) for neurons in some_neurons),
     ]
@@ -115,7 +116,7 @@ def measure_latency(
             shares[size] |= dict(zip(part, ratios, strict=True))
     sizes = {}
     for size, share in shares.items():
-        layer = max(1.0 - share[count // 2], 1e-6) / (count - count // 2)
+        layer = max(1.0 - share[half], 1e-6) / (count - count // 2)
         constant = max(0.0, 1.0 - count * layer)
         layer = (1.0 - constant) / count
         by_heads = {heads: (share[Kept(heads, full.neurons)] - constant) / count for heads in some_heads}

@@ -74,8 +74,8 @@ class GateTrainer(ObjectiveTrainer):
         self.gating = gating
         self.gating.hold(model, self.trains_weights)
         if args.world_size > 1:  # the initial scores of processes may differ in the last bits
-            for state in gating.state_dict().values():
-                distributed.broadcast(state, src=0)
+            for state in (*gating.scores, gating.cuts):
+                distributed.broadcast(state.detach(), src=0)
         self.per_pass = sample == "pass" and gating.gate.noisy
         self._step = -1
         self._samples = 0

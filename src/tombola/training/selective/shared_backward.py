@@ -36,6 +36,8 @@ class SharedBackward:
         self._reduced: dict[int, Tensor] = {}
         self._layers = _layers_of(model, weights)
         self._rows: list[int] = []
+        self._narrow = False
+        """Whether a layer computed in fp16, whose range floor and factors exceed; the logits may be in 32 bits."""
         self._factors: Tensor | None = None
 
     @contextmanager
@@ -62,7 +64,7 @@ class SharedBackward:
             other: The function of the logits whose gradients are wanted.
         """
         watched = bool(self._layers) and self._rows == [len(logits)] * len(self._layers)
-        if not watched or logits.dim() != 2 or logits.shape[1] > 2 or logits.dtype == torch.float16:
+        if not watched or self._narrow or logits.dim() != 2 or logits.shape[1] > 2:
             return False
         leaf = logits.detach().float().requires_grad_()
         gradients = [torch.autograd.grad(function(leaf), leaf)[0] for function in (loss, other)]
@@ -82,6 +84,7 @@ class SharedBackward:
         """Note how many rows the layer sees, and differentiate its weight once its output has been."""
         if output.requires_grad:
             self._rows.append(len(output))
+            self._narrow |= output.dtype == torch.float16
             output.register_hook(partial(self._differentiate, index, layer, given[0].detach()))
 
     def _scale(self, wanted: Tensor, gradient: Tensor) -> Tensor:
