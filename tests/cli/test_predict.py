@@ -138,6 +138,26 @@ def test_json_lines_in_the_encoding_of_the_task(world: World, tmp_path: Path, en
     assert TextFile.of("a film for the café\n".encode(), task, None).rows == [row]
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_new_texts_may_have_another_encoding_and_delimiter_than_the_training_data(
+    tmp_path: Path, encoding: str, delimiter: str, ending: str
+) -> None:
+    rows = [f"Büro {number};{('gut', 'schlecht')[number % 2]}" for number in range(30)]
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join(["Satz;Urteil", *rows]) + "\n", encoding="cp1252")
+    task = infer_task(data, ("Satz",), "Urteil").task
+    assert (task.source.encoding, task.source.delimiter) == ("cp1252", ";")
+    new = tmp_path / f"new.{ending}"
+    table = f"Nummer{delimiter}Satz\n7{delimiter}Kündigung für das Büro\n"
+    record = json.dumps({"Nummer": "7", "Satz": "Kündigung für das Büro"}, ensure_ascii=False) + "\n"
+    new.write_text(table if ending == "csv" else record, encoding=encoding)
+    for read in (TextFile.read(new, task), TextFile.of(new.read_bytes(), task, ending)):  # type: ignore[arg-type]
+        assert read.split.texts == [("Kündigung für das Büro",)]
+        assert read.rows == [{"Nummer": "7", "Satz": "Kündigung für das Büro"}]
+
+
 @pytest.mark.parametrize("columns", [("body",), ("second", "first"), ("first", "body")])
 def test_columns_named_as_in_the_data_come_before_those_named_as_in_the_task(
     tmp_path: Path, columns: tuple[str, ...]
