@@ -536,6 +536,7 @@ def test_a_section_that_no_cell_uses_is_reported(changes, sentence, caplog):
     ("changes", "message"),
     [
         ({"seed": [1, 2, 1]}, "seed: 1 occurs more than once in the list"),
+        ({"seed": [1, 1.0]}, "seed: 1 occurs more than once in the list"),
         ({"draw": {"sparsity": [0.5, 0.5]}}, "draw.sparsity: 0.5 occurs more than once in the list"),
         ({"variants": {"a": {"train": {"epochs": [1, 1]}}}}, "train.epochs: 1 occurs more than once"),
         ({"seed": 2**32}, "seed: must be less than 4294967296"),
