@@ -11,6 +11,7 @@ from typing import Any
 from tombola.errors import DataError
 from tombola.foundations.settings import checked
 from tombola.tasks.column_roles import (
+    about_joining,
     check_choice,
     check_header,
     chosen_columns,
@@ -132,6 +133,8 @@ def init_task(
 
 
 def _check_data_file(data: Path) -> None:
+    if data.is_dir():
+        raise DataError(f"{data}: is a folder; name a file in it.")
     if not data.is_file():
         raise DataError(f"{data}: there is no such file.")
     if ending_of(data) not in ENDINGS:
@@ -283,6 +286,7 @@ def _content(
         f"{complete:,} examples"
         + (f"; rows skipped, without a text or a label: {skipped:,}" if skipped else "")
     )
+    notes += about_joining(columns, texts, label)
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
     return content, notes
