@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.store.kinds import Write
@@ -129,3 +130,11 @@ def test_the_command_shows_first_and_deletes_when_told(store, tmp_path):
     assert "deleted" in call("rm", str(tmp_path / "first"), LOOSE.key[:10], "--yes").output
     assert not store.has(FIRST)
     assert not store.has(LOOSE)
+
+
+def test_names_of_stages_are_listed_whole_to_be_copied(store, monkeypatch):
+    long = Write(text="a stage with a description that fills the line of a terminal and goes on")
+    store.make(long, lambda folder: (folder / "x").write_text("content"))
+    monkeypatch.setattr("tombola.cli.console.out", Console(width=80))
+    done = CliRunner().invoke(app, ["store", "ls", "--store", str(store.root)], catch_exceptions=False)
+    assert all(stage.name in done.output for stage in (START, long))

@@ -32,7 +32,9 @@ def ls(screen: Screen, store: Store = None) -> None:
 
     opened = OpenStore(store)
     alive = [root for root in roots(opened) if root.alive]
-    table = Table("stage", "what", title=str(opened.root), title_justify="left")
+    table = Table(title=str(opened.root), title_justify="left")
+    table.add_column("stage", no_wrap=True)  # names are complete, to be copied
+    table.add_column("what")
     table.add_column("size", justify="right")
     table.add_column("results", justify="right")
     for item in items(opened):
