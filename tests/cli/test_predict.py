@@ -212,6 +212,7 @@ def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) ->
     for arguments, sentence in [
         ([], "takes a FILE"),
         (["x.csv", "--partial"], "--partial only works with --glue"),
+        (["x.csv", "--data", "elsewhere"], "--data only works with --glue"),
         (["x.csv", "--format", "csv"], "--format is only for standard input"),
         (["x.csv", "--glue"], "leave out FILE"),
         (["--glue"], "set the folder with -o"),
@@ -285,3 +286,12 @@ def test_a_run_with_two_tickets_of_a_task_is_asked_which(ticket: Path, tmp_path:
     (tmp_path / "results.json").write_text(sealed(record))
     with pytest.raises(TombolaError, match=r"has 2 tickets of .*, but only one can be submitted"):
         glue_submission(tmp_path, tmp_path / "out")
+
+
+def test_scores_that_cannot_be_written_are_refused_before_the_work(
+    ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tombola.api.evaluate", lambda *_, **__: pytest.fail("the model was scored first"))
+    for place, error in ((tmp_path, IsADirectoryError), (ticket / "config.json" / "x.json", OSError)):
+        with pytest.raises(error):
+            CliRunner().invoke(app, ["evaluate", str(ticket), "-o", str(place)], catch_exceptions=False)
