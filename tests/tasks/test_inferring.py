@@ -451,3 +451,21 @@ def test_labels_are_listed_unless_they_are_many(tmp_path: Path, count: int, told
     data = tmp_path / "data.csv"
     data.write_text("\n".join(["text,label", *(f"some text {n},l{n % count}" for n in range(400))]) + "\n")
     assert any(note.startswith(f"{count} labels: {told}") for note in infer_task(data).notes)
+
+
+@pytest.mark.parametrize(("bad", "told"), [(1, True), (2, False)])
+def test_malformed_rows_can_only_be_dropped_if_they_are_few(tmp_path: Path, bad: int, told: bool) -> None:
+    data = tmp_path / "data.csv"
+    rows = [f"some text {n},{'ab'[n % 2]}" for n in range(60)]
+    data.write_text("\n".join(["text,label", *rows, *["an unquoted, text,a"] * bad]) + "\n")
+    found = infer_task(data)
+    (note,) = [note for note in found.notes if "cannot be read" in note]
+    assert ("drop_malformed" in note) == told
+    found.path.write_text(
+        found.path.read_text().replace("  skip_empty", "  drop_malformed: true\n  skip_empty")
+    )
+    if told:
+        assert Task.from_file(found.path).load("train").dropped == 1
+    else:
+        with pytest.raises(DataError, match="too many to drop"):
+            Task.from_file(found.path).load("train")
