@@ -249,6 +249,8 @@ def test_merging_replaces_another_methods_settings():
         ({"train": 3}, "train: takes"),
         ({"measure": {"batch_sizes": [0]}}, "measure.batch_sizes.0: must be greater than 0, not 0"),
         ({"measure": {"threads": 0}}, "measure.threads: must be greater than 0, not 0"),
+        ({"evaluate": {"every": 0}}, "evaluate.every: must be 'epoch' or greater than 0, not 0"),
+        ({"evaluate": {"every": "step"}}, "evaluate.every: must be 'epoch' or a valid integer, not 'step'"),
         ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
         ({"search": {"step": 0.1}}, "search: needs a method"),
         ({"search": {"method": "iterative", "stepp": 1}}, "search: unknown key 'stepp'. Did you mean 'step'"),

@@ -195,7 +195,7 @@ def _drop_idle_typos(raw: Raw) -> bool:
     return False
 
 
-def _train_enough(raw: Raw, order: Order, changed: Collection[str], more: int) -> tuple[str, ...]:
+def _train_enough(raw: Raw, order: Order, changed: set[str], more: int) -> tuple[str, ...]:
     """Add epochs if the texts are few, so that the original and the ticket get enough steps; for it not with `--time`.
 
     Args:
