@@ -23,7 +23,7 @@ class UnknownName(TombolaError):
     """A name that does not exist; the message suggests the closest valid names."""
 
     def __init__(self, kind: str, name: object, valid: Iterable[str], where: str = "") -> None:
-        valid = sorted(valid)
+        valid = sorted(set(valid))
         near = get_close_matches(str(name)[:LONGEST], valid, n=3, cutoff=0.6)
         offer = f"Did you mean {_either(near)}?" if near else f"Valid: {', '.join(valid)}."
         place = f"{where}: " if where else ""
@@ -52,7 +52,7 @@ class RecipeError(TombolaError):
 
 
 class PluginError(TombolaError):
-    """A plugin that cannot be loaded, or that registers a name twice."""
+    """A plugin that cannot be loaded, that registers a name twice, or whose function returns what it must not."""
 
 
 class DataError(TombolaError):

@@ -334,13 +334,13 @@ def test_what_it_withstands_decides_training_and_correction(world: World, data: 
 def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> None:
     def epochs(*overrides: str, **order: Any) -> tuple[float, tuple[str, ...]]:
         raw, notes = plan_compression(Order(str(world.model), str(data), overrides=overrides, **order))
-        return raw["retrain"]["epochs"], tuple(note for note in notes if "is trained for" in note)
+        return raw["retrain"]["epochs"], tuple(note for note in notes if "the ticket is trained for" in note)
 
     texts = len(Task.named(str(infer_task(data).path)).load("train"))
     steps = -(-texts // 2)
     assert epochs("train.batch_size=2") == (
         -(-1500 // steps),
-        (f"the ticket is trained for {-(-1500 // steps)} epochs, since one has only {steps} steps",),
+        (f"the ticket is trained for {-(-1500 // steps)} epochs, since an epoch has only {steps} steps",),
     )
     assert epochs()[0] == 20  # and no more
     assert epochs("retrain.learning_rate=1.0e-3")[0] == 20
@@ -348,6 +348,31 @@ def test_few_texts_are_trained_on_for_more_epochs(world: World, data: Path) -> N
     assert epochs("train.batch_size=1", "retrain.epochs=3") == (3, ())
     assert epochs(seconds=600.0) == (4, ())
     assert epochs(recipe=str(RECIPES / "quickstart.yaml"))[1] == ()
+
+
+def test_a_pre_trained_model_is_fine_tuned_long_enough_on_few_texts(
+    world: World, data: Path, tmp_path: Path
+) -> None:
+    """Three epochs of nine steps teach an original nothing, and make any ticket look good beside it."""
+
+    def epochs(*overrides: str, model: Path = world.model, **order: Any) -> tuple[float, int]:
+        raw, notes = plan_compression(Order(str(model), str(data), overrides=overrides, **order))
+        return raw["train"]["epochs"], sum("the original is trained for" in note for note in notes)
+
+    texts = len(Task.named(str(infer_task(data).path)).load("train"))
+    assert epochs() == (20, 1)  # and no more
+    assert epochs("train.batch_size=8") == (-(-300 // -(-texts // 8)), 1)
+    assert epochs("train.batch_size=1") == (3, 0)
+    assert epochs("train.epochs=5") == (5, 0)
+    assert epochs(seconds=600.0) == (20, 1)  # the limit is for the training of the ticket
+    assert epochs(recipe=str(RECIPES / "quickstart.yaml"))[1] == 0
+    tuned = tmp_path / "tuned"
+    shutil.copytree(world.model, tuned)
+    config = json.loads((tuned / "config.json").read_text())
+    labels = {"id2label": {"0": "negative", "1": "positive"}}
+    named = {"architectures": ["BertForSequenceClassification"], **labels}
+    (tuned / "config.json").write_text(json.dumps({**config, **named}))
+    assert epochs(model=tuned)[1] == 0
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ MISTAKES = [
     ("run quickstart seed=one", "seed: must be a valid integer"),
     ("run quickstart precision=fp8", "must be 'auto', 'fp32'"),
     ("run quickstart variants=[a,b]", "unknown variant 'a'. Valid: original, ticket."),
+    ("run quickstart variants=a", "takes a mapping from names to the settings that differ"),
     ("run quickstart evaluate.on=validation", "must be a valid list, not 'validation': write [validation]"),
     ("run quickstart task=sst-2", "Did you mean 'sst2'?"),
     ("run quickstart attack.recipes=[textfoler]", "Did you mean 'textfooler'"),
@@ -232,6 +233,7 @@ MISTAKES = [
     ("run {}/good.yaml task={}/good.yaml", "is a recipe, not a task file: use the task that it names"),
     ("run {}/good.yaml model={}/task.yaml", "is a file; use a folder written by save_pretrained"),
     ("run {}/good.yaml model={}/results", "has no config.json, so it is not a transformers model folder"),
+    ("run {}/good.yaml model={}", "; use a model folder below it, such as {}/"),
     ("run {}/good.yaml model={}/broken", "broken/model.safetensors is damaged"),
     # data of one's own
     (

@@ -138,6 +138,26 @@ def test_json_lines_in_the_encoding_of_the_task(world: World, tmp_path: Path, en
     assert TextFile.of("a film for the café\n".encode(), task, None).rows == [row]
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_new_texts_may_have_another_encoding_and_delimiter_than_the_training_data(
+    tmp_path: Path, encoding: str, delimiter: str, ending: str
+) -> None:
+    rows = [f"Büro {number};{('gut', 'schlecht')[number % 2]}" for number in range(30)]
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join(["Satz;Urteil", *rows]) + "\n", encoding="cp1252")
+    task = infer_task(data, ("Satz",), "Urteil").task
+    assert (task.source.encoding, task.source.delimiter) == ("cp1252", ";")
+    new = tmp_path / f"new.{ending}"
+    table = f"Nummer{delimiter}Satz\n7{delimiter}Kündigung für das Büro\n"
+    record = json.dumps({"Nummer": "7", "Satz": "Kündigung für das Büro"}, ensure_ascii=False) + "\n"
+    new.write_text(table if ending == "csv" else record, encoding=encoding)
+    for read in (TextFile.read(new, task), TextFile.of(new.read_bytes(), task, ending)):  # type: ignore[arg-type]
+        assert read.split.texts == [("Kündigung für das Büro",)]
+        assert read.rows == [{"Nummer": "7", "Satz": "Kündigung für das Büro"}]
+
+
 @pytest.mark.parametrize("columns", [("body",), ("second", "first"), ("first", "body")])
 def test_columns_named_as_in_the_data_come_before_those_named_as_in_the_task(
     tmp_path: Path, columns: tuple[str, ...]
@@ -192,6 +212,7 @@ def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) ->
     for arguments, sentence in [
         ([], "takes a FILE"),
         (["x.csv", "--partial"], "--partial only works with --glue"),
+        (["x.csv", "--data", "elsewhere"], "--data only works with --glue"),
         (["x.csv", "--format", "csv"], "--format is only for standard input"),
         (["x.csv", "--glue"], "leave out FILE"),
         (["--glue"], "set the folder with -o"),
@@ -265,3 +286,12 @@ def test_a_run_with_two_tickets_of_a_task_is_asked_which(ticket: Path, tmp_path:
     (tmp_path / "results.json").write_text(sealed(record))
     with pytest.raises(TombolaError, match=r"has 2 tickets of .*, but only one can be submitted"):
         glue_submission(tmp_path, tmp_path / "out")
+
+
+def test_scores_that_cannot_be_written_are_refused_before_the_work(
+    ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tombola.api.evaluate", lambda *_, **__: pytest.fail("the model was scored first"))
+    for place, error in ((tmp_path, IsADirectoryError), (ticket / "config.json" / "x.json", OSError)):
+        with pytest.raises(error):
+            CliRunner().invoke(app, ["evaluate", str(ticket), "-o", str(place)], catch_exceptions=False)

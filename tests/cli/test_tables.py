@@ -298,6 +298,16 @@ def test_doubts_stand_below_the_tables_of_sharing_and_of_a_compression():
         assert "has not learned the task" in " ".join(printed(table))
 
 
+def test_a_result_without_scores_has_a_table_too():
+    bare = result(*(cell(variant, {}, size) for variant, size in (("dense", None), ("imp", 0.5))))
+    stream = StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(console, "out", Console(file=stream, width=80))
+        show_tables(console.Screen(), bare)
+    assert "imp" in stream.getvalue()
+    assert "matches" not in stream.getvalue()
+
+
 def test_an_uncertain_speed_up_of_a_compression_is_marked_and_explained():
     for busy, marked in ((None, 0), ("load 7 on 2 cores", 3)):  # two batch sizes and the legend
         dense, ticket = quickstart().cells

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from tests.evaluation.resampling import standard_error
-from tombola.errors import DataError, ModelError, UnknownName
+from tombola.errors import DataError, ModelError, PluginError, UnknownName
 from tombola.evaluation.intervals import wilson
 from tombola.evaluation.metrics import metrics, score
 from tombola.evaluation.scores import Score
@@ -178,3 +178,20 @@ def test_auc_does_not_depend_on_the_cut_and_needs_both_labels() -> None:
     assert metrics["accuracy"](logits, labels).value == 0.5
     with pytest.raises(DataError, match="both labels"):
         metrics["auc"](logits[:2], labels[:2])
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (0.5, "metric mine: must return a tombola.evaluation.scores.Score, .* not a float"),
+        (Score(float("nan"), 0.1, 4, "normal"), r"metric mine: the value \(nan\) and .* must be finite"),
+        (Score(0.5, float("inf"), 4, "normal"), r"the standard error \(inf\) must be finite"),
+    ],
+)
+def test_what_a_metric_of_a_plugin_returns_is_checked(
+    monkeypatch: pytest.MonkeyPatch, returned: object, message: str
+) -> None:
+    monkeypatch.setattr("tombola.evaluation.metrics.metrics", {"mine": lambda logits, labels: returned})
+    task = Task.named("sst2").model_copy(update={"metrics": ["mine"]})
+    with pytest.raises(PluginError, match=message):
+        score(task, one_hot(np.array([0, 1]), 2), np.array([0, 1]))

@@ -91,9 +91,9 @@ def test_data_is_described(world: World, tmp_path: Path) -> None:
     sentence, train, validation = check_file(str(recipe), data=True).splitlines()
     assert sentence == "a valid recipe, 1 cell in 1 variant"
     assert train.startswith("tiny/train: 193 rows (negative ")
-    assert f"1 are longer than 8 tokens of {world.model} and are truncated (95% fit in 7)" in train
+    assert f"1 is longer than 8 tokens of {world.model} and truncated (95% fit in 7)" in train
     assert validation.startswith("tiny/validation: 3 rows (")
-    assert "1 are duplicates; 1 also occur in tiny/train; 0 are longer" in validation
+    assert "1 is a duplicate; 1 also occurs in tiny/train; none is longer than 8 tokens" in validation
     with pytest.raises(RecipeError, match="no file for tiny/gone"):
         check_file(str(recipe), ["evaluate.on=[gone]"], data=True)
     with pytest.raises(RecipeError, match=r"train\.report_to: 'nobody' is not installed"):

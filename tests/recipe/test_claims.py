@@ -100,3 +100,13 @@ def test_each_of_several_recipes_claims_for_itself():
     assert found["both"].at == {}
     assert found["one: a"].at == {"recipe": "one"}
     assert len(found) == 2
+
+
+def test_targets_to_choose_from_are_listed_once():
+    claims = read_claims({"claims": {"c": {**BEATS, "on": "nope"}, "d": {**BEATS, "on": "tset"}}})
+    with pytest.raises(RecipeError) as told:
+        check_targets(claims, ["validation", "test"] * 3)
+    assert told.value.mistakes == (
+        "claims.c.on: unknown data set or attack 'nope'. Valid: test, validation.",
+        "claims.d.on: unknown data set or attack 'tset'. Did you mean 'test'?",
+    )

@@ -249,6 +249,8 @@ def test_merging_replaces_another_methods_settings():
         ({"train": 3}, "train: takes"),
         ({"measure": {"batch_sizes": [0]}}, "measure.batch_sizes.0: must be greater than 0, not 0"),
         ({"measure": {"threads": 0}}, "measure.threads: must be greater than 0, not 0"),
+        ({"evaluate": {"every": 0}}, "evaluate.every: must be 'epoch' or greater than 0, not 0"),
+        ({"evaluate": {"every": "step"}}, "evaluate.every: must be 'epoch' or a valid integer, not 'step'"),
         ({"search": {"method": "iterativ"}}, "unknown search method 'iterativ'. Did you mean 'iterative'"),
         ({"search": {"step": 0.1}}, "search: needs a method"),
         ({"search": {"method": "iterative", "stepp": 1}}, "search: unknown key 'stepp'. Did you mean 'step'"),
@@ -536,6 +538,7 @@ def test_a_section_that_no_cell_uses_is_reported(changes, sentence, caplog):
     ("changes", "message"),
     [
         ({"seed": [1, 2, 1]}, "seed: 1 occurs more than once in the list"),
+        ({"seed": [1, 1.0]}, "seed: 1 occurs more than once in the list"),
         ({"draw": {"sparsity": [0.5, 0.5]}}, "draw.sparsity: 0.5 occurs more than once in the list"),
         ({"variants": {"a": {"train": {"epochs": [1, 1]}}}}, "train.epochs: 1 occurs more than once"),
         ({"seed": 2**32}, "seed: must be less than 4294967296"),

@@ -57,6 +57,12 @@ def test_a_lower_perplexity_is_the_better_one():
     assert one.verdict == "does not hold"
 
 
+def test_a_demand_on_a_lower_share_is_in_points(monkeypatch):
+    monkeypatch.setattr("tombola.results.claims.lower_is_better", lambda name: True)
+    (one,) = judged(*BETTER, by=5)
+    assert ", claimed: at most −5 points; 3 seeds" in write_judgement(one)
+
+
 def score_of(value):
     return Score(value, 0.1, 60, DELTA)
 

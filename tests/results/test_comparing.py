@@ -41,6 +41,11 @@ def test_differences_are_paired_by_seed():
     assert change.clear
 
 
+def test_a_run_is_not_compared_with_itself():
+    with pytest.raises(TombolaError, match="runs/a is given twice: compare different runs"):
+        tombola.compare(imp(FIRST), imp(SECOND, "b"), imp(FIRST))
+
+
 def test_the_order_of_seeds_does_not_matter_and_other_seeds_are_not_paired():
     turned = tombola.compare(imp(FIRST), imp(SECOND[::-1], "b", seeds=[3, 2, 1])).table[0].changes[0]
     assert turned.estimate.std == pytest.approx(np.std(np.subtract(SECOND, FIRST), ddof=1))

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.store.kinds import Write
 from tombola.cli import app
 from tombola.errors import TombolaError
+from tombola.store.garbage import collect_garbage
 from tombola.store.removing import find_removal, sizes_by_run
 from tombola.store.roots import register_root, roots
 from tombola.store.store import Store
@@ -123,9 +125,40 @@ def test_the_command_shows_first_and_deletes_when_told(store, tmp_path):
     assert "no run (tombola store gc)" in call("du").output
     shown = call("rm", str(tmp_path / "first"))
     assert FIRST.key in shown.output
-    assert "1 stages stay: other runs need them" in shown.output
+    assert "1 stage stays: other runs need it" in shown.output
     assert "would be deleted; add --yes to delete them" in shown.output
     assert store.has(FIRST)
     assert "deleted" in call("rm", str(tmp_path / "first"), LOOSE.key[:10], "--yes").output
     assert not store.has(FIRST)
     assert not store.has(LOOSE)
+
+
+def test_names_of_stages_are_listed_whole_to_be_copied(store, monkeypatch):
+    long = Write(text="a stage with a description that fills the line of a terminal and goes on")
+    store.make(long, lambda folder: (folder / "x").write_text("content"))
+    monkeypatch.setattr("tombola.cli.console.out", Console(width=80))
+    done = CliRunner().invoke(app, ["store", "ls", "--store", str(store.root)], catch_exceptions=False)
+    assert all(stage.name in done.output for stage in (START, long))
+
+
+def test_unfinished_work_belongs_to_the_run_that_needs_it(store, tmp_path):
+    """Garbage collection leaves it, so it must not be shown as that of no run; and it goes with its run."""
+    half = Write(text="half", before=(START,))
+    with pytest.raises(ValueError, match="killed"):
+        store.make(half, _die)
+    register_root(store, tmp_path / "first" / "results.json", [START, FIRST, half], finished=True)
+    sizes = {run.result.parent.name if run.result else None: run.stages for run in sizes_by_run(store)}
+    assert sizes == {"first": 3, "second": 2, None: 1}
+    listed = (
+        CliRunner().invoke(app, ["store", "ls", "--store", str(store.root)], env={"COLUMNS": "200"}).output
+    )
+    (line,) = (line for line in listed.splitlines() if half.key in line)
+    assert line.split("│")[-2].strip() == "1"
+    assert [item.name for item in collect_garbage(store, days=0)] == [LOOSE.name]
+    removal = find_removal(store, str(tmp_path / "first"))
+    assert {item.stage for item in removal.carry_out(store)} == {FIRST.name, half.name}
+    assert not store.path(half).with_name(f"{half.key}.partial").exists()
+
+
+def _die(folder):
+    raise ValueError("killed")

@@ -6,6 +6,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+import yaml
 
 from tombola.errors import DataError
 from tombola.tasks import Task
@@ -408,3 +409,63 @@ def test_quotes_of_a_tsv_file_are_recognised_only_if_they_are_clear(tmp_path: Pa
     assert texts("whole.tsv", ('"so it', '"')) == {"so it "}
     assert texts("speech.tsv", ('"Oh no"', ""), ("a plain", "")) == {'"Oh no', "a plai"}
     assert texts("quoted.tsv", ('"Oh no', '"'), ("a plain", "")) == {'"Oh no', "a plai"}
+
+
+def test_rows_with_one_text_of_a_pair_can_be_kept_by_joining_the_columns(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    rows = [f"{'' if n % 4 == 0 else f'title {n}'},body {n},{'ab'[n % 2]}" for n in range(40)]
+    data.write_text("\n".join(["title: short,body,team", *rows]) + "\n")
+    found = infer_task(data, ("title: short", "body"), "team")
+    (note,) = [note for note in found.notes if "join" in note]
+    assert note == (
+        "10 rows have only one of title: short and body: to keep them, join the columns into one text, with "
+        "`text: text` and, under source, `map: {text: ['title: short', body], label: team}`"
+    )
+    content = yaml.safe_load(found.path.read_text())
+    content["text"] = "text"
+    content["source"]["map"] = yaml.safe_load(note.partition("`map: ")[2].removesuffix("`"))
+    found.path.write_text(yaml.safe_dump(content))
+    task = Task.from_file(found.path)
+    texts = {text for split in task.split_names() for (text,) in task.load(split).texts}
+    assert len(texts) == 40
+    assert {"body 0", "title 1 body 1"} <= texts
+
+
+def test_a_folder_is_not_a_data_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is a folder; name a file in it"):
+        init_task(tmp_path)
+
+
+def test_columns_that_could_be_the_label_are_listed(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    rows = [f"a text of words {n},{n % 2},{n % 3},{n % 4}" for n in range(40)]
+    data.write_text("\n".join(["text,a,b,c", *rows]) + "\n")
+    with pytest.raises(DataError, match="; a, b or c could be it"):
+        infer_task(data)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(7, "l0, l1, l2, l3, l4, l5, l6;"), (20, "l0, l1, l10, l11, l12, l13 and 14 more;")]
+)
+def test_labels_are_listed_unless_they_are_many(tmp_path: Path, count: int, told: str) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join(["text,label", *(f"some text {n},l{n % count}" for n in range(400))]) + "\n")
+    assert any(note.startswith(f"{count} labels: {told}") for note in infer_task(data).notes)
+
+
+@pytest.mark.parametrize(("bad", "told"), [(1, True), (2, False)])
+def test_malformed_rows_can_only_be_dropped_if_they_are_few(tmp_path: Path, bad: int, told: bool) -> None:
+    data = tmp_path / "data.csv"
+    rows = [f"some text {n},{'ab'[n % 2]}" for n in range(60)]
+    data.write_text("\n".join(["text,label", *rows, *["an unquoted, text,a"] * bad]) + "\n")
+    found = infer_task(data)
+    (note,) = [note for note in found.notes if "cannot be read" in note]
+    assert ("drop_malformed" in note) == told
+    found.path.write_text(
+        found.path.read_text().replace("  skip_empty", "  drop_malformed: true\n  skip_empty")
+    )
+    if told:
+        assert Task.from_file(found.path).load("train").dropped == 1
+    else:
+        with pytest.raises(DataError, match="too many to drop"):
+            Task.from_file(found.path).load("train")

@@ -242,6 +242,19 @@ def test_columns_that_are_joined_may_be_null(tmp_path: Path) -> None:
     assert len(task.load("train")) == 3
 
 
+def test_columns_that_are_joined_may_be_empty_cells(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("title,body,label\nA title,its body,0\n,a body,1\na title, ,1\n")
+    (tmp_path / "t.yaml").write_text(
+        "{name: t, version: 1, text: text, labels: ['0', '1'], metrics: [accuracy], "
+        "source: {files: {train: d.csv}, map: {text: [title, body]}}}"
+    )
+    assert Task.from_file(tmp_path / "t.yaml").load("train").texts == [
+        ("A title its body",),
+        ("a body",),
+        ("a title",),
+    ]
+
+
 def test_labels_that_are_called_by_numbers_are_never_read_as_positions(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "{name: t, version: 1, text: text, labels: [1, 2, 3], metrics: [accuracy], source: {files: {train: d.csv}}}"

@@ -19,6 +19,7 @@ from tombola.api.order_checks import (
     check_sections,
     given_targets,
 )
+from tombola.api.original import is_finetuned
 from tombola.api.truncation import about_truncation
 from tombola.api.unlabelled import texts_to_label
 from tombola.attacks.resources import ENCODER, Resources
@@ -41,6 +42,8 @@ SWAPS = {"kind": "swaps", "share": 0.15, "weight": 0.3}
 """The adversary in the training of a ticket that should withstand synonyms."""
 ENOUGH_STEPS = 1500
 """The steps that a ticket should be trained for; if the texts are few, epochs are added to the default recipe."""
+ORIGINAL_STEPS = 300
+"""The steps that a pre-trained model should be fine-tuned for, to be a fair original and a good teacher."""
 MOST_EPOCHS = 20
 """The most epochs then."""
 
@@ -100,8 +103,8 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     if order.unlabelled is not None:
         more = len(texts_to_label(raw, order.unlabelled))
         notes += (f"unlabelled texts that are not in the data: {more:,}, to be labelled by the original",)
-    if order.recipe == Order.recipe and not changed & {"retrain.epochs", "retrain.steps"}:
-        notes += _train_enough(raw, order, more)
+    if order.recipe == Order.recipe:
+        notes += _train_enough(raw, order, changed, more)
     if "synonyms" in (order.against or ()):
         notes += _swap_words(raw, Task.named(task), changed)
     notes += _in_language(raw, Task.named(task))
@@ -192,18 +195,34 @@ def _drop_idle_typos(raw: Raw) -> bool:
     return False
 
 
-def _train_enough(raw: Raw, order: Order, more: int) -> tuple[str, ...]:
-    """Add epochs of retraining if the texts are few, so that the ticket gets enough steps; not with `--time`."""
-    training = {**raw.get("train", {}), **raw["retrain"]}
-    if order.seconds is not None or not training.get("epochs"):
+def _train_enough(raw: Raw, order: Order, changed: set[str], more: int) -> tuple[str, ...]:
+    """Add epochs if the texts are few, so that the original and the ticket get enough steps; for it not with `--time`.
+
+    Args:
+        raw: The recipe, which is changed.
+        order: The arguments of `compress`.
+        changed: The keys that its overrides set.
+        more: The number of unlabelled texts, which only the ticket is trained on.
+    """
+    task, texts = Task.named(raw["task"]), _count_texts(raw)
+    notes: tuple[str, ...] = ()
+    if not changed & {"train.epochs", "train.steps"} and not is_finetuned(order.model, task):
+        notes += _lengthen(raw["train"], "the original", raw["train"], texts, ORIGINAL_STEPS)
+    if order.seconds is None and not changed & {"retrain.epochs", "retrain.steps"}:
+        training = {**raw["train"], **raw["retrain"]}
+        notes += _lengthen(raw["retrain"], "the ticket", training, texts + more, ENOUGH_STEPS)
+    return notes
+
+
+def _lengthen(section: Raw, who: str, training: Raw, texts: int, enough: int) -> tuple[str, ...]:
+    """Set the epochs of a section of the recipe such that a training on these texts has enough steps; return a note."""
+    steps = ceil(texts / training.get("batch_size", TrainSettings().batch_size))
+    epochs = min(MOST_EPOCHS, ceil(enough / steps))
+    if not training.get("epochs") or epochs <= training["epochs"]:
         return ()
-    steps = ceil((_count_texts(raw) + more) / training.get("batch_size", TrainSettings().batch_size))
-    epochs = min(MOST_EPOCHS, ceil(ENOUGH_STEPS / steps))
-    if epochs <= training["epochs"]:
-        return ()
-    raw["retrain"]["epochs"] = epochs
+    section["epochs"] = epochs
     return (
-        f"the ticket is trained for {epochs} epochs, since one has only {steps:,} {'step' if steps == 1 else 'steps'}",
+        f"{who} is trained for {epochs} epochs, since an epoch has only {steps:,} {'step' if steps == 1 else 'steps'}",
     )
 
 

@@ -8,7 +8,7 @@ import typer
 
 from tombola.cli.console import Screen
 from tombola.cli.options import Data, MaxLength, Model, Stride, TaskName, verb
-from tombola.foundations.checksums import write_whole
+from tombola.foundations.checksums import require_place, write_whole
 
 
 @verb(long=True)
@@ -36,6 +36,8 @@ def evaluate(
     from tombola import api
     from tombola.cli import tables
 
+    if output:
+        require_place(output)
     with (
         screen.watch("loading the model") as watcher,
         watcher.job("evaluate", f"evaluate {Path(model).name}") as progress,
@@ -55,7 +57,6 @@ def evaluate(
         on: {name: score.as_dict() for name, score in by_metric.items()} for on, by_metric in scores.items()
     }
     if output:
-        output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output, json.dumps({"model": model, "scores": plain}, indent=1))
         screen.wrote("scores", output)
     screen.finish(model=model, scores=plain)

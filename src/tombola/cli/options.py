@@ -52,8 +52,10 @@ Store = Annotated[
         rich_help_panel=GENERAL,
     ),
 ]
+DATA_FOLDER = "TOMBOLA_DATA"
+"""The environment variable that stands for `--data`."""
 Data = Annotated[
-    Path | None, typer.Option(help="Root of local data folders.", envvar="TOMBOLA_DATA", show_default=False)
+    Path | None, typer.Option(help="Root of local data folders.", envvar=DATA_FOLDER, show_default=False)
 ]
 Model = Annotated[str, typer.Argument(help="A ticket or a model: local folder, hub id or .onnx file.")]
 TaskName = Annotated[

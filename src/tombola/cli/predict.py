@@ -1,5 +1,6 @@
 """tombola predict"""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from tombola.cli.console import Screen
-from tombola.cli.options import Data, MaxLength, Model, Stride, TaskName, verb
+from tombola.cli.options import DATA_FOLDER, MaxLength, Model, Stride, TaskName, verb
 from tombola.errors import TombolaError
 
 
@@ -38,7 +39,10 @@ def predict(
     partial: Annotated[
         bool, typer.Option("--partial", help="With --glue: accept test files with fewer rows, to try it out.")
     ] = False,
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="With --glue: root of local data folders.", envvar=DATA_FOLDER, show_default=False),
+    ] = None,
     max_length: MaxLength = None,
     stride: Stride = None,
 ) -> None:
@@ -78,6 +82,8 @@ def predict(
         raise TombolaError("predict takes a FILE of texts, or - for standard input, or --glue")
     if partial:
         raise TombolaError("--partial only works with --glue: leave it out")
+    if data is not None and str(data) != os.environ.get(DATA_FOLDER):
+        raise TombolaError("--data only works with --glue: leave it out")
     if form is not None and file != "-":
         raise TombolaError(
             "--format is only for standard input; the format of a file follows from its extension"

@@ -32,11 +32,13 @@ def ls(screen: Screen, store: Store = None) -> None:
 
     opened = OpenStore(store)
     alive = [root for root in roots(opened) if root.alive]
-    table = Table("stage", "what", title=str(opened.root), title_justify="left")
+    table = Table(title=str(opened.root), title_justify="left")
+    table.add_column("stage", no_wrap=True)  # names are complete, to be copied
+    table.add_column("what")
     table.add_column("size", justify="right")
     table.add_column("results", justify="right")
     for item in items(opened):
-        users = sum(item.name in root.stages for root in alive)
+        users = sum(item.stage in root.stages for root in alive)
         table.add_row(item.name, item.label, _size(item.bytes), str(users))
     screen.print(table)
     for root in alive:
@@ -147,7 +149,10 @@ def rm(
         for item in removal.items:
             screen.print(f"{item.name}  {item.label}  {_size(item.bytes)}")
         if removal.shared:
-            screen.print(f"{removal.shared} stages stay: other runs need them")
+            stay = "1 stage stays: other runs need it"
+            screen.print(
+                stay if removal.shared == 1 else f"{removal.shared} stages stay: other runs need them"
+            )
         for result in removal.needed_by:
             screen.print(f"needed by {_short(result.parent)}, which recreates it when it runs again")
         gone = removal.carry_out(opened) if yes else removal.items

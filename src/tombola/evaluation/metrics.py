@@ -2,12 +2,12 @@
 so one definition serves the value and its bootstrap, which resamples matrices instead of examples."""
 
 from collections.abc import Callable
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
 
-from tombola.errors import DataError, ModelError
+from tombola.errors import DataError, ModelError, PluginError
 from tombola.evaluation import label_sets
 from tombola.evaluation.resampling import RESAMPLES, ratio
 from tombola.evaluation.scores import BOOTSTRAP, FISHER, HANLEY, Score
@@ -31,7 +31,21 @@ def score(task: Task, predictions: np.ndarray | list[Any], labels: Any) -> dict[
             raise ModelError(
                 f"The model's outputs for {broken} of {len(labels)} examples are NaN or infinite."
             )
-    return {name: metrics[name](predictions, labels) for name in task.metrics}
+    return {name: _checked(name, metrics[name](predictions, labels)) for name in task.metrics}
+
+
+def _checked(name: str, value: Any) -> Score:
+    """Return what a metric computed, or raise an error if it is no finite score: the metric may be a plugin's."""
+    if not isinstance(value, Score):
+        raise PluginError(
+            f"metric {name}: must return a tombola.evaluation.scores.Score, the value with its standard error, not a "
+            f"{type(value).__name__}"
+        )
+    if not (isfinite(value.value) and isfinite(value.stderr)):
+        raise PluginError(
+            f"metric {name}: the value ({value.value:g}) and the standard error ({value.stderr:g}) must be finite"
+        )
+    return value
 
 
 CLASSES, NUMBERS, CHOICES = ("classification",), ("regression",), "multiple-choice"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
@@ -96,7 +96,25 @@ def complaints(error: ValidationError, kind: type[BaseModel], raw: Any) -> list[
     kept = [entry for entry in errors if entry["type"] != "too_short" or entry["loc"] not in emptied]
     # a validator that finds several mistakes names one per line
     lines = [{**entry, "msg": line} for entry in kept for line in entry["msg"].splitlines()]
-    return list(dict.fromkeys(_complaint(entry, kind, raw) for entry in lines))
+    return _with_alternatives(dict.fromkeys(_complaint(entry, kind, raw) for entry in lines))
+
+
+def _with_alternatives(found: Iterable[Complaint]) -> list[Complaint]:
+    """Merge complaints about a value that fits no type of a union: `must be 'epoch' or greater than 0, not -1`."""
+    merged: dict[tuple[object, ...], Complaint] = {}
+    for complaint in found:
+        wanted, but, value = complaint.text.partition(", not ")
+        key = (
+            complaint.path,
+            complaint.place,
+            value if but and wanted.startswith("must be ") else complaint.text,
+        )
+        if key in merged:
+            first = merged[key].text.partition(", not ")[0]
+            text = f"{first} or {wanted.removeprefix('must be ')}, not {value}"
+            complaint = Complaint(complaint.path, complaint.place, text)
+        merged[key] = complaint
+    return list(merged.values())
 
 
 def _values(count: int) -> str:
@@ -178,6 +196,8 @@ def _walk(kind: type[BaseModel], loc: tuple[Any, ...], raw: Any) -> _Place:
         if tagged:
             choices = tagged
             continue
+        if path and raw is not None and not isinstance(raw, dict | list | tuple | BaseModel):
+            break  # a type of a union, which pydantic names after the value's own path
         path.append(str(part))
         raw = _inside(raw, part)
         if isinstance(part, int):

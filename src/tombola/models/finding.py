@@ -40,8 +40,10 @@ def find_folder(name: str) -> Path:
     """Return the folder of a model by embedded name, path or hub id."""
     folder = _folder(name)
     if not (folder / "config.json").is_file():
+        below = sorted({*folder.glob("*/config.json"), *folder.glob("*/*/config.json")})
+        advice = f"; use a model folder below it, such as {below[0].parent}" if below else ""
         raise ModelError(
-            f"model {name!r}: {folder} has no config.json, so it is not a transformers model folder"
+            f"model {name!r}: {folder} has no config.json, so it is not a transformers model folder{advice}"
         )
     check_folder(folder)
     return folder

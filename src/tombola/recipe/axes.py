@@ -50,8 +50,9 @@ def repeated_values(variant: Raw) -> Iterator[str]:
 
 
 def repeated_options(key: str, options: list[Any]) -> Iterator[str]:
-    """Yield what is wrong with a list of values that holds one twice, after its key."""
-    counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in options)
+    """Yield what is wrong with a list of values that holds one twice, after its key; 1 and 1.0 are one."""
+    plain = (int(one) if isinstance(one, float) and one.is_integer() else one for one in options)
+    counts = Counter(json.dumps(option, sort_keys=True, default=str) for option in plain)
     for value in (value for value, count in counts.items() if count > 1):
         yield f"{key}: {value} occurs more than once in the list; write each value once"
 

@@ -199,12 +199,12 @@ def _duplicates(split: Split, training: Iterable[Split]) -> Iterator[str]:
     """Count the texts that are duplicates, or that are in training data too."""
     again = len(split) - len(set(split.text_keys))
     if again:
-        yield f"{again:,} are duplicates"
+        yield f"{again:,} {'is a duplicate' if again == 1 else 'are duplicates'}"
     for train in training:
         if train is not split and len(train.task.text) == len(split.task.text):
             keys = set(train.text_keys)
             if shared := sum(key in keys for key in split.text_keys):
-                yield f"{shared:,} also occur in {train.task.name}/{train.name}"
+                yield f"{shared:,} also {'occurs' if shared == 1 else 'occur'} in {train.task.name}/{train.name}"
 
 
 def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
@@ -225,7 +225,8 @@ def _lengths(split: Split, reader: _Reader) -> Iterator[str]:
     lengths = np.array([len(tokens) for tokens in ids])
     cut = int((lengths > longest).sum())
     fits = int(np.quantile(lengths, FITTING, method="higher"))
-    yield (
-        f"{cut:,} are longer than {longest} tokens of {reader.model} and are truncated ({FITTING:.0%} fit in "
-        f"{fits})"
-    )
+    if cut:
+        longer = f"{cut:,} {'is' if cut == 1 else 'are'} longer than {longest} tokens of {reader.model} and truncated"
+    else:
+        longer = f"none is longer than {longest} tokens of {reader.model}"
+    yield f"{longer} ({FITTING:.0%} fit in {fits})"

@@ -84,6 +84,6 @@ def _verdict(difference: Estimate, by: float, metric: str) -> Verdict:
 
 def _margin(judgement: Judgement) -> str:
     """Write the difference that a claim needs at least, or at most if lower is better."""
-    if lower_is_better(judgement.metric):
-        return f"at most {-judgement.by:+g}".replace("-", "−")
-    return f"at least {judgement.by:+g}".replace("-", "−") + (" points" if is_share(judgement.metric) else "")
+    down = lower_is_better(judgement.metric)
+    margin = f"at most {-judgement.by:+g}" if down else f"at least {judgement.by:+g}"
+    return margin.replace("-", "−") + (" points" if is_share(judgement.metric) else "")

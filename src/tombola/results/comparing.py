@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -197,10 +198,13 @@ def compare(*results: Result) -> ResultComparison:
         raise TombolaError(
             "comparing needs two or more runs: pass their folders, e.g. tombola compare runs/a runs/b"
         )
+    for one, other in itertools.combinations(results, 2):
+        if one.folder.resolve() == other.folder.resolve() and one.record == other.record:
+            raise TombolaError(f"{one.folder} is given twice: compare different runs")
     comparison = ResultComparison(tuple(results))
     if not comparison.targets:
         listed = "; ".join(
-            f"{name}: {', '.join(result.targets)}"
+            f"{name}: {', '.join(result.targets) or 'none'}"
             for name, result in zip(comparison.names, results, strict=True)
         )
         raise TombolaError(

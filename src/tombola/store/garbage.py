@@ -38,6 +38,11 @@ class Item:
     """The time when the stage was made or last read."""
     finished: bool
 
+    @property
+    def stage(self) -> str:
+        """The name of the stage that the folder holds, or the unfinished work on it."""
+        return self.name.removesuffix(".partial")
+
 
 def items(store: Store) -> Iterator[Item]:
     """Yield every stage folder of the store: finished, unfinished and damaged ones.
@@ -88,8 +93,7 @@ def garbage(store: Store, days: float = 1.0) -> list[Item]:
     return [
         item
         for item in items(store)
-        if item.used <= oldest and (not item.finished or (item.name not in needed and not unsure))
-        if item.name.removesuffix(".partial") not in needed or SET_ASIDE in item.name
+        if item.used <= oldest and item.stage not in needed and not (item.finished and unsure)
     ]
 
 
@@ -120,7 +124,7 @@ def discard(store: Store, found: Iterable[Item], run: Root | None = None) -> lis
     with locked(store):
         active = [root for root in roots(store) if root.running]
         needed = {name for root in active for name in root.stages}
-        gone = _to_trash(store, [item for item in found if item.name not in needed])
+        gone = _to_trash(store, [item for item in found if item.stage not in needed])
         if run is not None and run.file not in {root.file for root in active}:
             run.file.unlink(missing_ok=True)
     _empty_trash(store)

@@ -84,7 +84,7 @@ def find_removal(store: Store, what: str) -> Removal:
     if len(matches) > 1:
         names = ", ".join(item.name for item in matches[:SHOWN]) + (" …" if len(matches) > SHOWN else "")
         raise TombolaError(f"{what!r} matches {len(matches)} stages ({names}): pass more of the key")
-    needing = [root for root in alive if matches[0].name in root.stages]
+    needing = [root for root in alive if matches[0].stage in root.stages]
     _refuse_running(needing)
     return Removal((matches[0],), needed_by=tuple(root.result for root in needing))
 
@@ -93,10 +93,10 @@ def sizes_by_run(store: Store) -> list[RunSize]:
     """Return the disk space of each run's stages, the largest first, then that of stages that no run needs."""
     alive = [root for root in roots(store) if root.alive]
     stored = list(items(store))
-    users = {item.name: [root for root in alive if item.name in root.stages] for item in stored}
+    users = {item.name: [root for root in alive if item.stage in root.stages] for item in stored}
     runs = []
     for root in alive:
-        of_run = [item for item in stored if item.name in root.stages]
+        of_run = [item for item in stored if item.stage in root.stages]
         alone = sum(item.bytes for item in of_run if users[item.name] == [root])
         runs.append(RunSize(root.result, len(of_run), sum(item.bytes for item in of_run), alone))
     runs.sort(key=lambda run: -run.bytes)
@@ -110,8 +110,8 @@ def _of_run(store: Store, run: Root, alive: Sequence[Root]) -> Removal:
     if damaged := damaged_roots(store):
         raise TombolaError(f"cannot determine which stages other runs need: {damaged[0]}")
     shared = {name for root in alive if root is not run for name in root.stages}
-    of_run = [item for item in items(store) if item.name in run.stages]
-    gone = tuple(item for item in of_run if item.name not in shared)
+    of_run = [item for item in items(store) if item.stage in run.stages]
+    gone = tuple(item for item in of_run if item.stage not in shared)
     return Removal(gone, run=run, shared=len(of_run) - len(gone))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
+from tombola.foundations.yaml12 import dump_yaml
 from tombola.words.scripts import HAN
 
 TEXT_NAMES = (
@@ -44,6 +45,7 @@ LABEL_NAMES = (
 _WORD = re.compile(rf"[{HAN}\u3040-\u30ff\u0e00-\u0e7f]|[^\s{HAN}\u3040-\u30ff\u0e00-\u0e7f]+")
 """A word, or a character of a script without blanks: Chinese, Japanese, Thai."""
 MOST_CLASSES = 200  # maximum number of distinct values in a label column
+WORTH_JOINING = 0.05  # share of the rows with only one text of a pair
 
 
 def check_choice(text: tuple[str, ...], label: str | None) -> None:
@@ -90,7 +92,7 @@ def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> 
     texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
     if len(texts) == 1:
         return texts
-    reason = f"{' and '.join(texts)} look like text" if texts else "none looks like text"
+    reason = f"{_listed(texts, 'and')} look like text" if texts else "none looks like text"
     raise DataError(
         f"{data}: which column is the text? The columns are {', '.join(columns)}; {reason}. Set it with --text NAME "
         "(twice for pairs)."
@@ -106,10 +108,15 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
     candidates = [name for name in lower.values() if _is_label(columns[name])]
     if len(candidates) == 1:
         return candidates
-    reason = f"{' and '.join(candidates)} could be it" if candidates else "none has few distinct values"
+    reason = f"{_listed(candidates, 'or')} could be it" if candidates else "none has few distinct values"
     raise DataError(
         f"{data}: which column is the label? The columns are {', '.join(columns)}; {reason}. Set it with --label NAME."
     )
+
+
+def _listed(names: list[str], last: str) -> str:
+    """Return names in a sentence: `a, b or c`."""
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _is_prose(values: list[Any]) -> bool:
@@ -124,6 +131,21 @@ def _is_prose(values: list[Any]) -> bool:
 def _is_label(values: list[Any]) -> bool:
     distinct = {str(value).strip() for value in values if not is_empty(value)}
     return 2 <= len(distinct) <= min(MOST_CLASSES, max(2, len(values) // 5))
+
+
+def about_joining(columns: dict[str, list[Any]], texts: tuple[str, ...], label: str) -> list[str]:
+    """Return a note on how to keep the rows that have only one text of a pair, such as no title, if they are many."""
+    if len(texts) < 2:
+        return []
+    filled = [[not is_empty(value) for value in columns[name]] for name in (*texts, label)]
+    half = sum(first != second and known for first, second, known in zip(*filled, strict=True))
+    if half <= WORTH_JOINING * len(columns[label]):
+        return []
+    joined = dump_yaml({"text": list(texts), "label": label}, default_flow_style=True, width=1000).strip()
+    return [
+        f"{half:,} rows have only one of {' and '.join(texts)}: to keep them, join the columns into one text, with "
+        f"`text: text` and, under source, `map: {joined}`"
+    ]
 
 
 def is_empty(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from tombola.errors import DataError
 from tombola.foundations.settings import checked
 from tombola.tasks.column_roles import (
+    about_joining,
     check_choice,
     check_header,
     chosen_columns,
@@ -24,6 +25,7 @@ from tombola.tasks.definition import Layout
 from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
 from tombola.tasks.languages import ENGLISH, recognised_language
 from tombola.tasks.lines import ending_of, recognised_encoding
+from tombola.tasks.parse import most_dropped
 from tombola.tasks.readers import USUAL, Malformed, open_table, recognised_delimiter, recognised_quotes
 from tombola.tasks.task import Task
 from tombola.tasks.task_file import task_file_text, write_task_file
@@ -132,6 +134,8 @@ def init_task(
 
 
 def _check_data_file(data: Path) -> None:
+    if data.is_dir():
+        raise DataError(f"{data}: is a folder; name a file in it.")
     if not data.is_file():
         raise DataError(f"{data}: there is no such file.")
     if ending_of(data) not in ENDINGS:
@@ -192,7 +196,8 @@ def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str
     notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
     if bad:
         count = f"{len(bad):,} rows cannot be read, the first" if len(bad) > 1 else "1 row cannot be read,"
-        notes.append(f"{count} at {bad[0]}; or add `drop_malformed: true` under source")
+        few = len(bad) <= most_dropped(len(rows) + len(bad))
+        notes.append(f"{count} at {bad[0]}{'; or add `drop_malformed: true` under source' if few else ''}")
     if twice := [name for name, count in Counter(table.columns).items() if count > 1]:
         raise DataError(f"{data}: several columns are called {twice[0]!r}: rename all but one.")
     return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}, notes
@@ -283,6 +288,7 @@ def _content(
         f"{complete:,} examples"
         + (f"; rows skipped, without a text or a label: {skipped:,}" if skipped else "")
     )
+    notes += about_joining(columns, texts, label)
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
     return content, notes

@@ -135,5 +135,7 @@ def _folded(answer: str) -> str:
 
 
 def some(names: list[str]) -> str:
-    """Return the first few names, and how many there are."""
-    return ", ".join(names[:6]) + (f" … ({len(names)} in total)" if len(names) > 6 else "")
+    """Return all names or, of more than eight, the first six and the number of the others."""
+    if len(names) <= 8:
+        return ", ".join(names)
+    return f"{', '.join(names[:6])} and {len(names) - 6:,} more"

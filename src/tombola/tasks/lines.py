@@ -108,6 +108,22 @@ def recognised_encoding(path: Path) -> str | None:
     return None if utf8 else "cp1252" if western else "iso8859-1"
 
 
+def encoding_of_new(path: Path, expected: str | None) -> str | None:
+    """Return the encoding of a file that may come from elsewhere than the data whose encoding is `expected`.
+
+    That is None, the default, if the file is UTF-8 beyond doubt: texts in another encoding hardly ever are by chance.
+
+    Args:
+        path: The file.
+        expected: The encoding of the task's own files; None for the default.
+    """
+    if expected is None or not path.is_file():
+        return expected
+    with _opened(path) as stream:
+        plain = all(block.isascii() for block in iter(lambda: stream.read(1 << 20), b""))
+    return expected if plain or recognised_encoding(path) is not None else None
+
+
 def _feeds(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:
     try:
         decoder.decode(block, final)

@@ -72,7 +72,7 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
         for column, value in kept.items():
             examples.columns[column].append(value(values))
 
-    if examples.dropped > max(1, MOST_DROPPED * (rows + 1)):
+    if examples.dropped > most_dropped(rows + 1):
         raise DataError(
             f"{examples.dropped} of {rows + 1} rows are malformed, which is too many to drop; {first_drop}."
         )
@@ -83,6 +83,11 @@ def parse(task: "Task", layout: Layout, table: Table, labelled: bool = True) -> 
             "%s: %d malformed rows skipped, the first: %s", task.name, examples.dropped, first_drop
         )
     return examples
+
+
+def most_dropped(rows: int) -> float:
+    """Return how many of so many rows `drop_malformed` drops at most."""
+    return max(1, MOST_DROPPED * rows)
 
 
 def _values(fields: Fields) -> list[Any]:

@@ -8,6 +8,7 @@ from tombola.errors import DataError
 from tombola.tasks.definition import Layout
 from tombola.tasks.hub import NotOnHub, hub_table
 from tombola.tasks.kinds import kind_of
+from tombola.tasks.lines import encoding_of_new
 from tombola.tasks.parse import Examples, parse
 from tombola.tasks.readers import DoesNotFit, Table
 
@@ -115,7 +116,8 @@ def _from_folder(task: "Task", split: str, place: Path, advice: str = "") -> tup
 def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
     """Read the texts of a file without labels, such as GLUE's test sets, in the first layout that fits.
 
-    Test files may have a header where training files do not, so each layout is also tried with one.
+    Test files may have a header where training files do not, so each layout is also tried with one. New texts may come
+    from another program than the training data, so UTF-8 and the usual delimiter are recognised too.
 
     Returns:
         The examples, and the table with the row of each.
@@ -124,9 +126,11 @@ def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
         raise DataError(f"{file}: there is no such file.")
     misfit: DoesNotFit | None = None
     for layout in task.source.layouts:
-        layout = layout.model_copy(update={"drop_malformed": False, "numbered": True})
-        headless = layout.model_copy(update={"header": None})
-        for one in [headless, layout] if layout.header else [layout]:
+        encoding = encoding_of_new(file, layout.encoding)
+        layout = layout.model_copy(update={"drop_malformed": False, "numbered": True, "encoding": encoding})
+        tried = [layout.model_copy(update={"header": None}), layout] if layout.header else [layout]
+        tried += [one.model_copy(update={"delimiter": None}) for one in tried if one.delimiter]
+        for one in tried:
             try:
                 table = kind_of(task).open(task, file, one)
                 rows = list(table.rows)

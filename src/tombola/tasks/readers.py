@@ -155,6 +155,8 @@ def _delimited_table(
     first = next(rows, None)
     if first is None:
         raise DataError(f"{path}: the file is empty.")
+    if first[1] and first[1][0].startswith("sep="):
+        raise DataError(f"{path}:{first[0]}: the first line only tells Excel the delimiter: remove it.")
     columns = [name.strip() for name in first[1]] if header is None else header
     if header is not None:
         if len(first[1]) != len(header):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tombola.tasks.column_roles import is_empty
 from tombola.tasks.definition import Layout
 from tombola.tasks.readers import BadRow, DoesNotFit, Table
 
@@ -29,7 +30,10 @@ class Columns:
         return set(self.layout.map.get(column, [column])) <= set(self.table.columns)
 
     def value(self, column: str) -> Read:
-        """Return a function that reads a task column from a row; several file columns are joined by a space."""
+        """Return a function that reads a task column from a row; several file columns are joined by a space.
+
+        Empty ones are left out.
+        """
         wanted = self.layout.map.get(column, [column])
         lacking = [name for name in wanted if name not in self.table.columns]
         if lacking:
@@ -42,7 +46,7 @@ class Columns:
         if len(places) == 1:
             (place,) = places
             return lambda values: values[place]
-        return lambda values: " ".join(str(values[place]) for place in places if values[place] is not None)
+        return lambda values: " ".join(str(values[place]) for place in places if not is_empty(values[place]))
 
     def text(self, column: str) -> Callable[[list[Any]], str]:
         """Return a function that reads a text column."""

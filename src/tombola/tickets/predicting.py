@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tombola.errors import DataError
 from tombola.evaluation.evaluators import Prediction
 from tombola.tasks import Split, Task
-from tombola.tasks.lines import ending_of, marked_encoding, numbered_lines
+from tombola.tasks.lines import encoding_of_new, ending_of, marked_encoding, numbered_lines
 from tombola.tasks.places import open_unlabelled
 from tombola.tasks.readers import DELIMITERS, DoesNotFit
 
@@ -58,7 +58,8 @@ class TextFile:
         split = Split(task, "unlabelled", opened.texts, opened.labels, opened.ids, str(path))
         ending = ending_of(path)
         if ending == ".jsonl":  # whole objects: their keys may differ
-            rows = [json.loads(line) for _, line in numbered_lines(path, task.source.encoding)]
+            encoding = encoding_of_new(path, task.source.encoding)
+            rows = [json.loads(line) for _, line in numbered_lines(path, encoding)]
         else:
             rows = [dict(zip(table.columns, fields, strict=True)) for _, fields in table.rows]
         form: Form = "csv" if ending == ".csv" else "tsv" if ending in (".tsv", ".txt") else "jsonl"

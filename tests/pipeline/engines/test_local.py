@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.store.kinds import one
 from tombola.errors import TombolaError
-from tombola.pipeline.engines import Local
+from tombola.pipeline.engines import Local, pool
 from tombola.pipeline.engines.schedule import Schedule
 from tombola.pipeline.engines.work import attempt
 from tombola.pipeline.watching import Watcher
@@ -60,7 +60,7 @@ def test_what_fails_blocks_only_its_own_branch(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retries", [1, 0])
-def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, retries):
+def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, retries, caplog):
     store = Store(tmp_path)
     killer, other = one("test_die", "k", times=1), one("test_write", "o")
     behind = one("test_write", "!", killer)
@@ -71,10 +71,25 @@ def test_a_worker_that_dies_is_replaced_unless_it_has_died_too_often(tmp_path, r
     if retries:
         assert (store.open(behind) / "text").read_text() == "died 1 times!"
         assert outcome.failures == []
+        assert "k: its worker died (exit code -9), so another one resumes it" in caplog.messages
     else:
         assert outcome.blocked == [behind]
         (failure,) = outcome.failures
-        assert failure.reason == "its worker died (exit code -9) in each of 1 attempts"
+        assert failure.reason == "its worker died (exit code -9)"
+
+
+@pytest.mark.slow
+def test_a_worker_ends_in_silence_when_the_main_process_is_gone(tmp_path, capfd):
+    ours, of_worker = pool._SPAWN.Pipe()
+    worker = pool._SPAWN.Process(target=pool._serve, args=(of_worker, str(tmp_path), 1, None, ()))
+    worker.start()
+    of_worker.close()
+    ours.send(one("test_write", "o", sleep=1.0))
+    ours.close()
+    worker.join()
+    assert worker.exitcode == 0
+    assert capfd.readouterr().err == ""
+    assert Store(tmp_path).has(one("test_write", "o", sleep=1.0))
 
 
 @pytest.mark.parametrize("capture", [True, False])

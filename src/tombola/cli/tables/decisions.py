@@ -30,6 +30,8 @@ def matching_lines(result: Result) -> list[str]:
 
     If there are several dense models, those with the same outcome share a sentence.
     """
+    if not result.targets:
+        return []
     on = result.targets[0]
     rows = result.matching(on)
     several = len({row.dense for row in rows}) > 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from tombola.pipeline.engines.work import attempt
 from tombola.pipeline.watching import Failure
 from tombola.store.stage import Stage
 from tombola.store.store import Store
+
+logger = logging.getLogger(__name__)
 
 _SPAWN = multiprocessing.get_context("spawn")  # a forked process would inherit torch's threads and locks
 
@@ -111,10 +115,11 @@ class Pool:
         stage = worker.stage
         if stage is None:
             return None
-        self.deaths[stage.key] = self.deaths.get(stage.key, 0) + 1
-        if self.deaths[stage.key] > retries:
-            code, times = worker.process.exitcode, self.deaths[stage.key]
-            return schedule.end(stage, f"its worker died (exit code {code}) in each of {times} attempts")
+        self.deaths[stage.key] = times = self.deaths.get(stage.key, 0) + 1
+        death = f"its worker died (exit code {worker.process.exitcode})"
+        if times > retries:
+            return schedule.end(stage, death if times == 1 else f"{death} in each of {times} attempts")
+        logger.warning("%s: %s, so another one resumes it", stage.label, death)
         self._send(self._start(), stage)
         return None
 
@@ -145,7 +150,7 @@ def _device(index: int) -> str | None:
 def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
-    """Run stages as they arrive, until the connection closes."""
+    """Run stages as they arrive, until the connection closes, as it does if the main process is killed."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches the whole process group; the main process ends the others
@@ -154,13 +159,19 @@ def _serve(
     adopt(plugins)
     store = Store(address)
 
+    def send(progress: tuple[int, int, dict[str, float]] | None, reason: str | None) -> None:
+        try:
+            line.send((progress, reason))
+        except OSError:
+            sys.exit()  # unlike an error, this is not logged as the stage's failure
+
     def progress(step: int, steps: int, figures: Mapping[str, float]) -> None:
-        line.send(((step, steps, dict(figures)), None))
+        send((step, steps, dict(figures)), None)
 
     with using_threads(threads), run_cache():
         while True:
             try:
                 stage = line.recv()
-            except EOFError:
+            except (EOFError, OSError):
                 return
-            line.send((None, attempt(stage, store, progress, capture=True)))
+            send(None, attempt(stage, store, progress, capture=True))
