@@ -23,9 +23,8 @@ logger = logging.getLogger(__name__)
 
 BLOCK = 1024  # rows of the similarity matrix that are in memory at once
 EMBEDDED_WORD = re.compile(r"[a-z]{2,}")
-EMBEDDED_SCALE = (
-    0.6  # at 0.30 (for 0.5) a word has 19 neighbours on average, and 82 % of PPDB's synonym pairs pass
-)
+# At 0.30 (for 0.5) a word has 19 neighbours on average, and 82 % of PPDB's synonym pairs pass.
+EMBEDDED_SCALE = 0.6
 
 
 class Vectors(NamedTuple):

@@ -74,9 +74,7 @@ def _implementation(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
     AttentionMaskInterface.register(NAME, _mask)
     before = model.config._attn_implementation
     configs = [module.config for module in model.modules() if hasattr(module, "config")]
-    copies = [
-        config for config in configs if config is not model.config
-    ]  # shrunk layers of Phi-3 have their own
+    copies = [config for config in configs if config is not model.config]  # as in shrunk layers of Phi-3
     settings = [config._attn_implementation for config in copies]
     model.set_attn_implementation(NAME)
     for config in copies:

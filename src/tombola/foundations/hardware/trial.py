@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 HEADS, LAYERS = 12, 2
-CPU_SIZE = (384, 32, 32)  # hidden size, texts, tokens: a batch of MiniLM, since small products hide what bf16 gains
+# Hidden size, texts, tokens: a batch of MiniLM, since small products hide what bf16 gains.
+CPU_SIZE = (384, 32, 32)
 ACCELERATOR_SIZE = (768, 32, 128)  # a smaller model keeps a GPU waiting for launches, whatever the precision
 BUDGET = 4.0  # seconds for all passes together; an emulated bf16 may be twenty times slower than fp32
 MIN_ROUNDS, MAX_ROUNDS = 2, 6
