@@ -131,7 +131,7 @@ def carry_out(
         engine: The engine that runs the stages; by default this process.
         watcher: Receives progress events.
     """
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store.of(store)
     raw, notes = planned or plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
     if is_main():
@@ -208,8 +208,7 @@ def plan_order(
     if order.unlabelled is not None:
         raw = with_planned_texts(raw, order.unlabelled)
     if order.seconds is not None:
-        store = store if isinstance(store, Store) else Store(store)
-        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
+        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), Store.of(store), order.seconds)
         notes += timing_notes
     plan = plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
     return replace(plan, cells=[*dense, *plan.cells]), notes
