@@ -72,7 +72,7 @@ def draw_counts(
         min_heads: How many heads each layer keeps: those with the highest scores.
     """
     drawn = []
-    for kind in scores.units.granularity.split("+"):
+    for kind in scores.units.kinds:
         units = scores.units.only(kind)
         of_kind = Scores(units, {name: scores[name] for name in units.by_name})
         inside = Mask(units, within.bits) if within is not None else None
@@ -100,8 +100,7 @@ def random_like(mask: Mask, seed: int, *, min_heads: int | None = None) -> Mask:
         seed: The random seed.
         min_heads: How many heads each layer keeps; by default one, if the mask keeps a head in each layer, else none.
     """
-    kinds = mask.units.granularity.split("+")
-    counts = {kind: Mask(mask.units.only(kind), mask.bits).removed for kind in kinds}
+    counts = {kind: Mask(mask.units.only(kind), mask.bits).removed for kind in mask.units.kinds}
     if min_heads is None:
         min_heads = int(
             all(mask.bits[group.name].any() for group in mask.units.groups if group.kind == "head")

@@ -100,7 +100,7 @@ class Ranking:
     @property
     def kinds(self) -> set[str]:
         """The kinds of unit that have scores."""
-        return set(self.scores.units.granularity.split("+"))
+        return set(self.scores.units.kinds)
 
     @property
     def removes_layers(self) -> bool:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from tombola.bias.settings import BiasModel
 from tombola.defenses import DefenseList
 from tombola.foundations.settings import Settings
-from tombola.masks.names import Scope
+from tombola.masks.names import STRUCTURED, Scope, is_structured
 from tombola.masks.pattern_names import implied_sparsity
 from tombola.recipe.retraining import check_control, check_rounds
 from tombola.recipe.sections import (
@@ -23,7 +23,6 @@ from tombola.recipe.sections import (
     WantedPrecision,
 )
 from tombola.search import SearchSettings, lowest, searches
-from tombola.shrink.shape import STRUCTURED
 from tombola.training.settings import DEVICE, TrainSettings
 
 
@@ -197,7 +196,7 @@ class Recipe(Settings):
 
     @property
     def _structured(self) -> bool:
-        return self.search is not None and set(self.search.units.split("+")) <= STRUCTURED
+        return self.search is not None and is_structured(self.search.units)
 
     @model_validator(mode="after")
     def _check_target(self) -> Self:
