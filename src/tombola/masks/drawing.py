@@ -9,16 +9,13 @@ import torch
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_same
-from tombola.masks.counting import removals
 from tombola.masks.in_matrices import draw_in_matrices
 from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, keep_highest_checked
+from tombola.masks.select import Candidates, highest, keep_highest_checked, removals
 from tombola.masks.units import Units
-
-__all__ = ["draw", "draw_counts", "random_like", "random_scores", "removals"]
 
 
 def draw(
@@ -76,7 +73,10 @@ def draw_counts(
         units = scores.units.only(kind)
         of_kind = Scores(units, {name: scores[name] for name in units.by_name})
         inside = Mask(units, within.bits) if within is not None else None
-        protected = _highest(of_kind, min_heads) if kind == "head" and min_heads else None
+        protected = None
+        if kind == "head" and min_heads:
+            kept = {name: highest(values, min_heads) for name, values in of_kind.items()}
+            protected = Mask.from_bools(units, kept)
         drawn.append(draw(of_kind, remove=counts.get(kind, 0), within=inside, protect=protected))
     return reduce(Mask.join, drawn)
 
@@ -106,15 +106,6 @@ def random_like(mask: Mask, seed: int, *, min_heads: int | None = None) -> Mask:
             all(mask.bits[group.name].any() for group in mask.units.groups if group.kind == "head")
         )
     return draw_counts(random_scores(mask.units, seed), counts, min_heads=min_heads)
-
-
-def _highest(scores: Scores, count: int) -> Mask:
-    """Return the mask that keeps only the `count` highest of each group; among equal scores the earlier stay."""
-    kept = {}
-    for name, values in scores.items():
-        kept[name] = torch.zeros(values.shape, dtype=torch.bool)
-        kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
-    return Mask.from_bools(scores.units, kept)
 
 
 def _pattern(pattern: Pattern | str | None) -> Pattern | None:
