@@ -44,6 +44,8 @@ def draw(
         pattern: "2:4" keeps 2 of every 4 weights along the inputs of a matrix and replaces the sparsity; "16x16"
             removes whole blocks.
     """
+    if scope not in get_args(Scope):
+        raise UnknownName("scope", scope, get_args(Scope))
     for mask in (within, protect):
         if mask is not None:
             check_same(scores.units, mask.units)
@@ -129,8 +131,6 @@ def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | Non
         what = f"pattern {pattern}" if pattern else 'scope "row"'
         raise TombolaError(f"{what} removes a share: give a sparsity, not a count.")
     _check_sparsity(sparsity)
-    if scope not in get_args(Scope):
-        raise UnknownName("scope", scope, get_args(Scope))
     return sparsity
 
 
@@ -143,8 +143,6 @@ def _quotas(
     scores: Scores, sparsity: float | None, remove: int | None, scope: Scope
 ) -> list[tuple[list[str], int]]:
     """Return the groups to rank together, each set with the number of units to remove."""
-    if scope not in get_args(Scope):
-        raise UnknownName("scope", scope, get_args(Scope))
     if sparsity is not None and remove is None:
         _check_sparsity(sparsity)
         if scope == "global":
