@@ -84,12 +84,12 @@ def _slip(word: str, random: Random) -> str:
     return word
 
 
-def _other_key(letter: str, random: Random, neighbour: float = NEIGHBOUR) -> str:
+def _other_key(letter: str, random: Random) -> str:
     """Return the letter typed instead of `letter`, in its case."""
     near = NEIGHBOURS.get(letter.lower())
     if near is None:
         return letter
-    typed = pick(near if random.random() < neighbour else tuple(NEIGHBOURS), random)
+    typed = pick(near if random.random() < NEIGHBOUR else tuple(NEIGHBOURS), random)
     return typed.upper() if letter.isupper() else typed
 
 

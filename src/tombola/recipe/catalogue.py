@@ -15,6 +15,9 @@ from tombola.recipe.builtin import RECIPES, recipe_names
 
 Rows = list[tuple[str, str]]
 
+FIRST_NAMES = 6
+"""How many names of a kind a summary shows."""
+
 
 def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, Rows]:
     """Return names with one line each, by kind.
@@ -36,13 +39,13 @@ def _matches(row: tuple[str, str], search: str) -> bool:
     return any(search.casefold() in text.casefold() for text in row)
 
 
-def summary(width: int = 6) -> Rows:
+def summary() -> Rows:
     """Return for each kind the first names, and the number of entries if there are more."""
     rows = []
     for kind, entries in catalogue().items():
         names = [name for name, _ in entries]
-        ellipsis = f" … ({len(names)})" if len(names) > width else ""
-        rows.append((kind, ", ".join(names[:width]) + ellipsis))
+        ellipsis = f" … ({len(names)})" if len(names) > FIRST_NAMES else ""
+        rows.append((kind, ", ".join(names[:FIRST_NAMES]) + ellipsis))
     return rows
 
 
