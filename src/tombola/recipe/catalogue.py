@@ -5,7 +5,7 @@ Each list comes from the registry of its kind, and imports nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -114,19 +114,3 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 
 KINDS = tuple(_LISTS)
 """The kinds that can be listed."""
-
-
-def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> str:
-    """Check a recipe, a study or a task file without running it, and return a one-sentence summary.
-
-    Args:
-        file: A file, or the name of a built-in recipe.
-        overrides: Changes to a recipe, as `key=value`.
-        data: Also read the data and the model's config, and describe them in further lines.
-
-    Raises:
-        RecipeError: With all mistakes of a recipe.
-    """
-    from tombola.recipe.checking import check
-
-    return "\n".join(check(file, overrides, data))
