@@ -5,7 +5,7 @@ import shlex
 import pytest
 from tools.run_evidence import COMMANDS, ROOT, commands, name_of, plan_of, total
 
-from tombola.recipe.catalogue import check_file
+from tombola.recipe.checking import check_file
 
 STUDIES = commands(COMMANDS.read_text(encoding="utf-8"))
 

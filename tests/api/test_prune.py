@@ -13,13 +13,14 @@ from transformers import AutoModelForSequenceClassification
 from typer.testing import CliRunner
 
 import tombola
+from tests.masks.small import follows
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tests.world import BAD, GOOD, PLAIN, World, make_world
 from tombola.cli import app
 from tombola.errors import TombolaError
 from tombola.masks import Mask, Units
-from tombola.masks.patterns import follows, parse_pattern
+from tombola.masks.patterns import parse_pattern
 
 FEW = {"examples": 12, "max_length": 16}
 

@@ -18,7 +18,8 @@ from tombola import api
 from tombola.cli import VERBS, app, interrupts, main
 from tombola.errors import TombolaError
 from tombola.recipe.builtin import recipe_names
-from tombola.recipe.catalogue import catalogue, check_file
+from tombola.recipe.catalogue import catalogue
+from tombola.recipe.checking import check_file
 
 
 def tombola(*arguments):

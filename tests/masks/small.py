@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from tombola.masks import Base, Layout, Mask, Matrix, Scores, Units
+from tombola.masks.pattern_names import NofM, Pattern
 
 SHAPES = {"first": (3, 5), "second": (2, 9), "pooler": (1, 9)}
 COUNT = 15 + 18 + 9
@@ -56,3 +57,11 @@ values = st.one_of(
     nps.arrays(np.float32, COUNT, elements=numbers),
     nps.arrays(np.float32, COUNT, elements=st.floats(0, 2, width=32)),
 )
+
+
+def follows(kept: torch.Tensor, pattern: Pattern) -> bool:
+    """Return whether a boolean outputs × inputs matrix follows a pattern: exactly N per group, or whole blocks."""
+    if isinstance(pattern, NofM):
+        return bool((kept.reshape(-1, pattern.of).sum(dim=1) == pattern.keep).all())
+    totals = pattern.totals(kept.to(torch.int32))
+    return bool(((totals == 0) | (totals == pattern.outputs * pattern.inputs)).all())

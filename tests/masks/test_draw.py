@@ -151,6 +151,8 @@ def test_what_cannot_be_drawn_is_refused():
         draw(scores, float("nan"))
     with pytest.raises(UnknownName, match="global"):
         draw(scores, 0.5, scope="globle")
+    with pytest.raises(UnknownName, match="global"):
+        draw(scores, scope="globle", pattern="2:4")
     with pytest.raises(TombolaError, match="local"):
         draw(scores, remove=3, scope="local")
     with pytest.raises(TombolaError, match="21 are already removed"):

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 from torch.sparse import _semi_structured_conversions as conversions
 
+from tests.masks.small import follows
 from tests.masks.test_draw import by_sorting
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Base, Layout, Mask, Matrix, Scores, Units, draw, removals
 from tombola.masks.in_matrices import Selection
-from tombola.masks.patterns import Blocks, NofM, follows, keep_in_groups, parse_pattern
+from tombola.masks.patterns import Blocks, NofM, keep_in_groups, parse_pattern
 from tombola.shrink.packing import pack, unpack
 
 pytestmark = pytest.mark.portable

@@ -23,7 +23,7 @@ from tombola.foundations.settings import checked
 from tombola.masks import Mask
 from tombola.pipeline.sharing import WITH, WITHOUT, plan_share
 from tombola.pipeline.watching import Watcher
-from tombola.recipe.catalogue import check_file
+from tombola.recipe.checking import check_file
 from tombola.recipe.share import ShareRecipe, check_share
 from tombola.results.result import Result
 from tombola.store.store import Store

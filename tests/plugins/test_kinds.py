@@ -1,5 +1,6 @@
 """One file from outside the package adds an entry of any kind, and it runs end to end."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from tombola.errors import TombolaError
 from tombola.foundations.plugins import loaded_plugins
 from tombola.masks import Mask, Units
 from tombola.pipeline.planner import CellPlan, plan_cell
-from tombola.pipeline.stages.base import read_json
 from tombola.pipeline.stages.bias import DESCRIPTION
 from tombola.recipe.catalogue import catalogue
 from tombola.recipe.grid import expand
@@ -204,7 +204,7 @@ def test_a_bias_model(world: World, tmp_path: Path) -> None:
     train = {**BRIEF, "loss": {"kind": "poe"}}
     plan = planned(world, "bias.py", bias={"method": "text_length", "folds": 3}, train=train)
     store = ran(plan, tmp_path)
-    described = read_json(store.open(plan.model.inputs["bias"]) / DESCRIPTION)
+    described = json.loads((store.open(plan.model.inputs["bias"]) / DESCRIPTION).read_bytes())
     assert described["settings"] == {"method": "text_length", "folds": 3}
     assert "validation" in described["accuracy"]
     uses = plugin_uses(plan)

@@ -11,7 +11,8 @@ import yaml
 from tests.world import World
 from tombola.errors import RecipeError, UnknownName
 from tombola.recipe.builtin import recipe_names
-from tombola.recipe.catalogue import KINDS, catalogue, check_file, summary
+from tombola.recipe.catalogue import KINDS, catalogue, summary
+from tombola.recipe.checking import check_file
 
 EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence" / "recipes"
 
@@ -102,7 +103,8 @@ def test_data_is_described(world: World, tmp_path: Path) -> None:
 
 def test_a_recipe_is_checked_without_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from tombola.recipe.catalogue import check_file, catalogue; check_file('srnets/quick'); "
+        "import sys; from tombola.recipe.catalogue import catalogue; "
+        "from tombola.recipe.checking import check_file; check_file('srnets/quick'); "
         "check_file('robust_tickets/quick'); catalogue(); "
         "print([name for name in ('torch', 'transformers', 'sklearn', 'scipy') if name in sys.modules])"
     )

@@ -5,10 +5,8 @@ import json
 import pytest
 
 from tests.results.builder import cell, result
-from tombola.errors import TombolaError
 from tombola.results.decisions import Phases
 from tombola.results.doubts import NOT_LEARNED
-from tombola.results.phases import super_ticket
 
 SPLITS = ("validation", "test")
 CURVES = {  # the means on test; on validation everything is the same but for the winning ticket at 50 %
@@ -88,13 +86,12 @@ def test_without_random_tickets_nothing_is_called_a_collapse():
 
 def test_the_super_ticket_is_chosen_on_one_split_and_reported_on_another():
     found = result(*cells())
-    best = super_ticket(found, "validation", "test")
-    assert best == only(found).super_ticket
+    best = only(found).super_ticket
+    assert (best.chosen_on, best.reported_on) == ("validation", "test")
     assert (best.sparsity, best.remaining) == (0.5, 0.75)
     assert best.chosen.mean == pytest.approx(0.95)
     assert best.reported.mean == pytest.approx(0.70)
     assert best.tickets == ["tickets/kept best-0.5-1", "tickets/kept best-0.5-2"]
-    assert super_ticket(found, "test", "validation").sparsity == 0.1
 
 
 def test_equal_means_are_phase_one_and_the_smallest_of_equals_is_super():
@@ -111,25 +108,18 @@ def test_equal_means_are_phase_one_and_the_smallest_of_equals_is_super():
 
 
 def test_the_dense_model_is_a_winning_ticket_too():
-    assert super_ticket(result(*cells(dense=0.98)), "validation", "test").sparsity == 0.0
+    assert only(result(*cells(dense=0.98))).super_ticket.sparsity == 0.0
 
 
-@pytest.mark.parametrize("same", [("test", "test"), ("reviews/test", "test")])
-def test_choosing_on_the_reported_split_is_refused_unless_asked_for(same):
+def test_no_super_ticket_is_chosen_on_the_reported_split():
     """The released code's super tickets are chosen by hand on the split that is reported."""
-    tried = result(*cells(splits=("test", "reviews/test")))
-    with pytest.raises(TombolaError, match="same_split"):
-        super_ticket(tried, *same)
-    assert super_ticket(tried, *same, same_split=True).sparsity == 0.1
-    assert only(tried).super_ticket is None
+    assert only(result(*cells(splits=("test", "reviews/test")))).super_ticket is None
 
 
 def test_a_result_with_one_split_has_phases_but_no_super_ticket():
     tried = result(*cells(splits=("validation",)))
     assert only(tried).on == "validation"
     assert only(tried).super_ticket is None
-    with pytest.raises(TombolaError, match=r"evaluate\.on"):
-        super_ticket(tried, "validation", "test")
 
 
 def test_an_attack_is_no_data_set_for_the_super_ticket():
@@ -146,7 +136,7 @@ def test_each_task_has_its_own_curves_and_its_own_dense_model():
     assert (first.axes, second.axes) == ({"task": "reviews"}, {"task": "reviews_product"})
     assert second.dense.mean == pytest.approx(0.5)
     assert {point.phase for point in second.points} == {"I"}
-    assert super_ticket(both, "validation", "test", second.axes).sparsity == 0.5
+    assert second.super_ticket.sparsity == 0.5
 
 
 def test_curves_at_other_units_share_the_dense_model():
@@ -206,8 +196,6 @@ def test_damaged_tickets_and_other_searches_are_no_part_of_it():
 def test_a_result_without_winning_tickets_has_no_phases():
     found = result(cell("dense", {"test": 0.9}), cell("kept best", {"test": 0.8}, 0.5))
     assert found.phases() == []
-    with pytest.raises(TombolaError, match="winning"):
-        super_ticket(found, "validation", "test")
 
 
 def test_a_dense_model_that_has_not_learned_has_no_phases_to_compare_with():

@@ -5,12 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.masks.small import follows
 from tests.search.test_calibration import SINGLE_PASS, padded, seen_by_the_whole_model
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Units, draw
 from tombola.masks.in_matrices import Selection
-from tombola.masks.patterns import follows, parse_pattern
+from tombola.masks.patterns import parse_pattern
 from tombola.search import Evidence, searches
 from tombola.search.block_influence import BlockInfluence, block_influence
 from tombola.search.layerwise import places_of, prune_in_order

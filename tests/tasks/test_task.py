@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tombola.errors import DataError, RecipeError, TombolaError, UnknownName
-from tombola.recipe.catalogue import check_file
+from tombola.recipe.checking import check_file
 from tombola.tasks import Task, task_names
 from tombola.tasks.places import BUNDLED
 

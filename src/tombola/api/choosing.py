@@ -23,12 +23,20 @@ def is_open(raw: Raw) -> bool:
     return "speedup" in raw["draw"] and raw["draw"]["speedup"] is None
 
 
-def with_choice_data(raw: Raw) -> tuple[Raw, str]:
+def with_any_speedup(raw: Raw) -> Raw:
+    """Return the recipe with some speed-up in place of an open one, for plans and checks that need a number."""
+    return {**raw, "draw": {**raw["draw"], "speedup": 2.0}} if is_open(raw) else raw
+
+
+def with_choice_data(raw: Raw) -> tuple[Raw, str | None]:
     """Return the recipe with a split for the choice, neither trained on nor reported, and the name of that split.
 
     This is the validation split, unless its scores are reported. Otherwise a share of the training data is held out
-    from every training, so that the final ticket is the very one that was chosen.
+    from every training, so that the final ticket is the very one that was chosen. If the recipe sets the speed-up,
+    nothing is changed or chosen.
     """
+    if not is_open(raw):
+        return raw, None
     task = Task.named(raw["task"])
     reported = task.default_split == "validation" or "validation" in _reported(raw)
     if "validation" in task.split_names() and not reported:
@@ -66,10 +74,8 @@ def choice_recipe(raw: Raw, on: str) -> Raw:
 
 def only_ticket(raw: Raw) -> Raw:
     """Return the recipe that trains the ticket and nothing else."""
-    plain = {
-        name: value for name, value in raw.items() if name not in ("attack", "measure", "runtime", "variants")
-    }
-    return {**plain, "draw": {**raw["draw"], **({"speedup": 2.0} if is_open(raw) else {})}}
+    others = ("attack", "measure", "runtime", "variants")
+    return with_any_speedup({name: value for name, value in raw.items() if name not in others})
 
 
 def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tuple[str, ...]]:

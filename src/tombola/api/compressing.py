@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tombola.api.choosing import choice_recipe, in_time, is_open, only_ticket, with_choice_data
+from tombola.api.choosing import choice_recipe, in_time, only_ticket, with_choice_data
 from tombola.api.orders import Order, plan_compression
 from tombola.api.original import ORIGINAL, fine_tuned, is_finetuned, plan_original, untrained
 from tombola.api.running import AnyStore, plan_recipe, run, study
@@ -131,13 +131,13 @@ def carry_out(
         engine: The engine that runs the stages; by default this process.
         watcher: Receives progress events.
     """
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store.of(store)
     raw, notes = planned or plan_compression(order)
     folder = Path(output) if output is not None else Path("runs") / path_part(f"compress-{_name(raw)}")
     if is_main():
         require_writable(folder)
     _check_place(folder / "model", raw["model"])
-    raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
+    raw, chosen_on = with_choice_data(raw)
     raw, dense, origin = fine_tuned(raw, store, folder, engine, watcher)
     if order.unlabelled is not None:
         label = label_stage(raw, order.unlabelled)
@@ -165,9 +165,8 @@ def _compress(
 
     The stages in `dense` trained it; `origin` has the sections of the recipe for that, if the ticket's may name them.
     """
-    if order.seconds is not None:
-        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
-        notes += timing_notes
+    raw, timing_notes = _within_time(raw, order, store)
+    notes += timing_notes
     if chosen_on is not None:
         tried = plan_recipe(choice_recipe(raw, chosen_on))
         result = study(
@@ -202,17 +201,22 @@ def plan_order(
         store: The folder or URL of the store of finished stages.
     """
     raw, notes = planned or plan_compression(order)
-    raw, chosen_on = with_choice_data(raw) if is_open(raw) else (raw, None)
+    raw, chosen_on = with_choice_data(raw)
     dense = [] if is_finetuned(raw["model"], Task.named(raw["task"])) else plan_original(raw).cells
     raw = untrained(raw)
     if order.unlabelled is not None:
         raw = with_planned_texts(raw, order.unlabelled)
-    if order.seconds is not None:
-        store = store if isinstance(store, Store) else Store(store)
-        raw, timing_notes = in_time(raw, plan_recipe(only_ticket(raw)), store, order.seconds)
-        notes += timing_notes
+    raw, timing_notes = _within_time(raw, order, store)
+    notes += timing_notes
     plan = plan_recipe(raw if chosen_on is None else choice_recipe(raw, chosen_on))
     return replace(plan, cells=[*dense, *plan.cells]), notes
+
+
+def _within_time(raw: Raw, order: Order, store: AnyStore) -> tuple[Raw, tuple[str, ...]]:
+    """Return the recipe with as many epochs as the order's time limit allows, if it has one, and notes on that."""
+    if order.seconds is None:
+        return raw, ()
+    return in_time(raw, plan_recipe(only_ticket(raw)), Store.of(store), order.seconds)
 
 
 def quickstart(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from tombola.api.choosing import with_any_speedup
 from tombola.errors import TombolaError
 from tombola.foundations.hardware.machine import check_device
 from tombola.recipe.grid import expand
@@ -113,9 +114,7 @@ def check_sections(raw: Raw, name: str) -> None:
 
 def check_cells(raw: Raw) -> None:
     """Raise an error if a recipe would make several tickets, because of a list, or none that can be judged."""
-    if "speedup" in raw["draw"] and raw["draw"]["speedup"] is None:  # to be chosen
-        raw = {**raw, "draw": {**raw["draw"], "speedup": 2.0}}
-    cells = expand(raw)
+    cells = expand(with_any_speedup(raw))
     axes = {name for cell in cells for name in cell.axes if name != "runtime"}
     if axes:
         raise TombolaError(

@@ -39,7 +39,7 @@ def validate(file: Path | str, overrides: str | Iterable[str] = (), *, data: boo
         A one-sentence summary of the file. With `data`, also a line for each split: rows, labels, duplicates, texts
         that are in the training data too, and texts longer than the model's input.
     """
-    from tombola.recipe.catalogue import check_file
+    from tombola.recipe.checking import check_file
 
     return check_file(str(file), as_tuple(overrides), data)
 

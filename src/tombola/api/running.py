@@ -221,7 +221,7 @@ def _carry_out(
     keep_going: bool = False,
 ) -> Result:
     """Run a plan, then collect and save its result."""
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store.of(store)
     with claimed(plan, Path(output) if output is not None else None, replace=replace) as folder:
         file = folder.path / RESULTS
         outcome = run_plan(plan, store, file, engine=engine, watcher=watcher, keep_going=keep_going)

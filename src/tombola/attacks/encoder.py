@@ -28,6 +28,7 @@ from tombola.tasks.encoding import Collate
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+MAX_LENGTH = 256  # tokens per text
 STEP = 2.0**-10  # of the cosine's grid
 SLACK = 1e-6  # above the noise of a cosine of unit vectors in 32-bit floats
 ROUGH = 0.015  # above the noise of a cosine in bf16, which reached 0.004
@@ -42,14 +43,11 @@ class SentenceEncoder:
 
     def __init__(
         self,
-        name: str = "minilm",
+        name: str,
         *,
-        max_length: int = 256,
-        batch_tokens: int = 2048,
         precision: Literal["auto", "fp32", "bf16"] = "auto",
     ) -> None:
         self.reference = find_model(name)
-        self.max_length, self.batch_tokens = max_length, batch_tokens
         self.precision = precision
         self.rows = 0
         self._kept: dict[str, np.ndarray] = {}
@@ -118,8 +116,8 @@ class SentenceEncoder:
             real = inputs["attention_mask"].unsqueeze(-1)
             return torch.nn.functional.normalize((states.float() * real).sum(1) / real.sum(1), dim=-1)
 
-        encoded = tokenize(self.tokenizer, [(text,) for text in texts], self.max_length)
-        return in_batches(forward, encoded, Collate(self.tokenizer), self.batch_tokens)
+        encoded = tokenize(self.tokenizer, [(text,) for text in texts], MAX_LENGTH)
+        return in_batches(forward, encoded, Collate(self.tokenizer))
 
     def _embedded(
         self, known: dict[str, np.ndarray], texts: Iterable[str], precision: Literal["fp32", "bf16"]

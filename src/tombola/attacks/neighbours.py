@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -23,9 +24,8 @@ logger = logging.getLogger(__name__)
 
 BLOCK = 1024  # rows of the similarity matrix that are in memory at once
 EMBEDDED_WORD = re.compile(r"[a-z]{2,}")
-EMBEDDED_SCALE = (
-    0.6  # at 0.30 (for 0.5) a word has 19 neighbours on average, and 82 % of PPDB's synonym pairs pass
-)
+# At 0.30 (for 0.5) a word has 19 neighbours on average, and 82 % of PPDB's synonym pairs pass.
+EMBEDDED_SCALE = 0.6
 
 
 class Vectors(NamedTuple):
@@ -35,6 +35,7 @@ class Vectors(NamedTuple):
     matrix: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
 class Neighbours:
     """The nearest words of each word of a vocabulary, with their cosines, nearest first.
 
@@ -42,17 +43,12 @@ class Neighbours:
     converts the minimum cosines that were published, and `opposites` names the pairs of words to leave out.
     """
 
-    def __init__(
-        self,
-        words: list[str],
-        nearest: np.ndarray,
-        cosines: np.ndarray,
-        source: str,
-        scale: float = 1.0,
-        opposites: Callable[[str, str], bool] | None = None,
-    ) -> None:
-        self.words, self.nearest, self.cosines = words, nearest, cosines
-        self.source, self.scale, self.opposites = source, scale, opposites
+    words: list[str]
+    nearest: np.ndarray
+    cosines: np.ndarray
+    source: str
+    scale: float = 1.0
+    opposites: Callable[[str, str], bool] | None = None
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -103,8 +99,7 @@ def embedded_neighbours(k: int) -> Neighbours:
         return Vectors(words, matrix[[rows[word] for word in words]])
 
     table = kept_table(minilm.fingerprint, k, "MiniLM input embeddings without WordNet's antonyms", read)
-    table.scale, table.opposites = EMBEDDED_SCALE, bundled().are_opposites
-    return table
+    return replace(table, scale=EMBEDDED_SCALE, opposites=bundled().are_opposites)
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Columns = tuple[str, ...]
 Rows = list[dict[str, list[int]]]
 
+BATCH_TOKENS = 2048
+
 STEP = 2.0**-7  # grid step of the logits: odds that differ by less than 0.8 % count as equal
 SLACK = 2e-5  # above the noise of 32-bit floats, which reached 5e-6 at 6 and 12 layers and logits up to 8
 
@@ -43,13 +45,12 @@ class Scorer:
         *,
         max_length: int = 128,
         precision: Precision = "fp32",
-        batch_tokens: int = 2048,
         order: "LabelOrder | None" = None,
     ) -> None:
         self.model, self.tokenizer, self.collate = model, tokenizer, Collate(tokenizer)
         self.order = order
         self.max_length = fitting_length(max_length, model.config)
-        self.precision, self.batch_tokens = precision, batch_tokens
+        self.precision = precision
         self.rows = 0
 
     def __call__(self, texts: Sequence[Columns]) -> np.ndarray:
@@ -74,7 +75,6 @@ class Scorer:
                 lambda batch: self.model(**on(self.model.device, batch)).logits,
                 encoded,
                 self.collate,
-                self.batch_tokens,
             )
         return logits if self.order is None else self.order.arrange(logits)
 
@@ -104,13 +104,12 @@ def in_batches(
     forward: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     encoded: Rows,
     collate: Collate,
-    batch_tokens: int,
 ) -> np.ndarray:
-    """Run `forward` over batches of about `batch_tokens` tokens, longest rows first; return results in row order."""
+    """Run `forward` over batches of about `BATCH_TOKENS` tokens, longest rows first; return results in row order."""
     lengths = np.array([len(row["input_ids"]) for row in encoded])
     results: np.ndarray | None = None
     with torch.inference_mode():
-        for members in batches(lengths, batch_tokens):
+        for members in batches(lengths, BATCH_TOKENS):
             rows = forward(collate([encoded[i] for i in members.tolist()])).float().cpu().numpy()
             if results is None:
                 results = np.empty((len(encoded), *rows.shape[1:]), dtype=np.float64)

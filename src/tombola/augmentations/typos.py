@@ -25,9 +25,8 @@ WEIGHTS = {"substitute": 0.48, "omit": 0.24, "repeat": 0.09, "insert": 0.09, "sw
 
 NEIGHBOUR = 0.9  # fraction of substituted letters that are a neighbouring key; the rest is any letter
 FIRST = 0.15  # likelihood of an error in the first letter, relative to each other letter
-SECOND_ERROR = (
-    0.1  # fraction of mistyped words with a second error; Damerau (1964) found a single one in over 80 %
-)
+# Fraction of mistyped words with a second error; Damerau (1964) found a single one in over 80 %.
+SECOND_ERROR = 0.1
 SHORT = {1: 0.0, 2: 0.15, 3: 0.4}  # likelihood of an error by word length, relative to longer words
 
 _KINDS = tuple(WEIGHTS)
@@ -85,12 +84,12 @@ def _slip(word: str, random: Random) -> str:
     return word
 
 
-def _other_key(letter: str, random: Random, neighbour: float = NEIGHBOUR) -> str:
+def _other_key(letter: str, random: Random) -> str:
     """Return the letter typed instead of `letter`, in its case."""
     near = NEIGHBOURS.get(letter.lower())
     if near is None:
         return letter
-    typed = pick(near if random.random() < neighbour else tuple(NEIGHBOURS), random)
+    typed = pick(near if random.random() < NEIGHBOUR else tuple(NEIGHBOURS), random)
     return typed.upper() if letter.isupper() else typed
 
 

@@ -37,9 +37,8 @@ def _run() -> None:
     try:
         app(prog_name="tombola")
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader is gone; the final flush must not fail
+        # The reader is gone; the final flush must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (TombolaError, OSError) as error:
         if (sentence := sentence_of(error)) is None:

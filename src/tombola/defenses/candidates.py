@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = (
-    24  # letters of an indexed word at most: longer ones are rarely words, and have hundreds of deletions
-)
+LONGEST = 24
+"""The most letters of an indexed word: longer ones are rarely words, and have hundreds of deletions."""
 
 Codes = NDArray[np.uint64]
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2 ** 64

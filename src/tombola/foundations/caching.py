@@ -89,9 +89,7 @@ def shared(make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         *[(type(value), value) if type(value) in PLAIN else id(value) for value in arguments],
     )
     if key not in made:
-        made[key] = (
-            make(*args, **kwargs),
-            arguments,
-        )  # keeps the arguments alive too: an id may be reused once its object is gone
+        # The arguments are kept alive too: an id may be reused once its object is gone.
+        made[key] = make(*args, **kwargs), arguments
     kept: T = made[key][0]
     return kept

@@ -100,6 +100,16 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def require_empty(folder: Path) -> None:
+    """Raise an error if something exists at a path, other than an empty folder.
+
+    Args:
+        folder: The destination.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TombolaError(f"{folder} already exists: choose another folder, or delete it first")
+
+
 @contextmanager
 def replacing(folder: Path, marker: str) -> Iterator[Path]:
     """Yield a new folder that replaces `folder` when the block succeeds.

@@ -44,16 +44,14 @@ _loaded: dict[str, Plugin] = {}
 """Plugins by the name of their module."""
 
 
-def load_plugins(names: Iterable[str], base: Path | None = None) -> list[Plugin]:
+def load_plugins(names: Iterable[str]) -> list[Plugin]:
     """Import plugins, each once. A changed file is imported again.
 
     Args:
         names: Paths of Python files (`my_methods.py`) or names of importable modules (`my_package.methods`).
-        base: A folder to search for relative paths besides the current one: the recipe's.
     """
     return [
-        _load_file(find_plugin_file(name, base)) if name.endswith(".py") else _load_module(name)
-        for name in names
+        _load_file(find_plugin_file(name)) if name.endswith(".py") else _load_module(name) for name in names
     ]
 
 

@@ -131,8 +131,7 @@ def _registering_module() -> str:
     while True:
         module = str(frame.f_globals.get("__name__", ""))
         ours = is_builtin(module) and frame.f_code.co_name != "<module>"
-        if frame.f_back is None or not (
-            ours or module == "abc"
-        ):  # abc creates the classes that register themselves
+        # The module abc creates the classes that register themselves.
+        if frame.f_back is None or not (ours or module == "abc"):
             return module
         frame = frame.f_back

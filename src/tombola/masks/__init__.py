@@ -7,11 +7,12 @@ from tombola.masks.names import Granularity, Scope, UnitsName
 
 if TYPE_CHECKING:
     from tombola.masks.base import Base, fingerprint, geometry
-    from tombola.masks.drawing import draw, removals
+    from tombola.masks.drawing import draw
     from tombola.masks.groups import Group, Part
     from tombola.masks.layout import Layout, Matrix
     from tombola.masks.mask import Mask
     from tombola.masks.scores import Scores
+    from tombola.masks.select import removals
     from tombola.masks.storage import MASK
     from tombola.masks.units import Units
 
@@ -28,7 +29,7 @@ _HOME = {
     "draw": "drawing",
     "fingerprint": "base",
     "geometry": "base",
-    "removals": "drawing",
+    "removals": "select",
 }
 
 __all__ = [

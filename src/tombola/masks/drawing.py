@@ -9,16 +9,13 @@ import torch
 from tombola.errors import TombolaError, UnknownName
 from tombola.masks.bits import Bits
 from tombola.masks.check import check_same
-from tombola.masks.counting import removals
 from tombola.masks.in_matrices import draw_in_matrices
 from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, keep_highest_checked
+from tombola.masks.select import Candidates, highest, keep_highest_checked, removals
 from tombola.masks.units import Units
-
-__all__ = ["draw", "draw_counts", "random_like", "random_scores", "removals"]
 
 
 def draw(
@@ -47,6 +44,8 @@ def draw(
         pattern: "2:4" keeps 2 of every 4 weights along the inputs of a matrix and replaces the sparsity; "16x16"
             removes whole blocks.
     """
+    if scope not in get_args(Scope):
+        raise UnknownName("scope", scope, get_args(Scope))
     for mask in (within, protect):
         if mask is not None:
             check_same(scores.units, mask.units)
@@ -72,11 +71,14 @@ def draw_counts(
         min_heads: How many heads each layer keeps: those with the highest scores.
     """
     drawn = []
-    for kind in scores.units.granularity.split("+"):
+    for kind in scores.units.kinds:
         units = scores.units.only(kind)
         of_kind = Scores(units, {name: scores[name] for name in units.by_name})
         inside = Mask(units, within.bits) if within is not None else None
-        protected = _highest(of_kind, min_heads) if kind == "head" and min_heads else None
+        protected = None
+        if kind == "head" and min_heads:
+            kept = {name: highest(values, min_heads) for name, values in of_kind.items()}
+            protected = Mask.from_bools(units, kept)
         drawn.append(draw(of_kind, remove=counts.get(kind, 0), within=inside, protect=protected))
     return reduce(Mask.join, drawn)
 
@@ -100,22 +102,12 @@ def random_like(mask: Mask, seed: int, *, min_heads: int | None = None) -> Mask:
         seed: The random seed.
         min_heads: How many heads each layer keeps; by default one, if the mask keeps a head in each layer, else none.
     """
-    kinds = mask.units.granularity.split("+")
-    counts = {kind: Mask(mask.units.only(kind), mask.bits).removed for kind in kinds}
+    counts = {kind: Mask(mask.units.only(kind), mask.bits).removed for kind in mask.units.kinds}
     if min_heads is None:
         min_heads = int(
             all(mask.bits[group.name].any() for group in mask.units.groups if group.kind == "head")
         )
     return draw_counts(random_scores(mask.units, seed), counts, min_heads=min_heads)
-
-
-def _highest(scores: Scores, count: int) -> Mask:
-    """Return the mask that keeps only the `count` highest of each group; among equal scores the earlier stay."""
-    kept = {}
-    for name, values in scores.items():
-        kept[name] = torch.zeros(values.shape, dtype=torch.bool)
-        kept[name][values.sort(descending=True, stable=True).indices[:count]] = True
-    return Mask.from_bools(scores.units, kept)
 
 
 def _pattern(pattern: Pattern | str | None) -> Pattern | None:
@@ -139,8 +131,6 @@ def _share_of(pattern: Pattern | None, sparsity: float | None, remove: int | Non
         what = f"pattern {pattern}" if pattern else 'scope "row"'
         raise TombolaError(f"{what} removes a share: give a sparsity, not a count.")
     _check_sparsity(sparsity)
-    if scope not in get_args(Scope):
-        raise UnknownName("scope", scope, get_args(Scope))
     return sparsity
 
 
@@ -153,8 +143,6 @@ def _quotas(
     scores: Scores, sparsity: float | None, remove: int | None, scope: Scope
 ) -> list[tuple[list[str], int]]:
     """Return the groups to rank together, each set with the number of units to remove."""
-    if scope not in get_args(Scope):
-        raise UnknownName("scope", scope, get_args(Scope))
     if sparsity is not None and remove is None:
         _check_sparsity(sparsity)
         if scope == "global":

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import torch
 
 from tombola.errors import TombolaError
 from tombola.masks.mask import Mask
 from tombola.masks.scores import Scores
+from tombola.masks.select import highest
 
 TIGHT = 0.96
 """A choice that uses less of the budget than this counts only if none uses at least as much."""
@@ -100,7 +100,7 @@ class Ranking:
     @property
     def kinds(self) -> set[str]:
         """The kinds of unit that have scores."""
-        return set(self.scores.units.granularity.split("+"))
+        return set(self.scores.units.kinds)
 
     @property
     def removes_layers(self) -> bool:
@@ -257,8 +257,7 @@ def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
         else:
             whole = {"head": layer.heads, "neuron": layer.neurons, "ffn": bool(layer.neurons)}
             count = int(whole.get(group.kind, layer.heads > 0 or layer.neurons > 0))
-        kept[group.name] = torch.zeros(group.shape, dtype=torch.bool)
-        kept[group.name][scores[group.name].sort(descending=True, stable=True).indices[:count]] = True
+        kept[group.name] = highest(scores[group.name], count)
     return Mask.from_bools(scores.units, kept)
 
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from tombola.errors import DataError
-from tombola.masks.base import Base, fingerprint
 from tombola.masks.groups import Group
 from tombola.masks.layout import HEAD, POOLER, Layout, parameters_of
 from tombola.masks.mask import Mask
@@ -26,7 +25,6 @@ def mask_from_tensors(
     *,
     threshold: float | None = None,
     keep_head: bool = True,
-    base: Base | None = None,
 ) -> Mask:
     """Build a weight mask from tensors of bits or scores.
 
@@ -35,12 +33,11 @@ def mask_from_tensors(
         tensors: Tensors by weight name, such as `bert.encoder.layer.0.attention.self.query.weight_mask`.
         threshold: Keep scores above it. Without it the tensors must hold bits.
         keep_head: Whether to include the masks of the task head.
-        base: The identity of the model, if known.
     """
     masked = _by_parameter(model, tensors, keep_head)
     if not keep_head:
         masked = {name: value for name, value in masked.items() if not name.startswith(HEAD)}
-    units = _covered(model, masked, base or fingerprint(model))
+    units = _covered(model, masked)
     kept = {group.name: _bits(group, masked, threshold) for group in units.groups}
     if threshold is not None and all(_is_bits(value) for value in masked.values()):
         raise DataError("the tensors contain bits, not scores: leave out the threshold.")
@@ -88,7 +85,7 @@ def _parameter(name: str, parameters: Mapping[str, object]) -> str | None:
     return next((candidate for candidate in (name, below, f"{HEAD}{name}") if candidate in parameters), None)
 
 
-def _covered(model: "PreTrainedModel", masked: Mapping[str, Tensor], base: Base) -> Units:
+def _covered(model: "PreTrainedModel", masked: Mapping[str, Tensor]) -> Units:
     """Return the units that the given tensors cover exactly."""
     layout = Layout.of(model)
     present = [matrix for matrix in layout.matrices if matrix.tensor in masked]
@@ -96,7 +93,6 @@ def _covered(model: "PreTrainedModel", masked: Mapping[str, Tensor], base: Base)
     units = Units.of(
         model,
         "weight",
-        base,
         classifier=any(name.startswith(HEAD) for name in masked),
         biases=any(name.endswith(".bias") for name in masked),
         layers=layers if len(layers) < len(layout.layers()) else None,

@@ -9,14 +9,19 @@ from torch import Tensor
 
 from tombola.errors import TombolaError
 from tombola.masks.bits import Bits, pack, unpack
-from tombola.masks.counting import removals
 from tombola.masks.groups import Group
 from tombola.masks.layout import Matrix
 from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, keep_in_groups, keep_in_rows
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, keep_highest, keep_highest_checked, ordered_keys
+from tombola.masks.select import (
+    Candidates,
+    keep_highest,
+    keep_highest_checked,
+    ordered_keys,
+    removals,
+)
 
 GONE, PROTECTED = -1, 1 << 33
 """Sort keys below and above the keys of all scores."""

@@ -11,6 +11,9 @@ Scope = Literal["global", "local", "row"]
 
 Granularity = Literal["weight", "neuron", "head", "ffn", "layer", "row", "column"]
 
+STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
+"""The units whose removal makes matrices smaller."""
+
 _JOINABLE = {"head": "attention", "neuron": "ffn", "ffn": "ffn"}
 
 
@@ -26,6 +29,11 @@ def known_units(name: str) -> str:
             f"{name!r} covers some weights twice: combine head with ffn or neuron, e.g. head+ffn"
         )
     return name
+
+
+def is_structured(units: str) -> bool:
+    """Return whether units, such as `head+ffn`, can be cut out of a model."""
+    return set(units.split("+")) <= STRUCTURED
 
 
 UnitsName = Annotated[str, AfterValidator(known_units)]

@@ -1,16 +1,14 @@
 """Apply sparsity patterns to matrices: N of every M weights, or whole blocks."""
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from tombola.masks.pattern_names import Blocks, NofM, Pattern, parse_pattern
 
 GROUPS = 1 << 18
 """Groups to compare at once: temporary arrays stay small beside a large matrix."""
 
-__all__ = ["Blocks", "NofM", "Pattern", "follows", "keep_in_groups", "keep_in_rows", "parse_pattern"]
+__all__ = ["Blocks", "NofM", "Pattern", "keep_in_groups", "keep_in_rows", "parse_pattern"]
 
 
 def keep_in_rows(values: NDArray[np.generic], remove: int) -> NDArray[np.bool_]:
@@ -60,17 +58,3 @@ def _keep_in_small_groups(groups: NDArray[np.generic], pattern: NofM) -> NDArray
             below[later] += ~later_goes_first
     kept: NDArray[np.bool_] = (below >= pattern.of - pattern.keep).T
     return kept
-
-
-def follows(kept: Tensor, pattern: Pattern) -> bool:
-    """Return whether a boolean outputs × inputs matrix follows a pattern: exactly N per group, or whole blocks.
-
-    Args:
-        kept: True for each kept weight.
-        pattern: The pattern.
-    """
-    if isinstance(pattern, NofM):
-        return bool((kept.reshape(-1, pattern.of).sum(dim=1) == pattern.keep).all())
-    size = pattern.outputs * pattern.inputs
-    totals = pattern.totals(kept.to(torch.int32))
-    return bool(((totals == 0) | (totals == size)).all())

@@ -16,10 +16,8 @@ def perturb(mask: Mask, share: float, seed: int) -> Mask:
         seed: The random seed.
     """
     generator = torch.Generator().manual_seed(seed)
-    kinds = mask.units.granularity.split("+")
-    return reduce(
-        Mask.join, [_swap(Mask(mask.units.only(kind), mask.bits), share, generator) for kind in kinds]
-    )
+    parts = [Mask(mask.units.only(kind), mask.bits) for kind in mask.units.kinds]
+    return reduce(Mask.join, [_swap(part, share, generator) for part in parts])
 
 
 def _swap(mask: Mask, share: float, generator: torch.Generator) -> Mask:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import floor
 from sys import byteorder
 
 import numpy as np
@@ -17,6 +18,16 @@ UPPER = 1 if byteorder == "little" else 0  # which half of a float holds sign, e
 
 Floats = NDArray[np.float32]
 Keys = NDArray[np.uint32]
+
+
+def removals(sparsity: float, count: int) -> int:
+    """Return how many of `count` units a sparsity removes: the nearest integer, halves rounded up.
+
+    Args:
+        sparsity: The fraction to remove.
+        count: The number of units.
+    """
+    return floor(sparsity * count + 0.5)
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,18 @@ def keep_highest(groups: list[Candidates], remove: int) -> dict[str, Bits]:
     for group in groups:
         above, ties_to_keep = _above(group, threshold, ties_to_keep)
         kept[group.name] = _left(group, above)
+    return kept
+
+
+def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
+    """Return which of one group's scores are the `count` highest; among equal scores the earlier are.
+
+    Args:
+        scores: A score for each unit, in one dimension.
+        count: The number of units to keep.
+    """
+    kept = torch.zeros(scores.shape, dtype=torch.bool)
+    kept[scores.sort(descending=True, stable=True).indices[:count]] = True
     return kept
 
 

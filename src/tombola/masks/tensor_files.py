@@ -21,17 +21,15 @@ def read_tensors(source: Path) -> dict[str, Tensor]:
     but tensors is rejected.
     """
     if not source.is_dir():
-        content = _load(source)
-        return content if isinstance(content, dict) else {source.stem: content}
+        return _load(source)
     if (source / "mask.pt").is_file():
-        return read_tensors(source / "mask.pt")
+        return _load(source / "mask.pt")
     files = sorted(path for path in source.iterdir() if path.suffix in (".pt", ".bin", ".pth"))
     if not files:
         raise DataError(f"{source}: has neither a mask.pt nor files of tensors (.pt, .pth, .bin).")
     tensors: dict[str, Tensor] = {}
     for file in files:
-        content = _load(file)
-        named = content if isinstance(content, dict) else {file.stem: content}
+        named = _load(file)
         if twice := sorted(tensors.keys() & named.keys()):
             raise DataError(
                 f"{source}: {file.name} and a file before it both contain {twice[0]!r}: give one file."
@@ -40,7 +38,8 @@ def read_tensors(source: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _load(path: Path) -> Tensor | dict[str, Tensor]:
+def _load(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file by name; a single one is named after the file."""
     _require_tensors(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
@@ -52,7 +51,7 @@ def _load(path: Path) -> Tensor | dict[str, Tensor]:
     except (RuntimeError, OSError, EOFError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: is damaged ({_reason(error)}): copy or download it again.") from None
     if isinstance(content, Tensor):
-        return _plain(path, path.stem, content)
+        content = {path.stem: content}
     if not isinstance(content, dict):
         raise DataError(f"{path}: contains a {type(content).__name__} instead of tensors by name.")
     return {str(name): _plain(path, str(name), value) for name, value in content.items()}

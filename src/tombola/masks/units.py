@@ -89,6 +89,11 @@ class Units:
         )
 
     @property
+    def kinds(self) -> list[str]:
+        """The kinds of unit: several if the granularity is a joint one."""
+        return self.granularity.split("+")
+
+    @property
     def family(self) -> str:
         """The name of the model's family."""
         return self.layout.family

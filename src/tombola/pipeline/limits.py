@@ -44,19 +44,15 @@ def check_limits(recipe: Recipe, model: ModelSource, data: DataSource) -> None:
     Raises:
         RecipeError: If a tracker is not installed.
     """
-    searching = getattr(recipe.search, "train", None)
-    trainings = {"train": recipe.train, "retrain": recipe.retrain, "search.train": searching}
     checked: set[object] = set()
-    for place, settings in trainings.items():
-        if settings is None:
-            continue
+    for place, settings in recipe.trainings.items():
         if settings.report_to and settings.report_to not in checked:
             checked.add(settings.report_to)
             _require_trackers(place, settings.report_to)
         if settings.max_length not in checked:
             checked.add(settings.max_length)
             _compare_length(place, settings.max_length, model)
-    augmented = {place: settings.augment for place, settings in trainings.items() if settings is not None}
+    augmented = {place: settings.augment for place, settings in recipe.trainings.items()}
     for place, augment in {"search": getattr(recipe.search, "augment", None), **augmented}.items():
         if augment is not None and augment.of not in checked:
             checked.add(augment.of)

@@ -44,11 +44,11 @@ class Plan:
 
 @no_garbage_collection()
 def plan_cells(
-    name: str, about: str, recipe: Raw, cells: Iterable[Cell], claims: Mapping[str, Claim] | None = None
+    name: str, about: str, recipe: Raw, cells: Iterable[Cell], claims: Mapping[str, Claim]
 ) -> Plan:
     """Plan every cell of a grid."""
     with run_cache() as cache, sharing():
-        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache, claims or {})
+        plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache, claims)
         check_targets(plan.claims, (on for cell in plan.cells for on in (*cell.evaluations, *cell.attacks)))
         for stage in plan.stages:  # computed here, where files are read once
             stage.training_steps()  # raises if a step or warm-up lies beyond the end of its training

@@ -5,7 +5,7 @@ Each list comes from the registry of its kind, and imports nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,9 @@ from tombola.foundations.yaml12 import parse_yaml
 from tombola.recipe.builtin import RECIPES, recipe_names
 
 Rows = list[tuple[str, str]]
+
+FIRST_NAMES = 6
+"""How many names of a kind a summary shows."""
 
 
 def catalogue(kind: str | None = None, search: str | None = None) -> dict[str, Rows]:
@@ -36,13 +39,13 @@ def _matches(row: tuple[str, str], search: str) -> bool:
     return any(search.casefold() in text.casefold() for text in row)
 
 
-def summary(width: int = 6) -> Rows:
+def summary() -> Rows:
     """Return for each kind the first names, and the number of entries if there are more."""
     rows = []
     for kind, entries in catalogue().items():
         names = [name for name, _ in entries]
-        ellipsis = f" … ({len(names)})" if len(names) > width else ""
-        rows.append((kind, ", ".join(names[:width]) + ellipsis))
+        ellipsis = f" … ({len(names)})" if len(names) > FIRST_NAMES else ""
+        rows.append((kind, ", ".join(names[:FIRST_NAMES]) + ellipsis))
     return rows
 
 
@@ -111,19 +114,3 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 
 KINDS = tuple(_LISTS)
 """The kinds that can be listed."""
-
-
-def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> str:
-    """Check a recipe, a study or a task file without running it, and return a one-sentence summary.
-
-    Args:
-        file: A file, or the name of a built-in recipe.
-        overrides: Changes to a recipe, as `key=value`.
-        data: Also read the data and the model's config, and describe them in further lines.
-
-    Raises:
-        RecipeError: With all mistakes of a recipe.
-    """
-    from tombola.recipe.checking import check
-
-    return "\n".join(check(file, overrides, data))

@@ -33,20 +33,16 @@ class Cell:
         if differs := _differing_defaults(self.recipe.retrain, raw.get("retrain"), train):
             raw["retrain"] = {**differs, **raw.get("retrain", {})}
         search = raw.get("search", {})
-        if differs := _differing_defaults(_search_training(self.recipe), search.get("train"), train):
+        if differs := _differing_defaults(
+            self.recipe.trainings.get("search.train"), search.get("train"), train
+        ):
             raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
         if self.source is not None:
             changes = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
-            if (searching := _search_training(self.source)) is not None:
+            if (searching := self.source.trainings.get("search.train")) is not None:
                 changes["search"] = {"train": searching.model_dump(mode="json")}
             raw["per_task"] = {self.source.task: changes}
         return raw
-
-
-def _search_training(recipe: Recipe) -> TrainSettings | None:
-    """Return how a search trains, if it has settings for that."""
-    train = getattr(recipe.search, "train", None)
-    return train if isinstance(train, TrainSettings) else None
 
 
 def _differing_defaults(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:

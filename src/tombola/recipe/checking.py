@@ -29,8 +29,17 @@ FITTING = 0.95
 """The share of texts that a suggested length fits."""
 
 
-def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[str]:
-    """Return a one-sentence summary of a file; with `data`, also a line for each split."""
+def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> str:
+    """Check a recipe, a study or a task file without running it, and return a one-sentence summary.
+
+    Args:
+        file: A file, or the name of a built-in recipe.
+        overrides: Changes to a recipe, as `key=value`.
+        data: Also read the data and the models' configs, and describe each split in a further line.
+
+    Raises:
+        RecipeError: With all mistakes of a recipe.
+    """
     if is_data_file(Path(file)):
         raise RecipeError(data_advice(Path(file)))
     path = find_recipe(file)
@@ -41,11 +50,8 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
             )
         task = Task.from_file(path)
         verdict = f"a valid task, {task.name} version {task.version}"
-        return (
-            [verdict, *_describe([(task, name, None, None, 0) for name in task.split_names()])]
-            if data
-            else [verdict]
-        )
+        splits: list[Wanted] = [(task, name, None, None, 0) for name in task.split_names()]
+        return "\n".join([verdict, *(_describe(splits) if data else ())])
     raw = load_recipe(path, overrides)
     if any(key in raw for key in ("recipes", *OWN)):
         study = load_study(path, overrides)
@@ -60,7 +66,7 @@ def check(file: str, overrides: Iterable[str] = (), data: bool = False) -> list[
         cells = expand(raw)
         variants = len({cell.variant for cell in cells})
         verdict = f"a valid recipe, {_count(len(cells), 'cell')} in {_count(variants, 'variant')}"
-    return [verdict, *_check_data(cells)] if data else [verdict]
+    return "\n".join([verdict, *(_check_data(cells) if data else ())])
 
 
 def _is_task(path: Path) -> bool:

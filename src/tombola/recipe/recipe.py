@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from tombola.bias.settings import BiasModel
 from tombola.defenses import DefenseList
 from tombola.foundations.settings import Settings
-from tombola.masks.names import Scope
+from tombola.masks.names import STRUCTURED, Scope, is_structured
 from tombola.masks.pattern_names import implied_sparsity
 from tombola.recipe.retraining import check_control, check_rounds
 from tombola.recipe.sections import (
@@ -23,7 +23,6 @@ from tombola.recipe.sections import (
     WantedPrecision,
 )
 from tombola.search import SearchSettings, lowest, searches
-from tombola.shrink.shape import STRUCTURED
 from tombola.training.settings import DEVICE, TrainSettings
 
 
@@ -197,7 +196,7 @@ class Recipe(Settings):
 
     @property
     def _structured(self) -> bool:
-        return self.search is not None and set(self.search.units.split("+")) <= STRUCTURED
+        return self.search is not None and is_structured(self.search.units)
 
     @model_validator(mode="after")
     def _check_target(self) -> Self:
@@ -248,7 +247,7 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _check_search_inputs(self) -> Self:
         inputs = getattr(self.search, "inputs", "clean")
-        augment = getattr(self.search, "augment", None) or getattr(self.train, "augment", None)
+        augment = getattr(self.search, "augment", None) or self.train.augment
         if inputs != "clean" and augment is None:
             raise ValueError(
                 f"search.inputs: {inputs} needs augmentations: add some, e.g. search.augment: {{of: [typos]}}"
@@ -256,21 +255,22 @@ class Recipe(Settings):
         return self
 
     @property
-    def _trainings(self) -> dict[str, TrainSettings | None]:
+    def trainings(self) -> dict[str, TrainSettings]:
         """The settings of all trainings by their keys, as far as the recipe has them."""
         searching = getattr(self.search, "train", None)
-        return {"train": self.train, "search.train": searching, "retrain": self.retrain}
+        trainings = {"train": self.train, "retrain": self.retrain, "search.train": searching}
+        return {key: settings for key, settings in trainings.items() if settings is not None}
 
     @property
     def uses_bias(self) -> bool:
         """Whether the bias model has an effect: for a loss, or since its file decides which examples there are."""
         drops = getattr(self.bias, "missing", None) == "drop"
-        return drops or any(part is not None and part.loss.needs_bias for part in self._trainings.values())
+        return drops or any(part.loss.needs_bias for part in self.trainings.values())
 
     @model_validator(mode="after")
     def _check_bias_model(self) -> Self:
-        for name, part in self._trainings.items():
-            if part is not None and part.loss.needs_bias and self.bias is None:
+        for name, part in self.trainings.items():
+            if part.loss.needs_bias and self.bias is None:
                 raise ValueError(
                     f"{name}.loss: {part.loss.kind} needs a bias model: add one, "
                     "e.g. bias: {method: lexical_overlap}"

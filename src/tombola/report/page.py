@@ -53,7 +53,7 @@ def report(
 
 def _write(sources: Sources, path: Path, store: Store | Path | str | None) -> Path:
     result = combine(sources.runs)
-    store = store if isinstance(store, Store) else Store(store)
+    store = Store.of(store)
     texts = attacked(result, sources.attacks, store)
     if result is None:
         names = ", ".join(sources.attacks)

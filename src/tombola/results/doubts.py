@@ -102,10 +102,10 @@ def _missing_seeds(rows: Sequence[Summary]) -> Iterator[str]:
             yield f"fewer seeds than the {most} of other rows: {first_of(fewer, '; ')}"
 
 
-def first_of(names: Sequence[str], separator: str = ", ", count: int = 3) -> str:
-    """Return the first few names, and the number of the rest."""
-    more = f"{separator}and {len(names) - count} more" if len(names) > count else ""
-    return separator.join(names[:count]) + more
+def first_of(names: Sequence[str], separator: str = ", ") -> str:
+    """Return the first three names, and the number of the rest."""
+    more = f"{separator}and {len(names) - 3} more" if len(names) > 3 else ""
+    return separator.join(names[:3]) + more
 
 
 def _equal_scores(rows: Iterable[Summary]) -> Iterator[str]:

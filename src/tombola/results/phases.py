@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Literal
 
-from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.results.decisions import Estimate, PhasePoint, Phases, SuperTicket
 from tombola.results.doubts import nothing_to_match
@@ -94,7 +93,7 @@ def _phases(result: Result, rows: list[_Row], axes: Axes, scored: list[str]) -> 
         )
     chosen = None
     if len(scored) > 1 and not note and not _same_data(rows, *scored[:2]):
-        chosen = _choose(rows, *scored[:2])
+        chosen = _super_ticket(rows, *scored[:2])
     return Phases(
         on=on,
         metric=metric,
@@ -113,41 +112,8 @@ def _score_of(rows: list[_Row], order: Order, sparsity: float, on: str) -> Estim
     return Summary(tuple(cells)).scores[on] if cells else None
 
 
-def super_ticket(
-    result: Result, choose_on: str, report_on: str, axes: Axes | None = None, *, same_split: bool = False
-) -> SuperTicket:
-    """Return the winning ticket with the best mean on `choose_on` (the smallest of equals), scored on `report_on`.
-
-    Published tickets were chosen by hand on the split that they are reported on, which flatters the best of many. This
-    raises an error unless `same_split` is set.
-
-    Args:
-        result: A result with a dense model and winning tickets.
-        choose_on: The data set to choose on.
-        report_on: The data set to report.
-        axes: The `axes` of an entry of `Result.phases`; by default those of the first.
-        same_split: Allow both data sets to be the same.
-    """
-    rows = list(_rows(result))
-    curves = _curves(rows)
-    if not curves:
-        raise TombolaError("a super ticket is chosen from winning tickets and the dense model: run both")
-    on_curve = [row for row in rows if row.belongs(curves[0] if axes is None else axes)]
-    for on in (choose_on, report_on):
-        if any(on not in row.summary.scores for row in on_curve):
-            raise TombolaError(
-                f"not every ticket was evaluated on {on!r}: add it to evaluate.on "
-                f"(evaluated: {', '.join(result.targets)})"
-            )
-    if not same_split and _same_data(on_curve, choose_on, report_on):
-        raise TombolaError(
-            f"the super ticket would be chosen on {choose_on!r}, the split that it is reported on: evaluate on a "
-            "second split and choose there, or pass same_split=True"
-        )
-    return _choose(on_curve, choose_on, report_on)
-
-
-def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
+def _super_ticket(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
+    """Return the winning ticket with the best mean on one data set, the smallest of equals, scored on another."""
     candidates = [row for row in rows if row.order in (None, "winning")]
     highest = max(row.summary.merit(choose_on) for row in candidates)
     equally_good = [row for row in candidates if at_least(row.summary.merit(choose_on), highest)]
@@ -166,7 +132,7 @@ def _choose(rows: list[_Row], choose_on: str, report_on: str) -> SuperTicket:
 def _same_data(rows: list[_Row], first: str, second: str) -> bool:
     """Return whether two names refer to the same data: a single stage scored both."""
     evaluations = rows[0].summary.cells[0].stages.evaluations
-    return first == second or (first in evaluations and evaluations[first] == evaluations.get(second))
+    return first in evaluations and evaluations[first] == evaluations.get(second)
 
 
 def _phase(

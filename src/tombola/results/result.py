@@ -197,7 +197,7 @@ class Result:
         """
         from tombola.store.store import Store
 
-        return differences(self, on, store if isinstance(store, Store) else Store(store))
+        return differences(self, on, Store.of(store))
 
     def frontier(self, aims: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows on the Pareto front, among rows with the same baseline and task.

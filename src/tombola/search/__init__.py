@@ -50,17 +50,18 @@ searches: Registry[Search] = Registry(
     [
         f"tombola.search.{name}"
         for name in (
-            *(
-                "block_influence",
-                "given",
-                "grasp",
-                "importance",
-                "iterative",
-                "layers",
-                "learned",
-                "magnitude",
-            ),
-            *("random", "ria", "sparsegpt", "wanda"),
+            "block_influence",
+            "given",
+            "grasp",
+            "importance",
+            "iterative",
+            "layers",
+            "learned",
+            "magnitude",
+            "random",
+            "ria",
+            "sparsegpt",
+            "wanda",
         )
     ],
 )
@@ -256,9 +257,9 @@ def plan(settings: type[SearchSettings]) -> Callable[[Plan], Plan]:
 
 
 def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
-    of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     if settings.layerwise:
-        return draw_in_order(settings, builder, sparsity, of)
+        return draw_in_order(settings, builder, sparsity)
+    of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     scorer = shared(settings.scored)
     if builder.rounds > 1:
         return _draw_gradually(settings, builder, sparsity, of)
@@ -267,10 +268,9 @@ def _draw_once(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
     return Found(builder.draw(settings, sparsity, scores=builder.score(scorer, of)), trained=of)
 
 
-def draw_in_order(
-    settings: SearchSettings, builder: StageBuilder, sparsity: float, of: ModelStage[Any] | None
-) -> Found:
-    """Prune a model (`of`, or the pre-trained one) layer by layer."""
+def draw_in_order(settings: Any, builder: StageBuilder, sparsity: float) -> Found:
+    """Prune the model that the search starts from, layer by layer."""
+    of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
     if not settings.changes_weights:
         return Found(builder.draw(settings, sparsity, of=of), trained=of)
     pruned = builder.prune(settings, sparsity, of)

@@ -159,11 +159,10 @@ def choose(settings: Importance, scores: Scores, amount: Amount, scope: Scope, w
 
 def _counts(settings: Importance, units: Units, share: float) -> dict[str, int]:
     """Return how many units of each kind a share amounts to, not counting heads that must stay."""
-    kinds = units.granularity.split("+")
     counts = {}
-    for kind in kinds:
+    for kind in units.kinds:
         of_kind = units.only(kind)
-        part = share if kind == "head" or len(kinds) == 1 else share * settings.ffn_ratio
+        part = share if kind == "head" or len(units.kinds) == 1 else share * settings.ffn_ratio
         kept = settings.min_heads if kind == "head" else 0
         most = sum(max(group.count - kept, 0) for group in of_kind.groups)
         counts[kind] = min(whole_units(part, of_kind.count), most)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.hardware.memory import freed_at_once
 from tombola.foundations.lazy import lazy_module
+from tombola.foundations.paths import require_empty
 from tombola.models.skeleton import Skeleton
 from tombola.search import SearchSettings
 from tombola.search.calibration import LayerWalk
@@ -86,8 +87,7 @@ def prune_folder(
         order: How to prune it.
         progress: Called with the number of finished layers and the total.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TombolaError(f"{output} already exists: choose another folder, or delete it first")
+    require_empty(output)
     skeleton = Skeleton(folder, order.device)
     base = masks.geometry(skeleton.model)
     units = masks.Units.of(skeleton.model, "weight", base, layers=order.settings.layers).without("pooler")

@@ -66,11 +66,13 @@ class Journal:
         return True
 
     def _begin(self, skeleton: Skeleton) -> None:
+        from tombola.shrink.folders import copy_companions
+
         shutil.rmtree(self.folder, ignore_errors=True)
         self.model.mkdir(parents=True)
         for name in skeleton.shards.files:
             shutil.copyfile(skeleton.shards.folder / name, self.model / name)
-        _copy_companions(skeleton.shards.folder, self.model)
+        copy_companions(skeleton.shards.folder, self.model, without=(CHECKSUMS, PRUNED, "ticket.json"))
         self._write()
 
     def _write(self) -> None:
@@ -140,9 +142,3 @@ class Journal:
             output.rmdir()
         self.model.rename(output)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _copy_companions(source: Path, target: Path) -> None:
-    from tombola.shrink.folders import copy_companions
-
-    copy_companions(source, target, without=(CHECKSUMS, PRUNED, "ticket.json"))

@@ -68,8 +68,7 @@ class SparseGPT(LayerwiseSettings):
 @plan(SparseGPT)
 def sparsegpt(settings: SparseGPT, builder: StageBuilder, sparsity: float) -> Found:
     """Remove the weights for which the rest of their row can best compensate, and update the rest accordingly."""
-    of = builder.train(stop_at=settings.starts_at) if settings.start == "finetuned" else None
-    return draw_in_order(settings, builder, sparsity, of)
+    return draw_in_order(settings, builder, sparsity)
 
 
 def reconstruct(

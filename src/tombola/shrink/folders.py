@@ -8,8 +8,8 @@ from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
-from tombola.errors import ModelError, TombolaError
-from tombola.foundations.paths import temporary_beside
+from tombola.errors import ModelError
+from tombola.foundations.paths import require_empty, temporary_beside
 from tombola.models.loading import open_model
 from tombola.models.safety import read_config
 
@@ -58,8 +58,7 @@ def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -
 @contextmanager
 def written_whole(output: Path) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to `output` on success and deleted on failure."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TombolaError(f"{output} already exists: choose another folder, or delete it first.")
+    require_empty(output)
     partial = temporary_beside(output)
     partial.mkdir()
     try:

@@ -56,7 +56,7 @@ def largest_difference(one: dict[str, Tensor], two: dict[str, Tensor]) -> float:
     return max(float((one[name].float() - two[name].float()).abs().max()) for name in one)
 
 
-def agree(expected: dict[str, Tensor], found: dict[str, Tensor]) -> bool:
+def agree(expected: dict[str, Tensor], found: dict[str, Tensor], tolerance: float = TOLERANCE) -> bool:
     """Return whether two models that should be the same gave the same outputs, but for rounding."""
     scale = max(1.0, *(float(value.abs().max()) for value in expected.values()))
-    return largest_difference(expected, found) <= TOLERANCE * scale
+    return largest_difference(expected, found) <= tolerance * scale

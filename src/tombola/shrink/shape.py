@@ -7,8 +7,6 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from tombola.errors import ModelError
 
 METHOD: Literal["tombola"] = "tombola"
-STRUCTURED = frozenset({"head", "neuron", "ffn", "layer"})
-"""The units whose removal makes matrices smaller."""
 
 
 class LayerShape(BaseModel):

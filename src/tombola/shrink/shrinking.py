@@ -8,9 +8,10 @@ from transformers import PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.masks import Layout, Mask
+from tombola.masks.names import STRUCTURED
 from tombola.shrink.cutting import Cut, cut
 from tombola.shrink.quantizer import ShrunkConfig
-from tombola.shrink.shape import METHOD, STRUCTURED, LayerShape, ModelShape
+from tombola.shrink.shape import METHOD, LayerShape, ModelShape
 
 MULTIPLE = 8
 
@@ -51,7 +52,7 @@ def require_structure(mask: Mask) -> None:
     Args:
         mask: The mask.
     """
-    others = set(mask.units.granularity.split("+")) - STRUCTURED
+    others = set(mask.units.kinds) - STRUCTURED
     if others:
         raise TombolaError(
             f"a mask of {' and '.join(sorted(others))} units does not make matrices smaller, so there is nothing to "

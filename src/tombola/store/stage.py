@@ -103,7 +103,7 @@ class Stage(ABC, Generic[T]):
         identity = {
             "kind": self.kind,
             "version": self.version,
-            "settings": self._parts[2],
+            "settings": {**self._parts[2], **self.further_settings()},
             "inputs": {name: stage.key for name, stage in self.inputs.items()},
             "refs": {name: reference.fingerprint for name, reference in self.references.items()},
         }
@@ -111,6 +111,10 @@ class Stage(ABC, Generic[T]):
             return identity
         plugins = plugins_of([getattr(self, field.name) for field in fields(self)], *self.plugged())
         return {**identity, "plugins": list(plugins)} if plugins else identity
+
+    def further_settings(self) -> Mapping[str, Any]:
+        """Return settings that determine the result without being fields, such as how a task computes its scores."""
+        return {}
 
     def plugged(self) -> Iterable[object]:
         """Return further objects that affect the result and that a plugin may define."""

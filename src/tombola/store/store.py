@@ -50,6 +50,11 @@ class Store:
         self.root = Path(root).expanduser()
         self._seconds: dict[str, float] = {}
 
+    @classmethod
+    def of(cls, store: "Store | Path | str | None") -> "Store":
+        """Return the store at a folder or URL; a store itself is returned as it is."""
+        return store if isinstance(store, Store) else cls(store)
+
     @property
     def address(self) -> str:
         """The folder or URL that opens the same store in another process."""

@@ -15,13 +15,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 CHUNK = 4096  # texts per tokenizer call: enough for its threads, little memory
-POSITIONS_AFTER_PADDING = {
-    "roberta",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "camembert",
-    "mpnet",
-}  # positions count from pad_token_id + 1
+POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
+"""The types of model that count positions from pad_token_id + 1."""
 
 
 @dataclass(frozen=True, eq=False)

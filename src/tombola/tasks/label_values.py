@@ -65,9 +65,8 @@ def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
     )
     if all(len(counts) == 1 for counts in writings.values()):
         numbered = [str(number) for number in range(len(labels))]
-        ambiguous = (
-            set(labels) & set(numbered) and labels != numbered
-        )  # "1" must mean the label, not its index
+        # "1" must mean the label, not its index.
+        ambiguous = set(labels) & set(numbered) and labels != numbered
         return labels, {label: label for label in labels} if ambiguous else {}
     return labels, {writing: usual[folded] for folded, counts in writings.items() for writing in counts}
 

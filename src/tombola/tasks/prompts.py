@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 _NAME = re.compile(r"\{(\w+)\}")
 
 
-def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.prompt") -> None:
+def check_prompt(prompt: str, columns: Sequence[str]) -> None:
     """Reject a template that names no column, or one that is not among the task's texts.
 
     Args:
         prompt: The template.
         columns: The task's text columns.
-        field: The template's location, for the message.
 
     Raises:
         ValueError: If the template is invalid; the message lists the allowed names.
@@ -20,10 +19,10 @@ def check_prompt(prompt: str, columns: Sequence[str], field: str = "settings.pro
     names = _NAME.findall(prompt)
     known = ", ".join(f"{{{column}}}" for column in columns)
     if not names:
-        raise ValueError(f"{field}: contains no text; insert {known}")
+        raise ValueError(f"settings.prompt: contains no text; insert {known}")
     for name in names:
         if name not in columns:
-            raise ValueError(f"{field}: {{{name}}} is not a column of `text`; use {known}")
+            raise ValueError(f"settings.prompt: {{{name}}} is not a column of `text`; use {known}")
 
 
 def fill(prompt: str, texts: Mapping[str, str]) -> str:

@@ -189,15 +189,15 @@ class Task(Definition):
         held = {HOLDOUT: Holdout(of="train", share=share)}
         return self.model_copy(update={"holdout": {**self.holdout, **held}})
 
-    def with_settings(self, settings: Mapping[str, Any], where: str = "data.task_settings") -> "Task":
+    def with_settings(self, settings: Mapping[str, Any]) -> "Task":
         """Return the task with some of its kind's settings changed.
 
         Args:
-            settings: The changed settings.
-            where: The location of the settings, for messages.
+            settings: The changed settings, a recipe's `data.task_settings`.
         """
         if not settings:
             return self
+        where = "data.task_settings"
         known = kind_of(self).settings
         if not known.model_fields:
             raise RecipeError(f"{where}: {self.name} is a {self.kind} task, which has no settings")

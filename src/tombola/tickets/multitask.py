@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from tombola.errors import TombolaError, UnknownName
 from tombola.evaluation.scores import Score
 from tombola.foundations.checksums import CHECKSUMS
-from tombola.foundations.paths import replacing
+from tombola.foundations.paths import replacing, require_empty
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.pipeline.stages.base import LOG, Drawn
@@ -123,8 +123,7 @@ class MultiTaskTicket(SavedTicket):
             folder: The folder to write; it must be empty or not exist.
         """
         folder, model = Path(folder), self.model(task)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TombolaError(f"{folder} already exists: choose another folder, or delete it first")
+        require_empty(folder)
         with TemporaryDirectory() as temporary, quiet():
             model.save_pretrained(temporary)
             self.tokenizer().save_pretrained(temporary)

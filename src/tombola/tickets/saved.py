@@ -143,9 +143,8 @@ def read_info(path: Path, otherwise: str, required: Sequence[str] = ("recipe",))
         raise TombolaError(f"{otherwise}: it has no {path.name}")
     try:
         info: dict[str, Any] = json.loads(path.read_bytes())
-        json.dumps(
-            info, allow_nan=False, ensure_ascii=False
-        ).encode()  # raises on infinite numbers and lone surrogates
+        # Raises on infinite numbers and lone surrogates.
+        json.dumps(info, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise TombolaError(
             f"{path} is not valid JSON ({str(error)[:200]}): copy or create it again"

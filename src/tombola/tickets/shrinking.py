@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict
+from transformers import PreTrainedModel
 
 from tombola.errors import ModelError, TombolaError
 from tombola.foundations.checksums import CHECKSUMS, write_checksums
@@ -20,7 +21,7 @@ from tombola.shrink.folders import (
     require_safetensors,
     written_whole,
 )
-from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
+from tombola.shrink.inputs import agree, largest_difference, outputs_of, random_inputs
 from tombola.shrink.measuring import measure
 from tombola.shrink.packing import pack, unpack
 from tombola.shrink.shrinking import MULTIPLE, require_structure, shrink
@@ -130,14 +131,6 @@ def shrink_ticket(
         (before, after), (speedup,) = measure(
             masked, shrunk, batch_sizes=batch_sizes, texts=texts, rounds=rounds, reference_corrects=True
         )
-        inputs = random_inputs(masked, 8, fixed.length, padded=True)
-        expected = outputs_of(masked.float(), inputs)
-        difference = largest_difference(expected, outputs_of(shrunk.float(), inputs))
-        if not difference <= TOLERANCE * max(1.0, *(float(value.abs().max()) for value in expected.values())):
-            raise ModelError(
-                f"the shrunk {masked.config.model_type} model differs from the masked one by {difference:.2g}, so it "
-                "was not written: its family file does not list everything that depends on the number of heads."
-            )
         shrinkage = Shrinkage(
             folder=output,
             units=mask.units.granularity,
@@ -146,14 +139,24 @@ def shrink_ticket(
             before=before.model_copy(update={"bytes": _bytes(folder)}),
             after=after.model_copy(update={"bytes": _bytes(partial)}),
             speedup=speedup,
-            max_difference=difference,
+            max_difference=_largest_difference(masked, shrunk, fixed.length),
             recipe=recipe_of(folder),
         )
-        (partial / SHRINKAGE).write_text(
-            shrinkage.model_dump_json(indent=1, exclude={"folder"}), encoding="utf-8"
-        )
-        write_checksums(partial, without=(CARD,))
+        _seal(partial, shrinkage)
     return shrinkage
+
+
+def _largest_difference(masked: PreTrainedModel, shrunk: PreTrainedModel, length: int) -> float:
+    """Return the largest difference between the outputs of both models, or raise if they compute something else."""
+    inputs = random_inputs(masked, 8, length, padded=True)
+    expected, found = outputs_of(masked.float(), inputs), outputs_of(shrunk.float(), inputs)
+    difference = largest_difference(expected, found)
+    if not agree(expected, found, TOLERANCE):
+        raise ModelError(
+            f"the shrunk {masked.config.model_type} model differs from the masked one by {difference:.2g}, so it "
+            "was not written: its family file does not list everything that depends on the number of heads."
+        )
+    return difference
 
 
 def cut_info(folder: Path) -> dict[str, Any] | None:
@@ -203,10 +206,7 @@ def _copy_cut(
             max_difference=0.0,
             recipe=recipe_of(folder),
         )
-        (partial / SHRINKAGE).write_text(
-            shrinkage.model_dump_json(indent=1, exclude={"folder"}), encoding="utf-8"
-        )
-        write_checksums(partial, without=(CARD,))
+        _seal(partial, shrinkage)
     return shrinkage
 
 
@@ -247,6 +247,13 @@ def _copy_companions(folder: Path, target: Path) -> None:
     """Copy what is beside the weights and stays true of a small model: the tokenizer, the defense, the task file."""
     copy_companions(folder, target, without=(TICKET, INDEX, MANIFEST, "log.json", CHECKSUMS))
     copy_task_file(folder, target)
+
+
+def _seal(folder: Path, shrinkage: Shrinkage) -> None:
+    """Write the report into the folder of a shrunk model, and then the checksums."""
+    report = shrinkage.model_dump_json(indent=1, exclude={"folder"})
+    (folder / SHRINKAGE).write_text(report, encoding="utf-8")
+    write_checksums(folder, without=(CARD,))
 
 
 def _bytes(folder: Path) -> int:

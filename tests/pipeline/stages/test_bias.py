@@ -21,7 +21,6 @@ from tombola.foundations.caching import run_cache
 from tombola.masks import MASK, Mask, Units
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.base import read_json
 from tombola.pipeline.stages.bias import DESCRIPTION, Bias
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.teacher import Teacher
@@ -80,7 +79,7 @@ def test_a_bias_stage_keeps_log_probs_and_says_how_good_it_is(
     log_probs = read(folder, split)
     assert log_probs.shape == (192, 2)
     assert log_probs.dtype == torch.float32
-    found = read_json(folder / DESCRIPTION)["accuracy"]
+    found = json.loads((folder / DESCRIPTION).read_bytes())["accuracy"]
     assert found["train"]["value"] == (log_probs.argmax(1).numpy() == split.labels).mean()
     assert found["validation"]["value"] > 0.8
     assert found[str(tmp_path / "near.yaml")] == {"value": 1.0, "stderr": 0.0, "n": 2, "method": "binomial"}
@@ -96,12 +95,14 @@ def test_mixed_rows_follow_and_are_uniform(world: World, store: Store, tmp_path:
     torch.testing.assert_close(log_probs[100:], torch.full((6, 2), 0.5).log())
     plain = read(finished(store, bias_stage({"method": "shallow", "folds": 3}, data(world, limit=100))))
     assert torch.equal(log_probs[:100], plain)
-    assert read_json(folder / DESCRIPTION)["mixed"] == 6
+    assert json.loads((folder / DESCRIPTION).read_bytes())["mixed"] == 6
 
 
 def test_the_synthetic_bias_shows_on_every_form_of_the_split(world: World, store: Store) -> None:
     ref = data(world, synthetic_bias=SyntheticBias(share=1, right=0.9))
-    found = read_json(finished(store, bias_stage({"method": "synthetic"}, ref)) / DESCRIPTION)["accuracy"]
+    found = json.loads(
+        (finished(store, bias_stage({"method": "synthetic"}, ref)) / DESCRIPTION).read_bytes()
+    )["accuracy"]
     assert found["validation"]["value"] > 0.75
     assert found["validation+anti"]["value"] == 0
     assert 0.3 < found["validation+plain"]["value"] < 0.7
@@ -118,7 +119,7 @@ def test_a_file_is_named_by_its_content(world: World, store: Store, tmp_path: Pa
     assert stages[0].key == stages[1].key
     folder = finished(store, stages[0])
     torch.testing.assert_close(read(folder).exp(), torch.tensor([[0.25, 0.75]]).expand(192, 2))
-    assert list(read_json(folder / DESCRIPTION)["accuracy"]) == ["train"]
+    assert list(json.loads((folder / DESCRIPTION).read_bytes())["accuracy"]) == ["train"]
     (tmp_path / "two.json").write_text(json.dumps(rows | {"spare": [0, 0]}))
     assert bias_stage({"method": "file", "path": str(tmp_path / "two.json")}, ref).key != stages[0].key
     with pytest.raises(DataError, match=r"bias\.path: there is no file"):

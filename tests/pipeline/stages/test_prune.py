@@ -8,10 +8,11 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import tombola
+from tests.masks.small import follows
 from tests.pipeline.running import execute, plans, workspace
 from tests.world import World, make_world
 from tombola.masks import Mask, Units, draw
-from tombola.masks.patterns import follows, parse_pattern
+from tombola.masks.patterns import parse_pattern
 from tombola.pipeline.planner import CellPlan, training_data
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.prune import Prune

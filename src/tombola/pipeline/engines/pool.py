@@ -151,9 +151,8 @@ def _serve(
     line: Connection, address: str, threads: int, device: str | None, plugins: Iterable[Plugin]
 ) -> None:
     """Run stages as they arrive, until the connection closes, as it does if the main process is killed."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole process group; the main process ends the others
+    # Ctrl-C reaches the whole process group; the main process ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     adopt(plugins)

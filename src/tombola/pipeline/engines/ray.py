@@ -99,24 +99,22 @@ class Ray(Kind):
             while not schedule.over:
                 while stage := schedule.take():
                     needs = self.by_kind.get(stage.kind, self.resources)
-                    options: dict[str, Any] = {
-                        "num_cpus": needs.cpus,
-                        "num_gpus": needs.gpus,
-                        "max_retries": self.retries,
-                    }
-                    options["runtime_env"] = {"env_vars": dict(PATIENT)}
-                    task = remote.options(name=stage.label, **options).remote(
-                        pickle.dumps(stage), store.address, plugins, threads
-                    )
+                    attempt_remotely = remote.options(
+                        name=stage.label,
+                        num_cpus=needs.cpus,
+                        num_gpus=needs.gpus,
+                        max_retries=self.retries,
+                        runtime_env={"env_vars": dict(PATIENT)},
+                    ).remote
+                    task = attempt_remotely(pickle.dumps(stage), store.address, plugins, threads)
                     running[task] = stage
                 (done,), _ = ray.wait(list(running))
                 failure = schedule.end(running.pop(done), _reason(ray, done))
                 if failure is not None and not keep_going:
                     raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
         finally:
-            for (
-                task
-            ) in running:  # after a failure or Ctrl-C; a cluster that was there before would go on with them
+            # After a failure or Ctrl-C. A cluster that was there before would go on with them.
+            for task in running:
                 ray.cancel(task, force=True)
 
 

@@ -72,10 +72,10 @@ class Attack(Stage[Attacked]):
         name = self.attack.label
         return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
 
-    def identity(self) -> dict[str, Any]:
-        """Include the columns that may be changed, which are not part of the data's fingerprint."""
-        identity, only = super().identity(), self.data.attackable
-        return {**identity, "settings": {**identity["settings"], "attackable": only}} if only else identity
+    def further_settings(self) -> dict[str, Any]:
+        """Return the columns that may be changed, which are not part of the data's fingerprint."""
+        only = self.data.attackable
+        return {"attackable": only} if only else {}
 
     def run(self, space: Workspace) -> None:
         """Attack the model, and save the report with every example."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 DRAW = "draw.json"
 SCORES = "scores.safetensors"
 LOG = "log.json"
+EPOCHS = "epochs"
+"""The folder with the model of every epoch, if a training keeps them."""
 
 
 class StageResult(BaseModel):
@@ -121,10 +122,6 @@ def cut_of(stage: Stage[Any] | None) -> Stage[Any] | None:
     return cut_of(stage.inputs.get("start")) if stage.kind == "train" else None
 
 
-EPOCHS = "epochs"
-"""The folder with the model of every epoch, if a training keeps them."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskStage(Stage[Drawn]):
     """A stage that produces a mask and its description."""
@@ -156,8 +153,3 @@ class ScoreStage(Stage["Scores"]):
         from tombola.masks import Scores
 
         return Scores.load(folder / SCORES)
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a finished stage."""
-    return json.loads(path.read_bytes())

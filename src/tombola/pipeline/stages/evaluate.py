@@ -49,15 +49,15 @@ class EvaluateStage(Stage[Evaluated]):
     max_length: int
     precision: Precision
 
-    def identity(self) -> dict[str, Any]:
-        """Include how the task computes its scores, which is not part of the data's fingerprint."""
-        identity, task = super().identity(), self.data.definition
+    def further_settings(self) -> dict[str, Any]:
+        """Return how the task computes its scores, which is not part of the data's fingerprint."""
+        task = self.data.definition
         scoring: dict[str, Any] = {"metrics": task.metrics, "groups": task.groups, "merge": task.merge}
         if task.unanswerable:
             scoring["unanswerable"] = True
         if task.settings:
             scoring["settings"] = task.kind_settings.model_dump(mode="json", exclude_defaults=True)
-        return {**identity, "settings": {**identity["settings"], "scoring": scoring}}
+        return {"scoring": scoring}
 
     def score(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Score a model; save the scores, the predictions, and which examples were classified correctly."""

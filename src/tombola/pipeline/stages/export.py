@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.errors import TombolaError
+from tombola.masks.names import is_structured
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.store.manifest import MANIFEST
@@ -102,13 +103,12 @@ class Export(OnnxStage):
         """Give the model that is exported, in eval mode and 32 bits, and its tokenizer."""
         from tombola.evaluation.predict import evaluating
         from tombola.shrink import shrink
-        from tombola.shrink.shape import STRUCTURED
 
         model, tokenizer = self._load(space)
         if self.mask is not None:
             mask = self.mask.load(space)
             mask.apply(model)
-            if set(mask.units.granularity.split("+")) <= STRUCTURED:
+            if is_structured(mask.units.granularity):
                 model = shrink(model, mask)
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         with evaluating(model, pad):

@@ -192,13 +192,12 @@ class _Choice:
 
         self.stage, self.origin, self.scores = stage, origin, scores
         self.note: str | None = None
-        kinds = set(scores.units.granularity.split("+"))
         heads: tuple[int, ...] | None = None
         least = max(getattr(stage.search, "min_heads", 0), 1 if stage.progress < 1 or stage.within else 0)
         family = family_of(origin)
         if stage.layout == "uniform":
             heads = tuple(head_options(origin.config, family))
-            if "head" in kinds and len(heads) == 1:
+            if "head" in scores.units.kinds and len(heads) == 1:
                 self.note = (
                     f"the config of a {origin.config.model_type} model cannot represent fewer heads, so every "
                     "remaining layer keeps all of them"

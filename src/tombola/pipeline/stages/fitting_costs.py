@@ -93,9 +93,13 @@ class Costs:
     def reached(self, kept: Sequence[Kept | None]) -> float:
         """Return the quantity according to the costs."""
         share = max(cost.of(kept) for cost in self.plain.values())
-        return {"sparsity": 1 - share, "parameters": share, "speedup": 1 / share}.get(
-            self.stage.quantity, share
-        )
+        match self.stage.quantity:
+            case "sparsity":
+                return 1 - share
+            case "speedup":
+                return 1 / share
+            case _:
+                return share
 
 
 def _counted(quantity: Quantity, model: PreTrainedModel) -> Cost:

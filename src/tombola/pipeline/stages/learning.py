@@ -120,8 +120,8 @@ def training_collate(stage: Train | Search) -> Collate:
     return collate.with_column(SWAPS, SwapTable(tokenizer, adversary).options_of)
 
 
-def attackable_columns(stage: Train | Search) -> dict[str, list[str]]:
-    """Return, for a stage's identity, the columns that its attack in the loop may change, if not all of them."""
+def attackable_columns(stage: Train | Search) -> dict[str, Any]:
+    """Return, as further settings, the columns that a stage's attack in the loop may change, if not all of them."""
     from tombola.attacks.in_the_loop import AttackAdversary
 
     only = stage.data.attackable if isinstance(stage.train.adversary, AttackAdversary) else []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tombola.foundations.hardware.threads import using_threads
+from tombola.masks.names import is_structured
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
 from tombola.pipeline.stages.export import Export, OnnxStage
@@ -73,13 +74,12 @@ class Measure(Stage[Measured]):
         from tombola.models.loading import open_model
         from tombola.shrink import shrink
         from tombola.shrink.measuring import measure
-        from tombola.shrink.shape import STRUCTURED
 
         model = open_model(space.open(self.model))
         mask = self.mask.load(space) if self.mask else None
         if mask is not None:
             mask.apply(model)
-        structured = mask is not None and set(mask.units.granularity.split("+")) <= STRUCTURED
+        structured = mask is not None and is_structured(mask.units.granularity)
         models = [model, shrink(model, mask)] if mask is not None and structured else [model]
         if self.cut is not None:
             models = [self.cut.load_dense(space), model]

@@ -52,10 +52,9 @@ class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
         """The training settings of the scores."""
         return self.search.train
 
-    def identity(self) -> dict[str, Any]:
-        """Include the columns that an attack in the loop may change."""
-        identity, more = super().identity(), attackable_columns(self)
-        return {**identity, "settings": {**identity["settings"], **more}} if more else identity
+    def further_settings(self) -> dict[str, Any]:
+        """Return the columns that an attack in the loop may change."""
+        return attackable_columns(self)
 
     def training_steps(self) -> int:
         """Return the optimizer steps of this search."""

@@ -99,12 +99,10 @@ class Train(LearningStage[Trained]):
     def _scored(self) -> list[DataSource]:
         return [*self.watched, *([self.choose] if self.choose is not None else [])]
 
-    def identity(self) -> dict[str, Any]:
-        """Include how scores during training are computed, and the columns that an attack in the loop may change."""
-        identity, more = super().identity(), dict[str, Any](attackable_columns(self))
-        if self._scored:
-            more["scoring"] = [_scoring(data.definition) for data in self._scored]
-        return {**identity, "settings": {**identity["settings"], **more}} if more else identity
+    def further_settings(self) -> dict[str, Any]:
+        """Return how scores during training are computed, and the columns that an attack in the loop may change."""
+        scoring = [_scoring(data.definition) for data in self._scored]
+        return {**attackable_columns(self), **({"scoring": scoring} if scoring else {})}
 
     def training_steps(self) -> int:
         """Return the optimizer steps of this training."""

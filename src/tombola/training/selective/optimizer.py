@@ -47,9 +47,7 @@ class SelectiveAdamW(AdamW):
         super().__init__(params, lr, betas, eps, weight_decay, fused=fused, foreach=not fused)
         if selection.two_passes and risk is None:
             raise TombolaError(f"the selection {selection.kind!r} needs a DropoutRisk")
-        self._step_supports_amp_scaling = (
-            False  # a gradient scaler unscales before the step, not in its kernel
-        )
+        self._step_supports_amp_scaling = False  # a gradient scaler unscales before the step
         self.candidates = candidates
         self.selection = selection
         self.risk = risk
