@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -264,6 +265,6 @@ def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
 def too_small(lowest: float) -> TombolaError:
     """Return the error for a target that the smallest possible model misses."""
     return TombolaError(
-        f"the smallest model that these units allow costs {lowest:.2f} times the target: relax the target, or allow "
-        "more units to be removed (search.units: head+neuron)"
+        f"the smallest model that these units allow costs {ceil(100 * lowest) / 100:.2f} times the target: relax the "
+        "target, or allow more units to be removed (search.units: head+neuron)"
     )
