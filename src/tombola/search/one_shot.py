@@ -63,7 +63,7 @@ class OneShot:
             )
 
     def described(self) -> dict[str, Any]:
-        """The inputs that determine the result, as JSON."""
+        """Return everything that determines the result, for JSON."""
         return {
             "search": self.settings.canonical(),
             "sparsity": self.selection.sparsity,
