@@ -144,7 +144,7 @@ def attack(
 
 
 def _label_order(config: "PreTrainedConfig", examples: "Split | Sequence[Labelled]") -> "LabelOrder | None":
-    """Which outputs mean a task's labels; None where each means the label of its place."""
+    """Return which outputs mean which of a task's labels; None if each means the label of its place."""
     from tombola.evaluation.labels import label_order
 
     if not isinstance(examples, Split):

@@ -147,7 +147,7 @@ class Gating(nn.Module):
         return float(torch.linalg.vector_norm(torch.stack(norms))) * sqrt(self.units.count)
 
     def gathered(self) -> list[Tensor]:
-        """The gradients that `gather` has accumulated, of the scores and of gated weights that are trained."""
+        """Return the gradients that `gather` has accumulated, of the scores and of gated weights that are trained."""
         assert self._weights is not None
         return [score.grad for score in self.scores if score.grad is not None] + self._weights.gathered
 

@@ -172,7 +172,7 @@ def parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
 
 
 def loaded_parameters_of(model: "PreTrainedModel") -> "dict[str, torch.nn.Parameter]":
-    """The parameters that masks may name, wherever a `device_map` put them; offloaded ones have no values to change."""
+    """Return the parameters that masks may name; raise if a `device_map` has offloaded one, without values."""
     parameters = parameters_of(model)
     for name, parameter in parameters.items():
         if parameter.is_meta and getattr(model, "hf_device_map", None):

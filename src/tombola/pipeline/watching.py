@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tombola.errors import TombolaError
 from tombola.store.stage import Stage
 
 
@@ -17,6 +18,10 @@ class Failure:
     stage: Stage[Any]
     reason: str
     log: Path
+
+    def error(self) -> TombolaError:
+        """Return the error of a run that ends at this failure."""
+        return TombolaError(f"{self.stage.label}: {self.reason}. Its log: {self.log}")
 
 
 @dataclass

@@ -119,25 +119,14 @@ class DrawSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _reset_sparsity(cls, raw: Any) -> Any:
-        """Let `sparsity: null` reset the sparsity of the recipe that a change is merged into."""
-        if isinstance(raw, dict) and raw.get("sparsity", 0) is None:
-            raw = {name: value for name, value in raw.items() if name != "sparsity"}
-        return raw
-
-    @model_validator(mode="before")
-    @classmethod
-    def _set_implied_sparsity(cls, raw: Any) -> Any:
-        """Set the sparsity that a pattern such as 2:4 implies."""
-        if (
-            not isinstance(raw, dict)
-            or not isinstance(raw.get("pattern"), str)
-            or raw.get("sparsity") is not None
-        ):
+    def _complete_sparsity(cls, raw: Any) -> Any:
+        """Drop `sparsity: null`, which resets the sparsity of a recipe; set what a pattern such as 2:4 implies."""
+        if not isinstance(raw, dict) or raw.get("sparsity") is not None:
             return raw
-        with suppress(ValueError):  # the field's validator reports it
-            if (implied := implied_sparsity(raw["pattern"])) is not None:
-                return {**raw, "sparsity": implied}
+        raw = {name: value for name, value in raw.items() if name != "sparsity"}
+        with suppress(ValueError):  # the validator of the pattern reports it
+            implied = implied_sparsity(raw["pattern"]) if isinstance(raw.get("pattern"), str) else None
+            return raw if implied is None else {**raw, "sparsity": implied}
         return raw
 
     @model_validator(mode="after")

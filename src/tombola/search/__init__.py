@@ -166,7 +166,7 @@ class ScorerSettings(SearchSettings):
         return self.start_step or self.start_share
 
     def scored(self) -> Self | None:
-        """The settings that the scores depend on, if tickets can share them; None recomputes them for each draw."""
+        """Return the settings that shared scores depend on; None if every draw computes its own scores."""
         return None
 
 

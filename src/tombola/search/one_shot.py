@@ -63,7 +63,7 @@ class OneShot:
             )
 
     def described(self) -> dict[str, Any]:
-        """The inputs that determine the result, as JSON."""
+        """Return everything that determines the result, for JSON."""
         return {
             "search": self.settings.canonical(),
             "sparsity": self.selection.sparsity,
@@ -182,17 +182,18 @@ class _Layer:
         else:
             assert isinstance(settings, LayerwiseSettings)
             kept = settings.prune(weight, statistic, selection)
-            name = self.skeleton.stored_name(place.tensor)
-            assert name is not None
-            weight.copy_(weight.to(self.skeleton.shards.entries[name].dtype))
+            weight.copy_(weight.to(self.skeleton.shards.entries[self._stored_name(place.tensor)].dtype))
         self.kept[place.name] = pack(place.stored(kept).cpu())
 
     def write(self) -> None:
         """Write the pruned tensors."""
         for tensor, values in self._tensors.items():
-            name = self.skeleton.stored_name(tensor)
-            assert name is not None
-            self.skeleton.shards.overwrite(self.journal.model, name, values)
+            self.skeleton.shards.overwrite(self.journal.model, self._stored_name(tensor), values)
+
+    def _stored_name(self, tensor: str) -> str:
+        name = self.skeleton.stored_name(tensor)
+        assert name is not None, "the matrices of layers are stored"
+        return name
 
 
 @contextmanager

@@ -15,6 +15,11 @@ def longest_input(config: PretrainedConfig) -> int:
     return int(config.max_position_embeddings) - 2
 
 
+def padding_token(config: PretrainedConfig) -> int:
+    """Return the padding token of a model; 0 for one without, such as many decoders."""
+    return config.pad_token_id if config.pad_token_id is not None else 0
+
+
 def random_inputs(
     model: PreTrainedModel,
     batch: int,
@@ -30,7 +35,7 @@ def random_inputs(
     like a tokenizer without them; the model then uses zeros.
     """
     config, generator = model.config, torch.Generator().manual_seed(seed)
-    padding = config.pad_token_id if config.pad_token_id is not None else 0
+    padding = padding_token(config)
     tokens = torch.randint(1, config.vocab_size, (batch, length), generator=generator)
     tokens = (padding + tokens) % config.vocab_size  # anything but padding
     attended = torch.ones_like(tokens)

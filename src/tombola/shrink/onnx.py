@@ -1,4 +1,4 @@
-"""Models as ONNX, for any batch and length, checked against PyTorch before anybody else runs them."""
+"""Export models to ONNX, for any batch size and length, and compare them with PyTorch."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -26,12 +26,12 @@ class Int8(BaseModel):
     """The dynamically quantised model, compared with the original on the texts of the export.
 
     Args:
-        path: Its file.
-        bytes: Its size.
-        max_difference: The largest difference of an output.
-        agreement: How often it decides as the original does; None where outputs are no decisions.
-        score: Its score in the task's headline metric, where the task is known and has labels.
-        speedup: How many times faster it is than PyTorch, by batch size.
+        path: The file.
+        bytes: The size of the file.
+        max_difference: The largest difference between outputs.
+        agreement: The share of equal decisions; None if the outputs are not decisions.
+        score: The score in the task's headline metric, if the task is known and has labels.
+        speedup: The speed-up over PyTorch, by batch size.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,14 +48,14 @@ class Export(BaseModel):
     """An exported model, and how it compares with PyTorch.
 
     Attributes:
-        path: Its file.
-        bytes: Its size, weights included.
-        shapes: Batch and length of the inputs on which its outputs were compared.
-        max_difference: The largest difference of an output on these.
-        texts: What the models were timed on, and the quantised one compared on.
-        speedup: How many times faster onnxruntime is than PyTorch in the same process, by batch size.
-        metric: The task's headline metric, if an int8 version was compared on texts that have labels.
-        score: The score of the original in it.
+        path: The file.
+        bytes: The size of the file, weights included.
+        shapes: The batch sizes and lengths at which outputs were compared.
+        max_difference: The largest difference between outputs.
+        texts: The texts on which the models were timed, and the quantised one was compared.
+        speedup: The speed-up of onnxruntime over PyTorch in the same process, by batch size.
+        metric: The task's headline metric, if a quantised model was compared on texts with labels.
+        score: The original model's score in that metric.
         int8: The quantised model.
     """
 
@@ -90,10 +90,10 @@ def export_onnx(
         source: A model, or a folder with one; it may be shrunk.
         path: The file to write.
         int8: Whether to write a version with 8-bit weights too (`….int8.onnx`), which is only approximately the same.
-        texts: What to time on, and to compare the 8-bit version on; random tokens, 128 a text, if not given.
-        token_types: Whether the file asks for token types; pass False if the model's tokenizer gives none.
-        batch_sizes: Texts in a forward pass, for timing.
-        rounds: Undisturbed rounds of timing wanted for each batch size.
+        texts: The texts to time on, and to compare the 8-bit version on; by default random tokens, 128 per text.
+        token_types: Whether token types are an input of the file; False if the model's tokenizer does not produce them.
+        batch_sizes: The numbers of texts in a forward pass, for timing.
+        rounds: The number of undisturbed rounds of timing for each batch size.
     """
     require_packages()
     require_place(Path(path))
@@ -139,7 +139,7 @@ def export_onnx(
 
 
 def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[None]:
-    """The model in eval mode, with the padding token of the task's texts if it has none of its own."""
+    """Put the model into eval mode in this context, with the padding token of the task's texts if it has none."""
     pad = model.config.pad_token_id
     return evaluating(model, texts.pad_id(model.config) if isinstance(texts, TaskTexts) else pad)
 
@@ -147,7 +147,7 @@ def _reading(model: PreTrainedModel, texts: Texts) -> AbstractContextManager[Non
 def _time(
     model: PreTrainedModel, files: list[Path], texts: Texts, batch_sizes: Sequence[int], rounds: int
 ) -> list[dict[int, Speedup]]:
-    """For each file, how many times faster onnxruntime is than PyTorch, by batch size."""
+    """Return the speed-up of onnxruntime over PyTorch for each file, by batch size."""
     timed, _ = time_models(
         lambda: [forward_pass(model), *(session_pass(open_session(file)) for file in files)],
         lambda size: texts.batches(model, size, rounds),

@@ -1,4 +1,4 @@
-"""Write models as ONNX, in 32 bits and with 8-bit weights, and check them against PyTorch before anybody runs them."""
+"""Write models as ONNX, in 32 bits and with 8-bit weights, and check that they run and agree with PyTorch."""
 
 import logging
 import shutil
@@ -28,7 +28,7 @@ ONE_FILE = 1_500_000_000  # bytes; protobuf ends at 2 GB, so larger models keep 
 
 @contextmanager
 def drafts(path: Path) -> Iterator[Path]:
-    """A folder beside a file, on the same disk, for what is not finished yet."""
+    """Yield a temporary folder beside a file, on the same disk, for unfinished files."""
     folder = temporary_beside(path)
     folder.mkdir()
     try:
@@ -38,7 +38,7 @@ def drafts(path: Path) -> Iterator[Path]:
 
 
 class Written(NamedTuple):
-    """What `write_onnx` found: where outputs were compared with PyTorch, and how far off they were."""
+    """The batch sizes and lengths at which outputs were compared with PyTorch's, and the largest difference."""
 
     shapes: list[tuple[int, int]]
     max_difference: float
@@ -58,7 +58,7 @@ def write_onnx(
         model: A float32 model on the CPU, with a padding token.
         path: The file to write.
         also: Further shapes (batch, length) at which the file will be run.
-        token_types: Whether the file asks for token types.
+        token_types: Whether token types are an input of the file.
         fused: Whether attention may be one operator of onnxruntime, which other runtimes do not have.
 
     Raises:
@@ -113,7 +113,7 @@ def _quantise(path: Path, target: Path) -> None:
 
 
 def shapes_to_try(config: PreTrainedConfig) -> list[tuple[int, int]]:
-    """Batch and length of the inputs on which every exported model of this config is tried."""
+    """Return the batch sizes and lengths at which exported models of this config are tried."""
     longest = longest_input(config)
     return [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
 
@@ -172,7 +172,7 @@ def _check(model: PreTrainedModel, path: Path, shapes: list[tuple[int, int]], ty
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' warnings about packages and names that do not concern the model."""
+    """Suppress the exporters' warnings in this context: they are about packages and names, not about the model."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -11,7 +11,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from tombola.defenses import FittedDefense
 from tombola.defenses.tokenizing import defense_of
-from tombola.shrink.inputs import longest_input, random_inputs
+from tombola.shrink.inputs import longest_input, padding_token, random_inputs
 from tombola.tasks import Collate, Encoded, Split, collate_of, encode, fitting_length
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RandomTokens:
 
     def pad_id(self, config: PretrainedConfig) -> int:
         """Return the padding token."""
-        return config.pad_token_id if config.pad_token_id is not None else 0
+        return padding_token(config)
 
 
 @dataclass(frozen=True, eq=False)

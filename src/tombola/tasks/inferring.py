@@ -261,25 +261,11 @@ def _content(
         "kind": kind,
         "text": names[0] if len(names) == 1 else names,
     }
-    notes = [f"text: {' and '.join(texts)}", f"label: {label}", *unusual]
-    if kind == "classification":
-        labels, writings = label_names(answers)
-        content |= {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
-        if writings:
-            source["values"] = writings
-        most, count = Counter(writings.get(answer, answer) for answer in answers).most_common(1)[0]
-        notes.append(
-            f"{len(labels)} labels: {some(labels)}; the most common one, {most}, in {count / len(answers):.0%}"
-        )
-        notes += rare_labels(answers)
-    else:
-        content["metrics"] = ["pearson", "spearman"]
-        if mark != ".":
-            source["decimal"] = mark
-        numbers = sorted(float(answer.replace(mark, ".")) for answer in answers)
-        notes.append(f"regression: numbers from {numbers[0]:g} to {numbers[-1]:g}")
+    of_labels, reading, notes_on_labels = _label_entries(answers, kind, mark)
+    notes = [f"text: {' and '.join(texts)}", f"label: {label}", *unusual, *notes_on_labels]
     content |= {
-        "source": source,
+        **of_labels,
+        "source": {**source, **reading},
         "holdout": {name: {"of": "train", "share": part, "stratified": True} for name, part in share.items()},
         "reported": "test",
     }
@@ -292,3 +278,19 @@ def _content(
     rest = 1 - sum(share.values())
     notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
     return content, notes
+
+
+def _label_entries(
+    answers: list[str], kind: str, mark: str
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Return the entries of a task file that follow from its labels, those of its source, and notes on the labels."""
+    if kind == "classification":
+        labels, writings = label_names(answers)
+        most, count = Counter(writings.get(answer, answer) for answer in answers).most_common(1)[0]
+        share = f"{count / len(answers):.0%}"
+        notes = [f"{len(labels)} labels: {some(labels)}; the most common one, {most}, in {share}"]
+        entries = {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
+        return entries, {"values": writings} if writings else {}, [*notes, *rare_labels(answers)]
+    numbers = sorted(float(answer.replace(mark, ".")) for answer in answers)
+    notes = [f"regression: numbers from {numbers[0]:g} to {numbers[-1]:g}"]
+    return {"metrics": ["pearson", "spearman"]}, {"decimal": mark} if mark != "." else {}, notes

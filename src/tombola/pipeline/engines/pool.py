@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Self
 
-from tombola.errors import TombolaError
 from tombola.foundations.caching import run_cache
 from tombola.foundations.hardware.threads import PATIENT, using_threads
 from tombola.foundations.plugins import Plugin, adopt, loaded_plugins
@@ -77,7 +76,7 @@ class Pool:
                     failure = schedule.end(worker.stage, reason)
                     worker.stage = None
                 if failure is not None and not keep_going:
-                    raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+                    raise failure.error()
 
     def _assign_ready(self, schedule: Schedule) -> None:
         while True:

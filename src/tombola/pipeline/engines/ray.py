@@ -111,7 +111,7 @@ class Ray(Kind):
                 (done,), _ = ray.wait(list(running))
                 failure = schedule.end(running.pop(done), _reason(ray, done))
                 if failure is not None and not keep_going:
-                    raise TombolaError(f"{failure.stage.label}: {failure.reason}. Its log: {failure.log}")
+                    raise failure.error()
         finally:
             # After a failure or Ctrl-C. A cluster that was there before would go on with them.
             for task in running:

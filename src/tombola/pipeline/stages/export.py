@@ -33,13 +33,13 @@ class Exported(StageResult):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OnnxStage(ModelStage[Exported]):
-    """A stage that leaves a graph beside the config and the tokenizer of its model."""
+    """A stage that writes a model as ONNX, with its config and tokenizer."""
 
     graph: ClassVar[str]
-    """The name of its file; where the weights have one of their own, that begins alike."""
+    """The name of the ONNX file. If the weights are too large for it, their file has this name plus a suffix."""
 
     def load(self, space: Workspace, task: Task, epoch: int | None = None) -> Any:
-        """The model as onnxruntime runs it."""
+        """Load the model, to be run by onnxruntime."""
         from tombola.shrink.onnx_model import OnnxModel
 
         if epoch is not None:
@@ -49,15 +49,15 @@ class OnnxStage(ModelStage[Exported]):
         return OnnxModel(self.file(space))
 
     def file(self, space: Workspace) -> Path:
-        """The graph of the finished stage."""
+        """Return the ONNX file of the finished stage."""
         return space.open(self) / self.graph
 
     def read(self, folder: Path) -> Exported:
-        """What was written."""
+        """Read the size of the files, and how far the model is from PyTorch's."""
         return Exported.load(folder / EXPORTED)
 
     def describe(self, space: Workspace, max_difference: float) -> None:
-        """Note how large the files are that were written."""
+        """Write a description of the exported model, with the size of its files."""
         size = sum(file.stat().st_size for file in space.folder.glob(f"{self.graph}*"))
         space.write_json(EXPORTED, Exported(bytes=size, max_difference=max_difference))
 
@@ -71,21 +71,21 @@ class Export(OnnxStage):
     graph: ClassVar = "model.onnx"
 
     model: ModelStage[Any] | ModelSource
-    """The finished model, or a pre-trained one with a new head."""
+    """The finished model, or a pre-trained one, which gets a new head."""
     mask: MaskStage | None = None
-    """A mask whose units are still in the model: structured ones are cut out, others stay as zeros."""
+    """A mask that was not cut out yet: structured units are cut out, single weights become zeros."""
     data: DataSource | None = None
-    """Data of the task whose head a pre-trained model gets."""
+    """Data of the task that the new head is for."""
     seed: int = 0
-    """Of that head."""
+    """The seed of the new head."""
 
     @property
     def label(self) -> str:
-        """What is written."""
+        """The description of the stage."""
         return "export to ONNX"
 
     def run(self, space: Workspace) -> None:
-        """Write the graph beside the config and the tokenizer."""
+        """Write the model as ONNX, with its config and tokenizer."""
         from tombola.foundations.quiet import quiet
         from tombola.models.loading import gives_token_types
         from tombola.shrink.onnx_writing import write_onnx
@@ -100,7 +100,7 @@ class Export(OnnxStage):
 
     @contextmanager
     def finished(self, space: Workspace) -> Iterator[tuple[PreTrainedModel, PreTrainedTokenizerBase]]:
-        """Give the model that is exported, in eval mode and 32 bits, and its tokenizer."""
+        """Yield the model to export, in eval mode and 32 bits, and its tokenizer."""
         from tombola.evaluation.predict import evaluating
         from tombola.shrink import shrink
 
@@ -136,11 +136,11 @@ class Quantise(OnnxStage):
 
     @property
     def label(self) -> str:
-        """What is written."""
+        """The description of the stage."""
         return "quantise to ONNX int8"
 
     def run(self, space: Workspace) -> None:
-        """Write the graph beside copies of the config and the tokenizer."""
+        """Write the quantised model, with copies of the config and the tokenizer."""
         from tombola.models.loading import gives_token_types
         from tombola.shrink.onnx_writing import quantise_onnx
 

@@ -119,9 +119,11 @@ class Train(LearningStage[Trained]):
     def _steps_per_epoch(self) -> int:
         from tombola.pipeline.engines.ranks import ranks
 
-        return whole_schedule(
-            self.train.model_copy(update={"steps": None, "epochs": 1.0}), self.data, ranks()
-        )
+        return whole_schedule(self._one_epoch, self.data, ranks())
+
+    @property
+    def _one_epoch(self) -> TrainSettings:
+        return self.train.model_copy(update={"steps": None, "epochs": 1.0})
 
     def run(self, space: Workspace) -> None:
         """Train, and save an ordinary model folder with the mask."""
@@ -190,11 +192,7 @@ class Train(LearningStage[Trained]):
             self.choose.load() if self.choose is not None else None,
             self.train.max_length,
             self.precision,
-            total_steps(
-                self.train.model_copy(update={"steps": None, "epochs": 1.0}),
-                ceil(examples / self.train.batch_size),
-                ranks(),
-            ),
+            total_steps(self._one_epoch, ceil(examples / self.train.batch_size), ranks()),
         )
 
 
