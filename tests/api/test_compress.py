@@ -84,7 +84,7 @@ def test_original_and_ticket_are_judged_in_both_runtimes(compressed: tombola.Com
     assert ticket.measured.ticket.parameters <= 0.8 * original.measured.ticket.parameters
     assert original.scores["test"]["accuracy"].value > 0.9
     assert compressed.clean.low <= compressed.clean.mean <= compressed.clean.high
-    assert compressed.verdict.startswith("The ticket: ")
+    assert compressed.verdict.startswith("The ticket ")
 
 
 def test_the_ticket_is_an_ordinary_model_folder(compressed: tombola.Compression) -> None:

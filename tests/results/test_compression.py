@@ -29,21 +29,23 @@ def test_a_correlation_is_a_number_and_its_loss_in_hundredths(monkeypatch, tmp_p
     before, after = ({"test": {"pearson": Score(value, 0.01, 90, "Fisher z")}} for value in (0.8, 0.753))
     text = verdict(monkeypatch, tmp_path, cell("original", before), cell("ticket", after, 0.5))
     assert text == (
-        "The ticket: pearson 0.753 against 0.800; 4.7 hundredths of pearson lost, more than the 1 allowed."
+        "The ticket has pearson 0.753 against 0.800; it loses 4.7 hundredths of pearson, more than the 1 allowed."
     )
 
 
 def test_a_loss_of_one_is_singular(monkeypatch, tmp_path):
     before, after = ({"test": {"pearson": Score(value, 0.01, 90, "Fisher z")}} for value in (0.8, 0.795))
     text = verdict(monkeypatch, tmp_path, cell("original", before), cell("ticket", after, 0.5))
-    assert text.endswith("; at most 1 hundredth of pearson lost, as requested.")
+    assert text.endswith("; it loses at most 1 hundredth of pearson, as requested.")
 
 
 def test_the_interval_of_the_accuracy_does_not_stand_beside_another_score(monkeypatch, tmp_path):
     before, after = ({"test": {"macro_f1": Score(value, 0.01, 90, "bootstrap")}} for value in (0.8, 0.753))
     cells = [cell("original", before), cell("ticket", after, 0.5)]
     text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
-    assert text == "The ticket: macro_f1 75.3 % against 80.0 %; 4.7 points lost, more than the 1 allowed."
+    assert (
+        text == "The ticket has macro_f1 75.3 % against 80.0 %; it loses 4.7 points, more than the 1 allowed."
+    )
 
 
 def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_path):
@@ -51,7 +53,7 @@ def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_p
     cells = [cell("original", 0.5, constants=known), cell("ticket", 0.5, 0.5, constants=known)]
     text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
     assert text == (
-        "The ticket: accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: −1.9 to +1.9); "
+        "The ticket has accuracy 50.0 % against 50.0 % (difference +0.0, 95 %: −1.9 to +1.9); "
         "the dense model has not learned the task, so there is nothing to match."
     )
 
@@ -59,9 +61,9 @@ def test_an_original_that_has_not_learned_has_nothing_to_keep(monkeypatch, tmp_p
 @pytest.mark.parametrize(
     ("after", "told"),
     [
-        (0.89, "at most 1 point lost, as requested."),  # 100 · (0.9 − 0.89) is 1.0000000000000009
-        (0.8896, "1.04 points lost, more than the 1 allowed."),
-        (0.87, "3.0 points lost, more than the 1 allowed."),
+        (0.89, "it loses at most 1 point, as requested."),  # 100 · (0.9 − 0.89) is 1.0000000000000009
+        (0.8896, "it loses 1.04 points, more than the 1 allowed."),
+        (0.87, "it loses 3.0 points, more than the 1 allowed."),
     ],
 )
 def test_exactly_the_accepted_loss_is_accepted(monkeypatch, tmp_path, after, told):
@@ -98,4 +100,7 @@ def test_a_speed_up_that_is_clearly_missed_is_told(monkeypatch, tmp_path, speedu
     recipe = {"search": {"method": "importance", "units": "head+neuron"}, "draw": draw}
     ticket = cell("ticket", 0.9, 0.5, recipe=recipe, measured=measured(1.5))
     text = verdict(monkeypatch, tmp_path, cell("original", 0.9), ticket)
-    assert f"1.50 times (batch 1), 1.70 times (batch 32) as fast as the original{told} accuracy" in text
+    assert (
+        f"is 1.50 times (batch 1) and 1.70 times (batch 32) as fast as the original{told} with accuracy"
+        in text
+    )

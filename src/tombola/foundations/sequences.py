@@ -1,6 +1,6 @@
-"""Arguments that take one value or several."""
+"""Values that may be one or several: in arguments, and in sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def as_tuple(values: str | Iterable[str]) -> tuple[str, ...]:
@@ -10,3 +10,13 @@ def as_tuple(values: str | Iterable[str]) -> tuple[str, ...]:
         values: One string, or several.
     """
     return (values,) if isinstance(values, str) else tuple(values)
+
+
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """Return the parts of a sentence as a list: `a, b and c`.
+
+    Args:
+        parts: The parts, at least one.
+        last: The word before the last part.
+    """
+    return f" {last} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tombola.errors import TombolaError
 from tombola.evaluation.intervals import paired_interval
+from tombola.foundations.sequences import listed
 from tombola.pipeline.engines.ranks import is_main
 from tombola.pipeline.stages.fit import Fit
 from tombola.recipe.drawing import DrawSettings
@@ -150,33 +151,31 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     original, ticket = (_cell(result, variant, "transformers") for variant in (ORIGINAL, TICKET))
     metric = result.headline(on)
     before, after = (next(iter(cell.scores[on].values())).value for cell in (original, ticket))
-    parts = (
-        [f"{_speed(ticket)} as fast as the original{_missed(ticket)}"]
-        if ticket.measured and ticket.measured.speedup
-        else []
-    )
+    begin = "The ticket has"
+    if ticket.measured and ticket.measured.speedup:
+        begin = f"The ticket is {_speed(ticket)} as fast as the original{_missed(ticket)}, with"
     interval = (
         f" (difference {_points(clean.mean)}, 95 %: {_points(clean.low)} to {_points(clean.high)})"
         if clean
         else ""
     )
-    parts.append(f"{metric} {write_value(after, metric)} against {write_value(before, metric)}{interval}")
+    scores = [f"{metric} {write_value(after, metric)} against {write_value(before, metric)}{interval}"]
     for name in (name for name in result.targets if name != on):
         pair = [
             next(iter(cell.scores[name].values())).value for cell in (ticket, original) if name in cell.scores
         ]
         if len(pair) == 2:
             ticket_score, original_score = (write_value(value, result.headline(name)) for value in pair)
-            parts.append(f"{_named(name, result)} {ticket_score} against {original_score}")
+            scores.append(f"{ticket_score} against {original_score} {_named(name, result)}")
     lost = _lost(before, after, metric)
     doubt = nothing_to_match(next(row for row in result.summaries() if row.dense), on, result)
     if at_least(within, lost):
-        kept = f"at most {_amount(f'{within:g}', metric)} lost, as requested"
+        kept = f"it loses at most {_amount(f'{within:g}', metric)}, as requested"
         if clean is not None and -clean.low * 100 > within:
             kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
     else:
-        kept = f"{_amount(_above(lost, within), metric)} lost, more than the {within:g} allowed"
-    return f"The ticket: {', '.join(parts)}; {doubt or kept}."
+        kept = f"it loses {_amount(_above(lost, within), metric)}, more than the {within:g} allowed"
+    return f"{begin} {listed(scores)}; {doubt or kept}."
 
 
 def _lost(before: float, after: float, metric: str) -> float:
@@ -210,7 +209,7 @@ def _named(name: str, result: Result) -> str:
 def _speed(cell: CellResult) -> str:
     assert cell.measured is not None
     speedups = cell.measured.speedup.items()
-    return ", ".join(f"{speedup.ratio:.2f} times (batch {size})" for size, speedup in speedups)
+    return listed([f"{speedup.ratio:.2f} times (batch {size})" for size, speedup in speedups])
 
 
 def _missed(cell: CellResult) -> str:

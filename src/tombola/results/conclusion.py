@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tombola.foundations.sequences import listed
 from tombola.results.differences import estimate_difference
 from tombola.results.doubts import level_of_constant, nothing_to_match
 from tombola.results.formatting import (
@@ -51,7 +52,7 @@ def _sharing(result: Result) -> str:
         others.append(f"{write_value(average.alone.mean, metric)} for tasks fine-tuned alone")
     return (
         f"Sharing one encoder under tickets gives {write_value(average.shared.mean, metric)} on average over {tasks} "
-        f"tasks, against {_listed(others)}; each ticket keeps {write_share(average.remaining)} of the encoder's "
+        f"tasks, against {listed(others)}; each ticket keeps {write_share(average.remaining)} of the encoder's "
         f"parameters on average. {_seeds(seeds)}."
     )
 
@@ -185,10 +186,6 @@ def _pair(ticket: Summary, dense: Summary, on: str) -> str:
 def _between(low: float, high: float, metric: str) -> str:
     ends = (write_value(end, metric).removesuffix(" %") for end in (low, high))
     return f"95 %: {' to '.join(ends)}"
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _seeds(count: int) -> str:

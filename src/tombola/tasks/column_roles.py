@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import DataError
+from tombola.foundations.sequences import listed
 from tombola.foundations.yaml12 import dump_yaml
 from tombola.words.scripts import HAN
 
@@ -92,7 +93,7 @@ def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> 
     texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
     if len(texts) == 1:
         return texts
-    reason = f"{_listed(texts, 'and')} look like text" if texts else "none looks like text"
+    reason = f"{listed(texts)} look like text" if texts else "none looks like text"
     raise DataError(
         f"{data}: which column is the text? The columns are {', '.join(columns)}; {reason}. Set it with --text NAME "
         "(twice for pairs)."
@@ -108,15 +109,10 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
     candidates = [name for name in lower.values() if _is_label(columns[name])]
     if len(candidates) == 1:
         return candidates
-    reason = f"{_listed(candidates, 'or')} could be it" if candidates else "none has few distinct values"
+    reason = f"{listed(candidates, 'or')} could be it" if candidates else "none has few distinct values"
     raise DataError(
         f"{data}: which column is the label? The columns are {', '.join(columns)}; {reason}. Set it with --label NAME."
     )
-
-
-def _listed(names: list[str], last: str) -> str:
-    """Return names in a sentence: `a, b or c`."""
-    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _is_prose(values: list[Any]) -> bool:
