@@ -19,7 +19,6 @@ from tombola.api.order_checks import (
     check_sections,
     given_targets,
 )
-from tombola.api.original import is_finetuned
 from tombola.api.truncation import about_truncation
 from tombola.api.unlabelled import texts_to_label
 from tombola.attacks.resources import ENCODER, Resources
@@ -204,6 +203,8 @@ def _train_enough(raw: Raw, order: Order, changed: set[str], more: int) -> tuple
         changed: The keys that its overrides set.
         more: The number of unlabelled texts, which only the ticket is trained on.
     """
+    from tombola.api.original import is_finetuned
+
     task, texts = Task.named(raw["task"]), _count_texts(raw)
     notes: tuple[str, ...] = ()
     if not changed & {"train.epochs", "train.steps"} and not is_finetuned(order.model, task):
