@@ -35,7 +35,8 @@ class KeepMask(TrainerCallback):
         for name, kept in self.mask.tensors(bare).items():
             weight = parameters[name]
             self._weights.append(weight)
-            self._kept.append(kept.to(weight.device))
+            # a product with bytes takes half the time of one with booleans
+            self._kept.append(kept.to(weight.device).view(torch.uint8))
             if weight.requires_grad:
                 self._hooks.append(weight.register_post_accumulate_grad_hook(_masking(self._kept[-1])))
 
