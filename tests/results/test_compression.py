@@ -71,6 +71,16 @@ def test_exactly_the_accepted_loss_is_accepted(monkeypatch, tmp_path, after, tol
     assert text.endswith(told)
 
 
+def test_an_accepted_loss_is_told_with_what_the_interval_allows(monkeypatch, tmp_path):
+    scores = {"test": 0.9, "test+typos": 0.8}
+    cells = [cell("original", scores), cell("ticket", scores, 0.5)]
+    text = verdict(monkeypatch, tmp_path, *cells, right=[True, False] * 50)
+    assert text == (
+        "The ticket has accuracy 90.0 % against 90.0 % (difference +0.0, 95 %: −1.9 to +1.9) and 80.0 % against 80.0 % "
+        "on test with typos; it loses at most 1 point, as requested (with 95 % confidence, at most 1.9)."
+    )
+
+
 def test_one_example_and_equal_predictions_have_an_interval_with_a_width(monkeypatch, tmp_path):
     text = verdict(monkeypatch, tmp_path, cell("original", 1.0), cell("ticket", 1.0, 0.5), right=[True])
     assert "(difference +0.0, 95 %: −65.3 to +65.3)" in text

@@ -172,7 +172,7 @@ def _verdict(result: Result, on: str, clean: Change | None, within: float) -> st
     if at_least(within, lost):
         kept = f"it loses at most {_amount(f'{within:g}', metric)}, as requested"
         if clean is not None and -clean.low * 100 > within:
-            kept += f" (the interval does not exclude {-clean.low * 100:.1f})"
+            kept += f" (with 95 % confidence, at most {-clean.low * 100:.1f})"
     else:
         kept = f"it loses {_amount(_above(lost, within), metric)}, more than the {within:g} allowed"
     return f"{begin} {listed(scores)}; {doubt or kept}."
@@ -203,7 +203,7 @@ def _points(share: float) -> str:
 def _named(name: str, result: Result) -> str:
     if result.condition(name) == "under attack":
         return f"under {name}"
-    return f"on {name}"
+    return f"on {name.replace('+', ' with ')}"
 
 
 def _speed(cell: CellResult) -> str:
