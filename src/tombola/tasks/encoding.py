@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tombola.errors import DataError
+from tombola.objectives import ANSWERABLE
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.split import Split
 
@@ -125,7 +126,7 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
-        self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
+        self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id, ANSWERABLE: 0}
         if token_labels:
             self._padding["labels"] = IGNORED
         self._columns: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
