@@ -1,5 +1,7 @@
 """Scores and pruning by calibration against plain PyTorch formulas and direct solutions."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from tombola.masks.in_matrices import Selection
 from tombola.masks.patterns import parse_pattern
 from tombola.search import Evidence, searches
 from tombola.search.block_influence import BlockInfluence, block_influence
+from tombola.search.calibration import Watch
 from tombola.search.layerwise import places_of, prune_in_order
 from tombola.search.ria import Ria, ria
 from tombola.search.sparsegpt import SparseGPT, reconstruct
@@ -44,6 +47,31 @@ def test_wanda_is_the_weight_times_the_norm_of_its_input(model_type):
     for name, (place, weight) in matrices(model).items():
         expected = weight.abs() * rows[place.tensor].norm(dim=0).float()
         torch.testing.assert_close(place.stored(scores[name]), expected, rtol=1e-4, atol=1e-5)
+
+
+class OnApple(torch.Tensor):
+    """A tensor on a device without 64-bit floats, as Apple's GPUs are."""
+
+    is_mps = True
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def double(self):
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+
+@pytest.mark.parametrize("search", [Wanda(), Ria()])
+def test_scores_need_no_64_bit_floats_on_the_models_device(search):
+    layer, inputs = torch.nn.Linear(4, 3), torch.randn(5, 4)
+    squares = []
+    for values in (inputs, inputs.as_subclass(OnApple)):
+        walk = SimpleNamespace(current=0, rows=lambda rows: rows)
+        with Watch(walk, {"layer": layer}, search.statistic) as watch:
+            for walk.current in range(2):
+                layer(values)
+        squares.append(watch.totals()["layer"])
+    assert torch.equal(*(search.score(layer.weight.detach(), each) for each in squares))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
