@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tombola.masks import patterns
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
 else:
     torch, patterns = lazy_module("torch"), lazy_module("tombola.masks.patterns")
 
@@ -53,7 +53,7 @@ class SparseGPT(LayerwiseSettings):
         """Always: the method reconstructs the remaining weights."""
         return True
 
-    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+    def prune(self, weight: Tensor, statistic: Tensor, selection: MatrixSelection) -> Tensor:
         """Remove the weights that are easiest to compensate for, and update the rest of their row."""
         pattern = selection.pattern
         together = {patterns.NofM: "of", patterns.Blocks: "inputs"}.get(type(pattern))

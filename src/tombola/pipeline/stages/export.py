@@ -63,7 +63,7 @@ class OnnxStage(ModelStage[Exported]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Export(OnnxStage):
+class ExportStage(OnnxStage):
     """A model as ONNX, in float32."""
 
     kind: ClassVar = "export"
@@ -132,7 +132,7 @@ class Quantise(OnnxStage):
     version: ClassVar = 3
     graph: ClassVar = "model.int8.onnx"
 
-    exported: Export
+    exported: ExportStage
 
     @property
     def label(self) -> str:
