@@ -17,7 +17,7 @@ from measuring import Figure, in_turns, run
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 
 from tombola.masks import Units
-from tombola.masks.in_matrices import Selection
+from tombola.masks.in_matrices import MatrixSelection
 from tombola.search import Evidence
 from tombola.search.calibration import Calibration, LayerWalk
 from tombola.search.layerwise import dense_scores, prune_in_order
@@ -73,7 +73,7 @@ def passes(model: PreTrainedModel, ids: torch.Tensor, in_order: bool) -> dict[st
 
     def wanda() -> None:
         if in_order:
-            prune_in_order(settings, copy.deepcopy(model), units, evidence, Selection(0.5, "row"))
+            prune_in_order(settings, copy.deepcopy(model), units, evidence, MatrixSelection(0.5, "row"))
         else:
             dense_scores(settings, model, units, evidence)
 

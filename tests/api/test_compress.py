@@ -18,7 +18,7 @@ from tombola.api.compressing import plan_order
 from tombola.api.orders import Order, plan_compression
 from tombola.api.original import is_finetuned
 from tombola.errors import TombolaError
-from tombola.pipeline.costs import Cost
+from tombola.pipeline.costs import StageCosts
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.builtin import RECIPES
 from tombola.recipe.recipe import Recipe
@@ -499,7 +499,7 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
 
     def costs(plan, store, *, afresh):
         seen.append(afresh)
-        return [Cost("train", 2, 2, 0, 60, 60, 12.0, without_attacks=True)]
+        return [StageCosts("train", 2, 2, 0, 60, 60, 12.0, without_attacks=True)]
 
     monkeypatch.setattr(choosing, "estimate", costs)
     found, notes = choosing.in_time(raw, None, None, 30.0)

@@ -14,7 +14,7 @@ from tombola.errors import ModelError
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import LARGEST_BATCH, batches, predict
-from tombola.tasks import Collate, Encoded, Split, Task, encode
+from tombola.tasks import Collate, Encoded, Split, Task, encode, set_padding
 
 pytestmark = pytest.mark.portable
 
@@ -53,12 +53,23 @@ def test_predict_equals_one_by_one(model_type: str, batch_tokens: int) -> None:
     np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
 
 
-def test_a_decoder_without_padding_token_is_lent_one() -> None:
-    model = tiny("gpt2", pad_token_id=None)
-    encoded = encode(split_of("sst2"), PLAIN, 64)
-    logits = predict(model, encoded, Collate(PLAIN))
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("pad", [None, 4])
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "llama"])
+def test_logits_do_not_depend_on_the_padding(model_type: str, pad: int | None, side: str) -> None:
+    tokenizer = word_tokenizer([" ".join(WORDS)], segments=False)
+    tokenizer.padding_side = side
+    model = tiny(model_type, pad_token_id=pad)
+    encoded = encode(split_of("sst2"), tokenizer, 64)
+    logits = predict(model, encoded, Collate(tokenizer))
     np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
-    assert model.config.pad_token_id is None
+    assert model.config.pad_token_id == pad
+
+
+def test_models_that_count_positions_from_their_padding_token_keep_it() -> None:
+    model = tiny("roberta", pad_token_id=3)
+    set_padding(model.config, 0)
+    assert model.config.pad_token_id == 3
 
 
 def test_segments_reach_the_model() -> None:

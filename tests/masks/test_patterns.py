@@ -15,7 +15,7 @@ from tests.masks.test_draw import by_sorting
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Base, Layout, Mask, Matrix, Scores, Units, draw, removals
-from tombola.masks.in_matrices import Selection
+from tombola.masks.in_matrices import MatrixSelection
 from tombola.masks.patterns import Blocks, NofM, keep_in_groups, parse_pattern
 from tombola.shrink.packing import pack, unpack
 
@@ -155,9 +155,9 @@ def test_one_matrix_alone_is_drawn_as_among_others(flat, text):
     scores = scores_of(flat)
     pattern = parse_pattern(text)
     for selection, mask in (
-        (Selection(pattern.sparsity, pattern=pattern), draw(scores, pattern=text)),
-        (Selection(0.3, "row"), draw(scores, 0.3, scope="row")),
-        (Selection(0.3, "local"), draw(scores, 0.3, scope="local")),
+        (MatrixSelection(pattern.sparsity, pattern=pattern), draw(scores, pattern=text)),
+        (MatrixSelection(0.3, "row"), draw(scores, 0.3, scope="row")),
+        (MatrixSelection(0.3, "local"), draw(scores, 0.3, scope="local")),
     ):
         own = torch.from_numpy(by_outputs(scores["plain"], "plain"))
         assert torch.equal(selection.keep(own), mask["plain"])
@@ -205,7 +205,7 @@ def test_what_a_pattern_cannot_be_drawn_from_is_refused():
     with pytest.raises(TombolaError, match="NaN"):
         draw(scores_of(np.full(COUNT, np.nan, np.float32)), pattern="2:4")
     with pytest.raises(TombolaError, match="drawn one by one"):
-        Selection(0.5, "global")
+        MatrixSelection(0.5, "global")
     heads = Units.of(tiny("bert"), "head")
     with pytest.raises(TombolaError, match="for single weights"):
         draw(Scores(heads, {group.name: torch.zeros(group.shape) for group in heads.groups}), pattern="2:4")
@@ -238,7 +238,7 @@ def test_torch_takes_a_two_of_four_mask_as_semi_structured(dtype):
     """The conversion behind `to_sparse_semi_structured` keeps two of four: only such matrices come back whole."""
     weight = torch.randn(64, 128, generator=torch.Generator().manual_seed(0)).to(dtype)
     for pattern, whole in (("2:4", True), ("1:4", True), ("4:8", False)):
-        kept = Selection(0.5, pattern=parse_pattern(pattern)).keep(weight.abs())
+        kept = MatrixSelection(0.5, pattern=parse_pattern(pattern)).keep(weight.abs())
         sparse = weight * kept
         values, places = conversions.sparse_semi_structured_from_dense_cutlass(sparse)
         assert values.shape == (64, 64)

@@ -62,6 +62,17 @@ def test_label_smoothing_mixes_in_the_uniform_distribution() -> None:
     torch.testing.assert_close(loss, expected)
 
 
+def test_label_smoothing_of_an_answer_covers_possible_answers_alone() -> None:
+    logits, labels = torch.randn(2, 2, 5), torch.tensor([[2, 3], [0, 0]])
+    possible = torch.tensor([[1, 0, 1, 1, 0], [1, 0, 1, 0, 0]])
+    uniform = (possible / possible.sum(-1, keepdim=True))[:, None]
+    target = 0.9 * F.one_hot(labels, 5) + 0.1 * uniform
+    expected = -(target * logits.log_softmax(-1)).sum(-1).mean()
+    smooth = CrossEntropy(CrossEntropyLoss(label_smoothing=0.1))
+    loss = smooth.of_logits(logits, {"labels": labels, "answerable": possible})
+    torch.testing.assert_close(loss, expected)
+
+
 def test_a_step_is_one_backward_pass() -> None:
     model = tiny("bert", num_labels=2)
     batch = {"input_ids": token_ids(), "labels": torch.tensor([0, 1, 1])}

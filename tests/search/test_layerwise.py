@@ -1,5 +1,7 @@
 """Scores and pruning by calibration against plain PyTorch formulas and direct solutions."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,10 +12,11 @@ from tests.search.test_calibration import SINGLE_PASS, padded, seen_by_the_whole
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Units, draw
-from tombola.masks.in_matrices import Selection
+from tombola.masks.in_matrices import MatrixSelection
 from tombola.masks.patterns import parse_pattern
 from tombola.search import Evidence, searches
 from tombola.search.block_influence import BlockInfluence, block_influence
+from tombola.search.calibration import Watch
 from tombola.search.layerwise import places_of, prune_in_order
 from tombola.search.ria import Ria, ria
 from tombola.search.sparsegpt import SparseGPT, reconstruct
@@ -44,6 +47,31 @@ def test_wanda_is_the_weight_times_the_norm_of_its_input(model_type):
     for name, (place, weight) in matrices(model).items():
         expected = weight.abs() * rows[place.tensor].norm(dim=0).float()
         torch.testing.assert_close(place.stored(scores[name]), expected, rtol=1e-4, atol=1e-5)
+
+
+class OnApple(torch.Tensor):
+    """A tensor on a device without 64-bit floats, as Apple's GPUs are."""
+
+    is_mps = True
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+    def double(self):
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+
+@pytest.mark.parametrize("search", [Wanda(), Ria()])
+def test_scores_need_no_64_bit_floats_on_the_models_device(search):
+    layer, inputs = torch.nn.Linear(4, 3), torch.randn(5, 4)
+    squares = []
+    for values in (inputs, inputs.as_subclass(OnApple)):
+        walk = SimpleNamespace(current=0, rows=lambda rows: rows)
+        with Watch(walk, {"layer": layer}, search.statistic) as watch:
+            for walk.current in range(2):
+                layer(values)
+        squares.append(watch.totals()["layer"])
+    assert torch.equal(*(search.score(layer.weight.detach(), each) for each in squares))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
@@ -120,7 +148,7 @@ def test_a_layer_that_does_nothing_has_no_influence_and_goes_first():
 def test_later_layers_are_calibrated_on_the_pruned_earlier_ones(model_type, search):
     """As if the model were run from the start for each layer, and its matrices pruned by what they then read."""
     model, plain = tiny(model_type), tiny(model_type)
-    selection = Selection(0.5, "row")
+    selection = MatrixSelection(0.5, "row")
     mask = prune_in_order(search, model, weights_of(model), EVIDENCE, selection)
     for layer in range(2):
         rows = seen_by_the_whole_model(plain, padded())
@@ -141,7 +169,7 @@ def test_later_layers_are_calibrated_on_the_pruned_earlier_ones(model_type, sear
 def test_patterns_are_exact_under_every_method(search, pattern):
     model = tiny("gpt2", "causal-lm")
     chosen = parse_pattern(pattern)
-    selection = Selection(chosen.sparsity or 0.5, "local", chosen)
+    selection = MatrixSelection(chosen.sparsity or 0.5, "local", chosen)
     mask = prune_in_order(search, model, weights_of(model), EVIDENCE, selection)
     assert mask.sparsity == (chosen.sparsity or 0.5)
     for name, (place, weight) in matrices(model).items():
@@ -155,7 +183,7 @@ def test_the_pooler_and_the_head_are_pruned_by_what_reaches_them():
     units = Units.of(model, "weight", classifier=True)
     search = Wanda(classifier=True)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    mask = prune_in_order(search, model, units, EVIDENCE, Selection(0.5, "row"))
+    mask = prune_in_order(search, model, units, EVIDENCE, MatrixSelection(0.5, "row"))
     model.bert.pooler.dense.weight.data.copy_(before["bert.pooler.dense.weight"])
     first = []
     with torch.no_grad():
@@ -164,7 +192,7 @@ def test_the_pooler_and_the_head_are_pruned_by_what_reaches_them():
             first.append(found.last_hidden_state[:, 0])
     weight = before["bert.pooler.dense.weight"]
     scores = weight.abs() * torch.cat(first).norm(dim=0)
-    assert torch.equal(mask["pooler.dense"], Selection(0.5, "row").keep(scores))
+    assert torch.equal(mask["pooler.dense"], MatrixSelection(0.5, "row").keep(scores))
     assert mask["head.classifier"].sum(dim=1).tolist() == [8, 8]
 
 
@@ -172,7 +200,7 @@ def test_only_the_layers_that_are_named_are_pruned():
     model = tiny("llama", "causal-lm")
     before = model.model.layers[0].mlp.up_proj.weight.clone()
     units = Units.of(model, "weight", layers=[1])
-    mask = prune_in_order(Wanda(layers=(1,)), model, units, EVIDENCE, Selection(0.5, "row"))
+    mask = prune_in_order(Wanda(layers=(1,)), model, units, EVIDENCE, MatrixSelection(0.5, "row"))
     assert mask.sparsity == 0.5
     assert torch.equal(model.model.layers[0].mlp.up_proj.weight, before)
     assert (model.model.layers[1].mlp.up_proj.weight == 0).float().mean() == 0.5
@@ -256,11 +284,11 @@ def test_blocks_change_only_when_masks_are_chosen_not_what_a_mask_leads_to(block
 def test_its_error_lies_between_the_optimum_for_its_mask_and_no_update():
     weight, hessian = problem(16, 32, 5)
     found = weight.float().clone()
-    kept = SparseGPT(block=8).prune(found, hessian.float(), Selection(0.5, "local"))
+    kept = SparseGPT(block=8).prune(found, hessian.float(), MatrixSelection(0.5, "local"))
     assert int((~kept).sum()) == 256
     best = error(weight, least_squares(weight, damped(hessian), kept), hessian)
     mine, plain = error(weight, found.double(), hessian), error(weight, weight * kept, hessian)
-    by_size = weight * Selection(0.5, "local").keep(weight.abs())
+    by_size = weight * MatrixSelection(0.5, "local").keep(weight.abs())
     assert best <= mine < plain
     assert mine < error(weight, by_size, hessian)
 
@@ -288,9 +316,9 @@ def test_strips_lose_together_what_the_matrix_loses(rows, columns, sparsity, blo
     weight, hessian = problem(rows, columns, 0, tokens=60)
     for scope in ("local", "row"):
         kept = SparseGPT(block=block).prune(
-            weight.float().clone(), hessian.float(), Selection(sparsity, scope)
+            weight.float().clone(), hessian.float(), MatrixSelection(sparsity, scope)
         )
-        whole = Selection(sparsity, scope).keep(weight.abs())
+        whole = MatrixSelection(sparsity, scope).keep(weight.abs())
         assert int(kept.sum()) == int(whole.sum())
         if scope == "row":
             assert torch.equal(kept.sum(dim=1), whole.sum(dim=1))
@@ -299,17 +327,17 @@ def test_strips_lose_together_what_the_matrix_loses(rows, columns, sparsity, blo
 def test_inputs_that_are_never_active_do_not_break_it():
     weight, hessian = problem(4, 8, 2)
     hessian[3], hessian[:, 3] = 0.0, 0.0
-    kept = SparseGPT().prune(weight.float(), hessian.float(), Selection(0.25, "row"))
+    kept = SparseGPT().prune(weight.float(), hessian.float(), MatrixSelection(0.25, "row"))
     assert not kept[:, 3].any()
-    nothing = SparseGPT().prune(found := weight.float(), torch.zeros(8, 8), Selection(0.5, "row"))
-    assert torch.equal(nothing, Selection(0.5, "row").keep(weight.abs()))
+    nothing = SparseGPT().prune(found := weight.float(), torch.zeros(8, 8), MatrixSelection(0.5, "row"))
+    assert torch.equal(nothing, MatrixSelection(0.5, "row").keep(weight.abs()))
     assert torch.equal(found[nothing], weight.float()[nothing])
 
 
 def test_a_hessian_that_is_none_gets_a_sentence():
     with pytest.raises(TombolaError, match=r"search\.damping"):
         SparseGPT(damping=1e-12).prune(
-            torch.randn(2, 3), torch.tensor([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]]), Selection(0.5)
+            torch.randn(2, 3), torch.tensor([[1.0, 2, 0], [2, 1, 0], [0, 0, 1]]), MatrixSelection(0.5)
         )
 
 
@@ -326,5 +354,5 @@ def test_what_they_cannot_prune_is_refused(method):
             tiny("bert"),
             weights_of(tiny("bert")),
             Evidence(1, lambda count: iter(())),
-            Selection(0.5),
+            MatrixSelection(0.5),
         )

@@ -15,7 +15,7 @@ from tests.shrink.masks import half
 from tests.tiny import CONVERTED, MODEL_TYPES, tiny
 from tombola.errors import ModelError, RecipeError, TombolaError
 from tombola.masks import Mask, Scores, Units, draw
-from tombola.masks.in_matrices import Selection
+from tombola.masks.in_matrices import MatrixSelection
 from tombola.masks.patterns import parse_pattern
 from tombola.models.shards import Shards
 from tombola.models.skeleton import Skeleton
@@ -30,7 +30,7 @@ from tombola.search.wanda import Wanda
 from tombola.shrink import shrink
 
 EVIDENCE = Evidence(seed=1, batches=lambda count: iter(()), examples=lambda count, size: padded())
-HALF = Selection(0.5, "row")
+HALF = MatrixSelection(0.5, "row")
 
 
 def order(settings, selection=HALF, **about):
@@ -106,7 +106,7 @@ def test_dense_scores_and_magnitudes_give_the_masks_of_a_draw(tmp_path, model_ty
     dense = Wanda(sequential=False)
     found = prune_folder(tmp_path / "model", tmp_path / "wanda", order(dense))
     assert found == draw(dense_scores(dense, model, units, EVIDENCE), 0.5, scope="row")
-    pattern = Selection(0.5, pattern=parse_pattern("2:4"))
+    pattern = MatrixSelection(0.5, pattern=parse_pattern("2:4"))
     found = prune_folder(tmp_path / "model", tmp_path / "sizes", order(Magnitude(), pattern))
     assert found == draw(Scores.magnitude(units, model), pattern="2:4")
 
@@ -266,7 +266,9 @@ def test_what_cannot_be_pruned_gets_a_sentence(tmp_path):
         prune_folder(tmp_path / "model", tmp_path / "model", order(Wanda()))
     with pytest.raises(TombolaError, match="not a multiple of 5"):
         prune_folder(
-            tmp_path / "model", tmp_path / "x", order(Wanda(), Selection(0.6, pattern=parse_pattern("2:5")))
+            tmp_path / "model",
+            tmp_path / "x",
+            order(Wanda(), MatrixSelection(0.6, pattern=parse_pattern("2:5"))),
         )
     model.double().save_pretrained(tmp_path / "double")
     with pytest.raises(ModelError, match="stores weights as F64"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,4 +219,8 @@ def test_batches_are_padded_on_the_right_whatever_the_tokenizer_says() -> None:
     batch = collate_of(split.task, left)([encode(split, left, 32)[i] for i in range(2)])
     assert batch["labels"].tolist() == [[6, 6], [6, 6]]
     assert (batch["input_ids"][:, 6] == left.convert_tokens_to_ids("w1")).all()
+    context = batch["attention_mask"] * (torch.arange(batch["input_ids"].shape[1]) >= 5)
+    context *= batch["input_ids"] != left.sep_token_id
+    context[:, 0] = 1
+    assert torch.equal(batch["answerable"], context)
     assert type(collate_of(Task.named("sst2"), left)) is Collate

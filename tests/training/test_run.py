@@ -107,7 +107,7 @@ def test_the_loss_of_a_decoder_is_the_mean_over_its_labels(tmp_path: Path, model
     """Labels stand where their tokens are predicted, so that the first of a row counts like the others."""
     tokens = np.random.default_rng(0).integers(5, VOCABULARY, 62).astype(np.int32)
     data = blocks_of(tokens, np.zeros(62, np.int32), 6)
-    collate = Collate(TOKENIZER, padding_side="right", token_labels=True)
+    collate = Collate(TOKENIZER, token_labels=True)
     model = tiny(model_type, "causal-lm")
     batch = collate([data[index] for index in range(len(data))])
     with torch.no_grad():
@@ -150,8 +150,9 @@ def test_every_family_learns(tmp_path: Path, model_type: str, regression: bool) 
     assert np.mean([point.loss for point in log.curve[-4:]]) < 0.5 * start
 
 
-def test_a_decoder_without_padding_token_gets_the_tokenizers(tmp_path: Path) -> None:
-    model = tiny("gpt2", num_labels=2, pad_token_id=None)
+@pytest.mark.parametrize("pad", [None, 4])
+def test_a_decoder_gets_the_tokenizers_padding_token(tmp_path: Path, pad: int | None) -> None:
+    model = tiny("gpt2", num_labels=2, pad_token_id=pad)
     toy_train(model, tmp_path, epochs=1)
     assert model.config.pad_token_id == TOKENIZER.pad_token_id
 

@@ -81,14 +81,14 @@ def prune(
         device: Where layers run: `cpu`, or an accelerator such as `cuda`.
         progress: Called with the number of layers done and the total.
     """
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
     from tombola.search.one_shot import OneShot, prune_folder
     from tombola.tasks import Task
 
     started = time.monotonic()
     search = _settings(method, settings, examples)
     folder = find_folder(str(model))
-    selection = Selection(*_selection(search, sparsity, pattern, scope))
+    selection = MatrixSelection(*_selection(search, sparsity, pattern, scope))
     split = Task.named(task).load("train", folder=Path(data) if data is not None else None)
     calibration = getattr(search, "calibration", None)
     order = OneShot(

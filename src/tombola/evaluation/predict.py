@@ -10,7 +10,7 @@ import torch
 from tombola.errors import ModelError
 from tombola.foundations.hardware import Precision, autocast
 from tombola.objectives import logits_of
-from tombola.tasks import Collate, Encoded
+from tombola.tasks import Collate, Encoded, set_padding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -77,10 +77,11 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
-    """Put the model in eval mode, with a padding token if it lacks one (decoders need it), and restore both."""
+    """Put the model in eval mode, with the padding token of its batches, and restore both."""
     training, pad_token_id = model.training, model.config.pad_token_id
     model.eval()
-    model.config.pad_token_id = pad_id if pad_token_id is None else pad_token_id
+    if pad_id is not None:
+        set_padding(model.config, pad_id)
     try:
         yield
     finally:

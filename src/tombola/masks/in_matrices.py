@@ -28,7 +28,7 @@ GONE, PROTECTED = -1, 1 << 33
 
 
 @dataclass(frozen=True)
-class Selection:
+class MatrixSelection:
     """How to prune one matrix on its own: a fraction of it, the same fraction of every row, or by a pattern.
 
     Args:
@@ -63,7 +63,7 @@ class Selection:
             return keep_in_groups(values, self.pattern)
         if self.pattern is not None:
             blocks = self.pattern.totals(torch.from_numpy(values))
-            plain = Selection(self.sparsity, self.scope)
+            plain = MatrixSelection(self.sparsity, self.scope)
             return self.pattern.spread(plain.keep(blocks, start // self.pattern.inputs)).numpy()
         rows, columns = values.shape
         if self.scope == "row":

@@ -14,6 +14,10 @@ else:
 """A padded batch: the model's inputs, `labels`, and whatever columns an objective asks for."""
 
 
+ANSWERABLE = "answerable"
+"""The column that says of every token whether it can begin or end an answer."""
+
+
 INPUTS = ("input_ids", "inputs_embeds", "attention_mask", "token_type_ids", "position_ids")
 """The columns of a batch that go into the model."""
 

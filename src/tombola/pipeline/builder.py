@@ -22,7 +22,7 @@ from tombola.pipeline.stages.attack import Attack
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
-from tombola.pipeline.stages.export import Export, OnnxStage, Quantise
+from tombola.pipeline.stages.export import ExportStage, OnnxStage, Quantise
 from tombola.pipeline.stages.fit import Fit
 from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
 from tombola.pipeline.stages.latency import Latency
@@ -269,7 +269,7 @@ class CellBuilder(TrainingBuilder):
         """Plan the ONNX export of the model, if the recipe evaluates that."""
         if self.recipe.runtime == "transformers":
             return None
-        exported = Export(model=model, mask=None if cut_of(model) is not None else mask)
+        exported = ExportStage(model=model, mask=None if cut_of(model) is not None else mask)
         return Quantise(exported=exported) if self.recipe.runtime == "onnx_int8" else exported
 
     def measure(

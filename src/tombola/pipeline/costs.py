@@ -35,7 +35,7 @@ Training = Train | Search | Share
 
 
 @dataclass(frozen=True)
-class Cost:
+class StageCosts:
     """The stages of one kind: their number, how many are finished, and the cost of the rest.
 
     Attributes:
@@ -60,7 +60,7 @@ class Cost:
     without_attacks: bool = False
 
 
-def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
+def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[StageCosts]:
     """Estimate the cost of a plan by kind of stage.
 
     If the store has no training of the same model, data and pace, a few steps are run and stored.
@@ -82,7 +82,7 @@ def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[Cost]:
         unfinished = [stage for stage in of_kind if stage.key not in finished]
         seconds = [times.of(stage, steps[stage.key]) for stage in unfinished]
         costs.append(
-            Cost(
+            StageCosts(
                 kind,
                 asked=len(keys),
                 stages=len(of_kind),
@@ -195,6 +195,6 @@ def _like(identity: dict[str, Any]) -> str:
     return json.dumps([identity["kind"], settings, identity["refs"]], sort_keys=True)
 
 
-def total_seconds(costs: Sequence[Cost]) -> float:
+def total_seconds(costs: Sequence[StageCosts]) -> float:
     """Return the sum of all known times."""
     return sum(cost.seconds or 0 for cost in costs)

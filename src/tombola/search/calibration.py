@@ -203,9 +203,14 @@ class Watch:
             self._share_observers()
         assert self._totals is not None
         owners = {tuple(self._seen[name]): total for name, total in self._totals.items()}
-        return {
+        totals = {
             name: owners[key] if (key := tuple(self._seen[name])) else self._zeros(module)
             for name, module in self.maps.items()
+        }
+        places = {name: _weight_of(module).device for name, module in self.maps.items()}
+        return {
+            name: total if total.device == places[name] else total.float().to(places[name])
+            for name, total in totals.items()
         }
 
     def _hook(self, name: str) -> Callable[[nn.Module, Any], None]:
@@ -238,14 +243,21 @@ class Watch:
         self._sums = {}
 
     def _zeros(self, module: nn.Module) -> Tensor:
-        weight: Tensor = module.weight  # type: ignore[assignment]
+        weight = _weight_of(module)
         width = weight.shape[1] if isinstance(module, torch.nn.Linear) else weight.shape[0]  # else a Conv1D
         shape = (width,) if self._add is _add_squares else (width, width)
         return torch.zeros(shape, device=weight.device)
 
 
+def _weight_of(module: nn.Module) -> Tensor:
+    weight: Tensor = module.weight  # type: ignore[assignment]
+    return weight
+
+
 def _add_squares(total: Tensor | None, rows: Tensor) -> Tensor:
-    squares = rows.float().square().sum(dim=0).double()
+    """Add up squares in 64 bits, which Apple's GPUs do not have."""
+    squares = rows.float().square().sum(dim=0)
+    squares = (squares.cpu() if squares.is_mps else squares).double()
     return squares if total is None else total.add_(squares)
 
 

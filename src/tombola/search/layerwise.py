@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tombola import masks
     from tombola.masks import Mask, Part, Scores, Units
     from tombola.masks import layout as layouts
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
 else:
     masks, layouts = lazy_module("tombola.masks"), lazy_module("tombola.masks.layout")
 
@@ -55,7 +55,7 @@ class LayerwiseSettings(ScorerSettings):
         check_passes(config)
 
     @abstractmethod
-    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+    def prune(self, weight: Tensor, statistic: Tensor, selection: MatrixSelection) -> Tensor:
         """Prune a matrix in place and return which weights stay.
 
         Args:
@@ -94,7 +94,7 @@ class ScoredSettings(LayerwiseSettings):
             squares: The sum of squares of each input.
         """
 
-    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+    def prune(self, weight: Tensor, statistic: Tensor, selection: MatrixSelection) -> Tensor:
         """Zero the weights with the lowest scores."""
         kept = selection.keep(self.score(weight, statistic))
         weight.masked_fill_(~kept, 0.0)
@@ -154,7 +154,7 @@ def prune_in_order(
     model: PreTrainedModel,
     units: Units,
     evidence: Evidence,
-    selection: Selection,
+    selection: MatrixSelection,
 ) -> Mask:
     """Prune a model in place, from its first layer to its last, and return the mask.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tombola import masks
     from tombola.masks import Mask, Units
     from tombola.masks.bits import Bits
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
     from tombola.objectives import Batch
 else:
     torch, masks = lazy_module("torch"), lazy_module("tombola.masks")
@@ -50,7 +50,7 @@ class OneShot:
     """
 
     settings: SearchSettings
-    selection: Selection
+    selection: MatrixSelection
     batches: Callable[[], Iterable[Batch]]
     about: Mapping[str, Any]
     device: str = "cpu"

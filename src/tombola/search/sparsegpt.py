@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tombola.masks import patterns
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
 else:
     torch, patterns = lazy_module("torch"), lazy_module("tombola.masks.patterns")
 
@@ -53,7 +53,7 @@ class SparseGPT(LayerwiseSettings):
         """Always: the method reconstructs the remaining weights."""
         return True
 
-    def prune(self, weight: Tensor, statistic: Tensor, selection: Selection) -> Tensor:
+    def prune(self, weight: Tensor, statistic: Tensor, selection: MatrixSelection) -> Tensor:
         """Remove the weights that are easiest to compensate for, and update the rest of their row."""
         pattern = selection.pattern
         together = {patterns.NofM: "of", patterns.Blocks: "inputs"}.get(type(pattern))
@@ -114,17 +114,21 @@ def reconstruct(
 
 
 def _inverse_factor(hessian: Tensor, damping: float) -> Tensor:
-    """Return the upper Cholesky factor of the damped Hessian's inverse, in double precision if single fails."""
+    """Return the upper Cholesky factor of the damped Hessian's inverse, in double precision if single fails.
+
+    Apple's GPUs have no double precision.
+    """
     mean = float(hessian.diagonal().mean())
     for precision in (torch.float32, torch.float64):
-        damped = hessian.to(precision, copy=True)
+        doubled = hessian.is_mps and precision == torch.float64
+        damped = (hessian.cpu() if doubled else hessian).to(precision, copy=True)
         damped.diagonal().add_(damping * mean if mean > 0 else 1.0)
         lower, wrong = torch.linalg.cholesky_ex(damped)
         if int(wrong):
             continue
         factor, wrong = torch.linalg.cholesky_ex(torch.cholesky_inverse(lower), upper=True)
         if not int(wrong) and bool(factor.isfinite().all()):
-            inverse: Tensor = factor.float()
+            inverse: Tensor = factor.float().to(hessian.device)
             return inverse
     raise TombolaError(
         "search.damping: the inputs of a matrix are so similar that its Hessian cannot be inverted: increase the "

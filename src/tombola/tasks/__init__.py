@@ -11,7 +11,7 @@ from tombola.tasks.without_labels import unlabelled
 
 if TYPE_CHECKING:
     from tombola.tasks.blocks import Blocks, MaskTokens
-    from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit
+    from tombola.tasks.encoding import Collate, Encoded, fitting_length, position_limit, set_padding
     from tombola.tasks.tagged import Tagged
     from tombola.tasks.text_windows import TextWindows
     from tombola.tasks.windows import Windows
@@ -26,6 +26,7 @@ _HOME = {
     "Windows": "windows",
     "fitting_length": "encoding",
     "position_limit": "encoding",
+    "set_padding": "encoding",
 }
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "kind_of",
     "position_limit",
     "register_task",
+    "set_padding",
     "task_kinds",
     "task_names",
     "unlabelled",

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tombola.errors import DataError
+from tombola.objectives import ANSWERABLE
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.split import Split
 
@@ -106,8 +107,9 @@ def tokenize_texts(
 
 
 class Collate:
-    """Collates examples into tensors, padded to the longest on the tokenizer's side by default.
+    """Collates examples into tensors, padded to the longest on the right, whatever the tokenizer's side.
 
+    Models without position ids in their input count from the left, so that padding there would move the text.
     Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
     """
 
@@ -115,7 +117,6 @@ class Collate:
         self,
         tokenizer: "PreTrainedTokenizerBase",
         regression: bool = False,
-        padding_side: str | None = None,
         token_labels: bool = False,
     ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
@@ -125,8 +126,7 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
-        self.pads_left = (padding_side or tokenizer.padding_side) == "left"
-        self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
+        self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id, ANSWERABLE: 0}
         if token_labels:
             self._padding["labels"] = IGNORED
         self._columns: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
@@ -144,8 +144,6 @@ class Collate:
         lengths = np.array([len(example["input_ids"]) for example in examples])
         longest = int(lengths.max())
         real = np.arange(longest) < lengths[:, None]
-        if self.pads_left:
-            real = real[:, ::-1]
         batch: dict[str, torch.Tensor] = {}
         for name in examples[0]:
             values = [example[name] for example in examples]
@@ -159,6 +157,15 @@ class Collate:
                 batch[name] = torch.tensor(values)
         batch["attention_mask"] = torch.from_numpy(real.astype(np.int64))
         return batch | {name: column(batch["input_ids"]) for name, column in self._columns.items()}
+
+
+def set_padding(config: "PreTrainedConfig", pad_id: int) -> None:
+    """Set the token that batches are padded with, by which decoders with a classifier find the last token of a text.
+
+    Models that count positions from their padding token keep it.
+    """
+    if config.pad_token_id is None or config.model_type not in POSITIONS_AFTER_PADDING:
+        config.pad_token_id = pad_id
 
 
 def position_limit(config: "PreTrainedConfig") -> int | None:

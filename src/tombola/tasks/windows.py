@@ -1,11 +1,12 @@
 """Questions with windows of their contexts as token ids, and the mapping from tokens back to characters."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tombola.errors import DataError
+from tombola.objectives import ANSWERABLE
 from tombola.tasks.encoding import CHUNK, Encoded
 from tombola.tasks.frame import Frame, token_ids
 from tombola.tasks.questions import Answers
@@ -28,6 +29,14 @@ class Windows(Encoded):
 
     question: np.ndarray = field(kw_only=True)
     spans: np.ndarray = field(kw_only=True)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Return a window with the tokens that can begin or end an answer: those of its context, and `NO_ANSWER`."""
+        example = super().__getitem__(index)
+        index %= len(self)
+        possible = self.spans[self.offsets[index] : self.offsets[index + 1], 0] >= 0
+        possible[NO_ANSWER] = True
+        return example | {ANSWERABLE: possible.tolist()}
 
 
 class Context(NamedTuple):

@@ -14,7 +14,7 @@ from tombola.models.loading import gives_token_types, load_tokenizer
 from tombola.shrink.folders import load_model
 from tombola.shrink.onnx import Export, export_onnx
 from tombola.shrink.onnx_model import INT8, MODEL
-from tombola.tasks import Collate
+from tombola.tasks import Collate, set_padding
 from tombola.tickets.saved import FORMAT, TASK_FILE, copy_task_file
 from tombola.tickets.texts import EXPORTED, recipe_of, texts_of
 
@@ -42,8 +42,8 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
         )
     file = path / MODEL if to_folder else path
     model, tokenizer = load_model(folder), _tokenizer(folder, needed=to_folder)
-    if tokenizer is not None and model.config.pad_token_id is None:
-        model.config.pad_token_id = Collate(tokenizer).pad_id  # decoders find the last token of a text by it
+    if tokenizer is not None:
+        set_padding(model.config, Collate(tokenizer).pad_id)
     token_types = tokenizer is None or gives_token_types(tokenizer)
     export = export_onnx(model, file, int8, texts=texts_of(folder, model.config), token_types=token_types)
     if to_folder:

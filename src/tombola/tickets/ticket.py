@@ -25,7 +25,7 @@ from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.loading import open_model
 from tombola.pipeline.stages.base import LOG, SCORES
-from tombola.pipeline.stages.export import Export, Quantise
+from tombola.pipeline.stages.export import ExportStage, Quantise
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
 from tombola.tickets.saved import SavedTicket, write_info
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TICKET = "ticket.json"
 COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
 """Extensions of the files to copy from a model folder into a ticket."""
-SCORED_FILES = {"onnx": Export.graph, "onnx_int8": Quantise.graph}
+SCORED_FILES = {"onnx": ExportStage.graph, "onnx_int8": Quantise.graph}
 """The file that a ticket's scores belong to, by the recipe's runtime, if that is not transformers."""
 
 

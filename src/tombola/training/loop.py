@@ -18,6 +18,7 @@ from tombola.foundations.hardware import Precision
 from tombola.foundations.hardware.memory import kept_for_reuse
 from tombola.foundations.quiet import quiet
 from tombola.objectives import Objective
+from tombola.tasks import set_padding
 from tombola.training.attention import fastest_attention
 from tombola.training.batches import ShuffledBatches
 from tombola.training.checkpoints import Checkpoints, require_processes, step_of
@@ -202,8 +203,7 @@ def digest_of(mask: "Mask | None") -> str | None:
 @contextmanager
 def lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
     """Lend the model to a Trainer, and afterwards undo all its changes except training."""
-    if model.config.pad_token_id is None:
-        model.config.pad_token_id = pad_id
+    set_padding(model.config, pad_id)
     saved = [(owner, dict(vars(owner))) for owner in (model, model.config)]
     try:
         yield

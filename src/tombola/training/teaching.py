@@ -13,6 +13,7 @@ from tombola.errors import TombolaError
 from tombola.objectives import Objective
 from tombola.objectives.building import objective_of
 from tombola.objectives.distillation import HiddenStates, WithTeacher, mapped_layers
+from tombola.tasks import set_padding
 from tombola.training.loop import TrainingRun
 
 PROJECTION = "distillation_projection"
@@ -48,8 +49,7 @@ def taught(
         return
     if teacher is None:
         raise TombolaError("distill: there is no teacher: pass a model as `teacher`")
-    if teacher.config.pad_token_id is None:
-        teacher.config.pad_token_id = run.collate.pad_id
+    set_padding(teacher.config, run.collate.pad_id)
     if not distill.hidden:
         yield plain(), lambda objective: WithTeacher(objective, teacher, precision=run.precision)
         return

@@ -14,7 +14,7 @@ from tests.world import BAD, GOOD, PLAIN, World
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import check_checksums
 from tombola.models.loading import load_tokenizer
-from tombola.pipeline.stages.export import Export, Exported, Quantise
+from tombola.pipeline.stages.export import Exported, ExportStage, Quantise
 from tombola.store.store import Store
 
 pytest.importorskip("onnxruntime")
@@ -31,7 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def test_the_file_gives_the_outputs_of_the_model(world: World, store: Store) -> None:
     (plan,) = plans(world, train=BRIEF, runtime="onnx")
-    (stage,) = [one for one in plan.stages() if isinstance(one, Export)]
+    (stage,) = [one for one in plan.stages() if isinstance(one, ExportStage)]
     assert stage.label == "export to ONNX"
     execute([stage], store)
     found = store.read(stage)
@@ -113,7 +113,7 @@ def test_the_file_asks_for_what_the_tokenizer_gives(world: World, store: Store, 
     model = Path(shutil.copytree(world.model, tmp_path / "model"))
     word_tokenizer([" ".join(GOOD + BAD + PLAIN)], segments=False).save_pretrained(model)
     (plan,) = plans(World(model, world.task), train=BRIEF, runtime="onnx")
-    (stage,) = [one for one in plan.stages() if isinstance(one, Export)]
+    (stage,) = [one for one in plan.stages() if isinstance(one, ExportStage)]
     execute([stage], store)
     session = stage.load(workspace(store), stage_task(plan)).session
     assert {one.name for one in session.get_inputs()} == {"input_ids", "attention_mask"}

@@ -9,11 +9,11 @@ from tombola.cli.forecast import roughly
 from tombola.cli.tables.layout import Column, Grid
 
 if TYPE_CHECKING:
-    from tombola.pipeline.costs import Cost
+    from tombola.pipeline.costs import StageCosts
     from tombola.pipeline.plan import Plan
 
 
-def plan_table(plan: Plan, costs: Sequence[Cost]) -> Grid:
+def plan_table(plan: Plan, costs: Sequence[StageCosts]) -> Grid:
     """Return a table of the stages by kind: how many are needed, shared, finished and left, and their cost."""
     count = len(plan.cells)
     return Grid(
@@ -30,7 +30,7 @@ def plan_table(plan: Plan, costs: Sequence[Cost]) -> Grid:
     )
 
 
-def _time(cost: Cost) -> str:
+def _time(cost: StageCosts) -> str:
     if cost.seconds is None:
         return "unknown"
     more = "more than " if cost.without_attacks else ""

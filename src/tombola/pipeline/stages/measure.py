@@ -10,7 +10,7 @@ from tombola.foundations.hardware.threads import using_threads
 from tombola.masks.names import is_structured
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, StageResult
-from tombola.pipeline.stages.export import Export, OnnxStage
+from tombola.pipeline.stages.export import ExportStage, OnnxStage
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.recipe.sections import MeasureSettings
 from tombola.shrink.sizes import Sizes, Speedup
@@ -57,7 +57,7 @@ class Measure(Stage[Measured]):
     """The stage that cut out the model, if it is already small; it leads to the dense model."""
     exported: OnnxStage | None = None
     """The model as ONNX, if that is timed."""
-    reference: Export | None = None
+    reference: ExportStage | None = None
     """The dense model as ONNX, to compare an exported model with."""
 
     @property
@@ -128,14 +128,14 @@ class Measure(Stage[Measured]):
         return Measured.load(folder / MEASURED)
 
 
-def exported_dense(model: ModelStage[Any], cut: Shrink | None) -> Export:
+def exported_dense(model: ModelStage[Any], cut: Shrink | None) -> ExportStage:
     """Return the export of the dense model behind a model: the model itself, unless it was cut out of a larger one."""
     if cut is None:
-        return Export(model=model)
+        return ExportStage(model=model)
     first = cut.first()
     if first.of is not None:
-        return Export(model=first.of)
-    return Export(model=first.model, data=first.data, seed=first.seed)
+        return ExportStage(model=first.of)
+    return ExportStage(model=first.model, data=first.data, seed=first.seed)
 
 
 def _packed(model: PreTrainedModel, mask: Mask, folder: Path) -> int:

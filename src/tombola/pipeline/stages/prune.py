@@ -66,7 +66,7 @@ def prune_model(
     stage: Prune | Draw, space: Workspace, origin: PreTrainedModel
 ) -> tuple[PreTrainedModel, Mask]:
     """Prune the model that a stage starts from, layer by layer, and return it with its mask."""
-    from tombola.masks.in_matrices import Selection
+    from tombola.masks.in_matrices import MatrixSelection
     from tombola.masks.patterns import parse_pattern
     from tombola.search.layerwise import LayerwiseSettings, prune_in_order
 
@@ -74,5 +74,5 @@ def prune_model(
     assert stage.sparsity is not None, "counts are of structured units"
     model, units, evidence = scored_model(stage, space, origin)
     pattern = parse_pattern(stage.pattern) if stage.pattern else None
-    selection = Selection(stage.sparsity, stage.scope, pattern)
+    selection = MatrixSelection(stage.sparsity, stage.scope, pattern)
     return model, prune_in_order(stage.search, model, units, evidence, selection)

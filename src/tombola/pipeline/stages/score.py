@@ -117,15 +117,14 @@ def read_batches(
     size: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Return `count` batches of the stage's data or another split; if None, all of it once."""
-    from tombola.tasks import collate_of, encode, fitting_length
+    from tombola.tasks import collate_of, encode, fitting_length, set_padding
     from tombola.tasks.packing import Packed
     from tombola.training.batches import ordered_batches
 
     tokenizer = tokenizer_of(stage.model, stage.defend, space)
     data = encode(split or stage.data.load(), tokenizer, fitting_length(max_length, model.config))
     collate = collate_of(stage.data.definition, tokenizer, stage.seed)
-    if model.config.pad_token_id is None:
-        model.config.pad_token_id = collate.pad_id
+    set_padding(model.config, collate.pad_id)
     if size is None:
         per_block = int(data.lengths.max()) * len(tokenizer) if isinstance(data, Packed) else 1
         size = max(1, min(BATCH, LOGITS // per_block))

@@ -84,7 +84,7 @@ class QuestionAnswering(TaskKind):
         """Return a collator that pads on the right, since labels are positions."""
         from tombola.tasks.encoding import Collate
 
-        return Collate(tokenizer, padding_side="right")
+        return Collate(tokenizer)
 
     def head(self, task: "Task") -> dict[str, Any]:
         """Return two outputs: the logits of an answer's start and end."""

@@ -26,6 +26,7 @@ from tombola.masks import MASK, Mask
 from tombola.models.heads import head_of
 from tombola.models.loading import require_whole
 from tombola.models.safety import open_config, open_pretrained
+from tombola.tasks import set_padding
 
 TASKS = "tasks"
 HEAD = "head.safetensors"
@@ -62,10 +63,9 @@ class SharedModel(nn.Module):
         return self.models[self.task](**inputs)
 
     def pad_with(self, token: int) -> None:
-        """Set the padding token of every task's model, which decoders need."""
+        """Set the padding token of every task's model."""
         for model in self.models:
-            if model.config.pad_token_id is None:
-                model.config.pad_token_id = token
+            set_padding(model.config, token)
 
 
 def save_shared(
