@@ -1,5 +1,7 @@
 """Length-sorted batches give what one example at a time gives, in the order of the data."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,15 @@ def test_predict_equals_one_by_one(model_type: str, batch_tokens: int) -> None:
     encoded = encode(split_of("sst2"), PLAIN, 64)
     logits = predict(model, encoded, Collate(PLAIN), batch_tokens=batch_tokens)
     assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "distilbert"])
+def test_a_text_keeps_its_positions_whatever_side_the_tokenizer_pads(model_type: str) -> None:
+    model, left = tiny(model_type), copy.deepcopy(PLAIN)
+    left.padding_side = "left"
+    encoded = encode(split_of("sst2"), left, 64)
+    logits = predict(model, encoded, Collate(left), batch_tokens=100)
     np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
 
 

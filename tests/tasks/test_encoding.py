@@ -60,14 +60,14 @@ def test_inputs_end_where_the_tokenizers_limit_is() -> None:
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_collate_equals_the_tokenizers_padding(side: str) -> None:
+def test_collate_equals_the_tokenizers_padding_on_the_right(side: str) -> None:
     tokenizer = word_tokenizer([" ".join(WORDS)])
     tokenizer.padding_side = side
     texts = random_texts(9, 2)
     encoded = encode(split_of(texts), tokenizer, 128)
     batch = Collate(tokenizer)([encoded[i] for i in range(9)])
     first, second = zip(*texts, strict=True)
-    expected = tokenizer(list(first), list(second), padding=True, return_tensors="pt")
+    expected = tokenizer(list(first), list(second), padding=True, padding_side="right", return_tensors="pt")
     for name in ("input_ids", "token_type_ids", "attention_mask"):
         assert torch.equal(batch[name], expected[name])
     assert batch["labels"].tolist() == [i % 2 for i in range(9)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.words import python_tokenizer, word_tokenizer
 from tombola.errors import DataError
-from tombola.tasks import Answers, Collate, Split, Task, Windows, collate_of, encode
+from tombola.tasks import Answers, Split, Task, Windows, encode
 from tombola.tasks.windows import STRIDE
 
 CONTEXT = "  The cat sat on the mat, and the dog lay by it. "
@@ -208,20 +208,12 @@ def test_a_question_never_crowds_out_its_context() -> None:
 
 def test_a_tokenizer_that_knows_no_characters_is_refused(tmp_path: Path) -> None:
     split = split_of(("a", "b c", Answers(("c",), (2, 3))))
-    with pytest.raises(DataError, match=r"question-answering task needs a fast tokenizer.*\(PhobertTokenizer\)"):
+    with pytest.raises(
+        DataError, match=r"question-answering task needs a fast tokenizer.*\(PhobertTokenizer\)"
+    ):
         encode(split, python_tokenizer(tmp_path), 20)
 
 
 def test_the_answer_may_end_inside_a_token() -> None:
     windows = encode(split_of(("w1", "w22 w33", Answers(("w3",), (4, 6)))), TOKENIZER, 20)
     assert windows.labels.tolist() == [[4, 4]]
-
-
-def test_batches_are_padded_on_the_right_whatever_the_tokenizer_says() -> None:
-    left = word_tokenizer([" ".join(WORDS)])
-    left.padding_side = "left"
-    split = split_of(example(5, 1, 1), example(9, 1, 1))
-    batch = collate_of(split.task, left)([encode(split, left, 32)[i] for i in range(2)])
-    assert batch["labels"].tolist() == [[6, 6], [6, 6]]
-    assert (batch["input_ids"][:, 6] == left.convert_tokens_to_ids("w1")).all()
-    assert type(collate_of(Task.named("sst2"), left)) is Collate

@@ -107,7 +107,7 @@ def test_the_loss_of_a_decoder_is_the_mean_over_its_labels(tmp_path: Path, model
     """Labels stand where their tokens are predicted, so that the first of a row counts like the others."""
     tokens = np.random.default_rng(0).integers(5, VOCABULARY, 62).astype(np.int32)
     data = blocks_of(tokens, np.zeros(62, np.int32), 6)
-    collate = Collate(TOKENIZER, padding_side="right", token_labels=True)
+    collate = Collate(TOKENIZER, token_labels=True)
     model = tiny(model_type, "causal-lm")
     batch = collate([data[index] for index in range(len(data))])
     with torch.no_grad():

@@ -185,8 +185,8 @@ def read_text(path: Path) -> Vectors:
             word, *values = line.rstrip().split(" ")
             if number == 1 and len(values) == 1:
                 continue
-            extra = len(values) - len(rows[0]) if rows else 0
-            if extra > 0 and not _is_number(values[extra - 1]):  # GloVe has words with blanks, such as `. . .`
+            extra = len(values) - len(rows[0]) if rows else 0  # GloVe has words with blanks: `. . .`
+            if extra > 0 and not _is_number(values[extra - 1]):
                 word, values = " ".join([word, *values[:extra]]), values[extra:]
             try:
                 row = np.array(values, dtype=np.float32)

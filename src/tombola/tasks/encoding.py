@@ -106,17 +106,14 @@ def tokenize_texts(
 
 
 class Collate:
-    """Collates examples into tensors, padded to the longest on the tokenizer's side by default.
+    """Collates examples into tensors, padded to the longest on the right, whatever the tokenizer says.
 
-    Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
+    On the left, padding would move a text to other positions, and [CLS] away from the first. Decoders without a
+    padding token are padded with their end-of-text token, which the attention mask hides.
     """
 
     def __init__(
-        self,
-        tokenizer: "PreTrainedTokenizerBase",
-        regression: bool = False,
-        padding_side: str | None = None,
-        token_labels: bool = False,
+        self, tokenizer: "PreTrainedTokenizerBase", regression: bool = False, token_labels: bool = False
     ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if pad is None:
@@ -125,7 +122,6 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
-        self.pads_left = (padding_side or tokenizer.padding_side) == "left"
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id}
         if token_labels:
             self._padding["labels"] = IGNORED
@@ -144,8 +140,6 @@ class Collate:
         lengths = np.array([len(example["input_ids"]) for example in examples])
         longest = int(lengths.max())
         real = np.arange(longest) < lengths[:, None]
-        if self.pads_left:
-            real = real[:, ::-1]
         batch: dict[str, torch.Tensor] = {}
         for name in examples[0]:
             values = [example[name] for example in examples]

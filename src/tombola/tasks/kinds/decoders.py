@@ -21,10 +21,10 @@ class DecoderKind(TaskKind):
     pretrained_head = "a causal language model"
 
     def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads labels with −100, on the right, where no token attends to the padding."""
+        """Return a collator that pads labels with −100."""
         from tombola.tasks.encoding import Collate
 
-        return Collate(tokenizer, padding_side="right", token_labels=True)
+        return Collate(tokenizer, token_labels=True)
 
 
 class AnswerKind(DecoderKind):

@@ -16,7 +16,7 @@ from tombola.tasks.rows import Columns
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.encoding import Encoded
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -79,12 +79,6 @@ class QuestionAnswering(TaskKind):
         return estimate_windows(
             split, max_length, stride=settings.doc_stride, longest=settings.max_query_length
         )
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads on the right, since labels are positions."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer, padding_side="right")
 
     def head(self, task: "Task") -> dict[str, Any]:
         """Return two outputs: the logits of an answer's start and end."""
