@@ -40,6 +40,7 @@ class QuestionAnswering(TaskKind):
 
     about = "the words of a context that answer a question"
     text_columns = (2,)
+    keeps_blanks = True
     settings = QuestionSettings
     model = "AutoModelForQuestionAnswering"
     evaluator = "spans"
@@ -47,11 +48,6 @@ class QuestionAnswering(TaskKind):
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Read SQuAD's nested .json files, or a table."""
         return question_table(file) if ending_of(file) == ".json" else open_table(file, layout)
-
-    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """Return a function that reads question and context unchanged, since answers are character spans."""
-        question, context = (columns.text(name) for name in task.text)
-        return lambda values: (question(values), context(values))
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Answers]:
         """Return a function that reads the column `answers`."""
