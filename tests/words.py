@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import PhobertTokenizer, PreTrainedTokenizerFast
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -72,3 +73,10 @@ def decoder_tokenizer(texts: Iterable[str], *, adds_bos: bool = False) -> PreTra
         eos_token="<eos>",
         unk_token="<unk>",
     )
+
+
+def python_tokenizer(folder: Path, letters: str = "abcdef") -> PhobertTokenizer:
+    """A tokenizer written in Python (`<s> a </s></s> b </s>`), which knows no characters; its words are letters."""
+    (folder / "vocab.txt").write_text("".join(f"{letter} 1\n" for letter in letters))
+    (folder / "bpe.codes").write_text("")
+    return PhobertTokenizer(str(folder / "vocab.txt"), str(folder / "bpe.codes"))

@@ -32,6 +32,13 @@ def test_cosines_of_mean_pooled_states(folder):
     assert encoder([(texts[0], texts[0])]) == [1.0]
 
 
+def test_a_text_is_read_as_far_as_the_encoder_has_positions(folder):
+    encoder = SentenceEncoder(str(folder))
+    encoder.tokenizer.model_max_length = int(1e30)
+    words = " ".join(itertools.islice(itertools.cycle(WORDS), 100))
+    assert encoder([(words, " ".join(words.split()[:62]))]) == [1.0]  # 64 positions with [CLS] and [SEP]
+
+
 def test_a_pair_is_as_similar_in_any_company(folder):
     encoder = SentenceEncoder(str(folder))
     texts = [text for (text,) in random_texts(201, 1)]

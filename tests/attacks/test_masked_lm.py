@@ -6,6 +6,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from tests.tiny import tiny
+from tests.words import python_tokenizer
 from tombola.attacks.masked_lm import MaskedLM
 from tombola.errors import ModelError
 
@@ -80,6 +81,11 @@ def test_a_checkpoint_without_its_head_is_refused(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="not a masked language model"):
         MaskedLM.load(str(tmp_path))
+
+
+def test_a_tokenizer_that_knows_no_characters_is_refused(tmp_path, lm):
+    with pytest.raises(ModelError, match=r"its tokenizer \(PhobertTokenizer\) is not a fast one"):
+        MaskedLM(lm.model, python_tokenizer(tmp_path))
 
 
 def test_a_folder_is_loaded(tmp_path, tokenizer, lm):

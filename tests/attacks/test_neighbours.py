@@ -55,6 +55,12 @@ def test_text_and_npz_give_the_same_table(tmp_path):
     assert tables[0].of("unheard", 5) == []
 
 
+def test_a_word_may_have_blanks_in_it_as_some_of_gloves(tmp_path):
+    words = ["film", ". . .", "at name@domain.com", "plot"]
+    write(tmp_path / "glove.txt", words, vectors(4))
+    assert neighbours_of(tmp_path / "glove.txt", k=3).words == words
+
+
 def test_the_table_is_computed_once_for_the_same_content(tmp_path, monkeypatch):
     write(tmp_path / "a.txt", ["x", "y", "z"], vectors(3))
     first = neighbours_of(tmp_path / "a.txt", k=2)
@@ -72,6 +78,7 @@ def test_the_table_is_computed_once_for_the_same_content(tmp_path, monkeypatch):
     ("content", "reason"),
     [
         ("a 1 2\nb 3\n", ":2: 1 numbers"),
+        ("a 1 2\nb 3 4 5\n", ":2: 3 numbers"),
         ("a 1 2\nb 3 x\n", ":2: expected a word"),
         ("a 1 2\n", "no word vectors"),
     ],

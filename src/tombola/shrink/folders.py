@@ -10,6 +10,7 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from tombola.errors import ModelError
 from tombola.foundations.paths import require_empty, temporary_beside
+from tombola.models.finding import MODEL_FILES
 from tombola.models.loading import open_model
 from tombola.models.safety import read_config
 
@@ -47,8 +48,8 @@ def load_model(folder: Path, **options: Any) -> PreTrainedModel:
 def copy_companions(source: Path, target: Path, without: tuple[str, ...] = ()) -> None:
     """Copy the files beside the weights (such as the tokenizer), unless excluded or already in the target."""
     for file in source.iterdir():
-        wanted = file.suffix in (".json", ".txt", ".model", ".jinja") and file.name not in without
-        if wanted and not (target / file.name).exists():
+        beside = file.suffix in MODEL_FILES and file.suffix != ".safetensors" and file.name not in without
+        if beside and not (target / file.name).exists():
             shutil.copyfile(file, target / file.name)
     if (source / CHAT_TEMPLATES).is_dir():
         (target / CHAT_TEMPLATES).mkdir(exist_ok=True)

@@ -107,17 +107,14 @@ def tokenize_texts(
 
 
 class Collate:
-    """Collates examples into tensors, padded to the longest on the right, whatever the tokenizer's side.
+    """Collates examples into tensors, padded to the longest on the right, whatever the tokenizer says.
 
-    Models without position ids in their input count from the left, so that padding there would move the text.
-    Decoders without a padding token are padded with their end-of-text token, which the attention mask hides.
+    On the left, padding would move a text to other positions, and [CLS] away from the first. Decoders without a
+    padding token are padded with their end-of-text token, which the attention mask hides.
     """
 
     def __init__(
-        self,
-        tokenizer: "PreTrainedTokenizerBase",
-        regression: bool = False,
-        token_labels: bool = False,
+        self, tokenizer: "PreTrainedTokenizerBase", regression: bool = False, token_labels: bool = False
     ) -> None:
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if pad is None:

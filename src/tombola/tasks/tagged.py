@@ -8,6 +8,7 @@ import numpy as np
 from tombola.errors import DataError
 from tombola.tasks.definition import IGNORED
 from tombola.tasks.encoding import CHUNK, TokenEncoded
+from tombola.tasks.frame import require_offsets
 from tombola.tasks.split import Split
 
 if TYPE_CHECKING:
@@ -35,11 +36,7 @@ def encode_tagged(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length
 
     Sentences are truncated at `max_length`. A word without tokens has no label.
     """
-    if not tokenizer.is_fast:
-        raise DataError(
-            f"{split.task.name}: aligning tags with sub-words needs a fast tokenizer, but this model's "
-            f"({type(tokenizer).__name__}) is not one: choose another model."
-        )
+    require_offsets(tokenizer, split.task)
     limit = min(max_length, tokenizer.model_max_length)
     pieces: dict[str, list[np.ndarray]] = {}
     lengths: list[int] = []

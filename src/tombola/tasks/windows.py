@@ -8,7 +8,7 @@ import numpy as np
 from tombola.errors import DataError
 from tombola.objectives import ANSWERABLE
 from tombola.tasks.encoding import CHUNK, Encoded
-from tombola.tasks.frame import Frame, token_ids
+from tombola.tasks.frame import Frame, require_offsets, token_ids
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
 
@@ -57,6 +57,7 @@ def encode_questions(
 
     Windows that contain the whole answer are labelled with it; the others with "no answer here".
     """
+    require_offsets(tokenizer, split.task)
     frame = Frame(tokenizer, texts=2)
     free = min(max_length, tokenizer.model_max_length) - frame.size
     if free < 2:

@@ -63,7 +63,7 @@ def tasks_of(source: Source) -> list[str]:
 def open_classifier(
     source: Source, task: str | None, max_length: int | None, *, needs_task: bool = True
 ) -> Opened:
-    """Open a fine-tuned classifier: a ticket, one task of a multi-task ticket, a model folder or a hub id.
+    """Open a fine-tuned classifier with 32-bit weights: a ticket, one task of one, a model folder or a hub id.
 
     A `.onnx` file is opened with the config, the tokenizer and the defense in its folder, and so is the ONNX file of a
     folder without other weights.
@@ -74,6 +74,8 @@ def open_classifier(
         max_length: Truncate texts to this many tokens; by default as in training.
         needs_task: Whether to raise an error if the task is unknown.
     """
+    import torch
+
     from tombola.shrink.onnx_model import find_onnx, open_onnx
 
     if max_length is not None and max_length <= SPECIAL:
@@ -97,7 +99,7 @@ def open_classifier(
     settings = _task_settings(recipe or {})
     if file is not None:
         return _within_positions(Opened(folder, open_onnx(file), task or "", length, settings), max_length)
-    model = open_model(folder)
+    model = open_model(folder, dtype=torch.float32)
     if model.base_model is model:
         raise TombolaError(
             f"{folder} has no head: fine-tune it first, e.g. `tombola run bert_tickets/quick "

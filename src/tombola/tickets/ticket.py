@@ -23,6 +23,7 @@ from tombola.foundations.folders import public_name
 from tombola.foundations.paths import replacing
 from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
+from tombola.models.finding import MODEL_FILES
 from tombola.models.loading import open_model
 from tombola.pipeline.stages.base import LOG, SCORES
 from tombola.pipeline.stages.export import ExportStage, Quantise
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 TICKET = "ticket.json"
-COPIED = (".json", ".safetensors", ".txt", ".model", ".jinja")
-"""Extensions of the files to copy from a model folder into a ticket."""
 SCORED_FILES = {"onnx": ExportStage.graph, "onnx_int8": Quantise.graph}
 """The file that a ticket's scores belong to, by the recipe's runtime, if that is not transformers."""
 
@@ -133,7 +132,7 @@ def _corrections(folder: Path) -> list[str]:
 
 def _copy_model(model: Path, new: Path, beside: Mapping[str, Path]) -> None:
     for path in model.iterdir():
-        if path.suffix in COPIED and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
+        if path.suffix in MODEL_FILES and path.name not in (MANIFEST, LOG, MASK, SCORES, CHECKSUMS):
             shutil.copyfile(path, new / path.name)
     for name, file in beside.items():
         shutil.copyfile(file, new / name)

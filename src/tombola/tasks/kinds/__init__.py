@@ -49,6 +49,8 @@ class TaskKind(ABC):
     """The allowed numbers of text columns."""
     fewest_labels: ClassVar[int] = 0
     """The minimum number of labels; 0 for a kind without labels."""
+    keeps_blanks: ClassVar[bool] = False
+    """Whether white space around texts stays: it is predicted, or answers are spans of characters."""
     single_label: ClassVar[bool] = False
     """Whether every example has exactly one label, as attacks, debiasing and mixing require."""
     label_logits: ClassVar[bool] = True
@@ -98,7 +100,10 @@ class TaskKind(ABC):
     def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
         """Return a function that extracts an example's texts from a row."""
         read = [columns.text(name) for name in task.text]
-        return lambda values: tuple(reader(values).strip() for reader in read)
+        return lambda values: self._trimmed(tuple(reader(values) for reader in read))
+
+    def _trimmed(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        return texts if self.keeps_blanks else tuple(map(str.strip, texts))
 
     @abstractmethod
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Any]:
@@ -116,7 +121,7 @@ class TaskKind(ABC):
             raise DataError(f"Row {number}: {row!r} where {task.name} reads {', '.join(task.text)}.")
         if not all(map(str.strip, texts)):
             raise DataError(f"Row {number}: the text is empty.")
-        return texts
+        return self._trimmed(texts)
 
     @abstractmethod
     def unknown(self, task: "Task", texts: tuple[str, ...]) -> Any:

@@ -44,6 +44,7 @@ class CausalLM(DecoderKind):
 
     about = "the next word of any text, for decoders"
     text_columns = (1,)
+    keeps_blanks = True
     settings = CausalSettings
     evaluator = "documents"
 
@@ -62,11 +63,6 @@ class CausalLM(DecoderKind):
                 table, table.columns.index(names[0]), settings_of(task, CausalSettings).documents
             )
         return without_blanks(table)
-
-    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """Return the document unchanged: its white space is predicted too."""
-        read = columns.text(task.text[0])
-        return lambda values: (read(values),)
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], None]:
         """Return no target: the text itself is predicted."""

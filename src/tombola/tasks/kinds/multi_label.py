@@ -1,6 +1,7 @@
 """Multi-label classification: every text has any number of the task's labels, including none."""
 
 from collections.abc import Callable
+from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -25,6 +26,11 @@ class MultiLabelSettings(KindSettings):
     unhashed: ClassVar[frozenset[str]] = frozenset({"threshold"})
 
     threshold: float = Field(0.5, gt=0, lt=1, description="probability above which a label is predicted")
+
+    @property
+    def least_logit(self) -> float:
+        """The logit above which a label is predicted."""
+        return log(self.threshold / (1 - self.threshold))
 
 
 @task_kinds("multi-label")

@@ -16,7 +16,7 @@ from tombola.tasks.rows import Columns
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from tombola.tasks.encoding import Collate, Encoded
+    from tombola.tasks.encoding import Encoded
     from tombola.tasks.split import Split
     from tombola.tasks.task import Task
 
@@ -40,6 +40,7 @@ class QuestionAnswering(TaskKind):
 
     about = "the words of a context that answer a question"
     text_columns = (2,)
+    keeps_blanks = True
     settings = QuestionSettings
     model = "AutoModelForQuestionAnswering"
     evaluator = "spans"
@@ -47,11 +48,6 @@ class QuestionAnswering(TaskKind):
     def open(self, task: "Task", file: Path, layout: Layout) -> Table:
         """Read SQuAD's nested .json files, or a table."""
         return question_table(file) if ending_of(file) == ".json" else open_table(file, layout)
-
-    def texts(self, task: "Task", columns: Columns) -> Callable[[list[Any]], tuple[str, ...]]:
-        """Return a function that reads question and context unchanged, since answers are character spans."""
-        question, context = (columns.text(name) for name in task.text)
-        return lambda values: (question(values), context(values))
 
     def target(self, task: "Task", columns: Columns) -> Callable[[list[Any], tuple[str, ...]], Answers]:
         """Return a function that reads the column `answers`."""
@@ -79,12 +75,6 @@ class QuestionAnswering(TaskKind):
         return estimate_windows(
             split, max_length, stride=settings.doc_stride, longest=settings.max_query_length
         )
-
-    def collate(self, task: "Task", tokenizer: "PreTrainedTokenizerBase", seed: int) -> "Collate":
-        """Return a collator that pads on the right, since labels are positions."""
-        from tombola.tasks.encoding import Collate
-
-        return Collate(tokenizer)
 
     def head(self, task: "Task") -> dict[str, Any]:
         """Return two outputs: the logits of an answer's start and end."""
