@@ -7,6 +7,7 @@ import pytest
 from tombola.errors import RecipeError, TombolaError
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe, merge
+from tombola.search.magnitude import Magnitude
 
 BASE = {"name": "r", "model": "minilm", "task": "reviews"}
 IMP = {"method": "iterative"}
@@ -189,6 +190,13 @@ def test_an_override_wins_over_per_task_and_variants():
     assert recipe["per_task"]["rte"]["train"]["max_length"] == 384
     grid = expand(load_recipe(recipe, ["train.max_length=[16,32]"], task="rte"))
     assert sorted({cell.recipe.train.max_length for cell in grid}) == [16, 32]
+
+
+def test_another_method_replaces_the_settings_of_a_variants_own():
+    learned = {"method": "learned", "weights": True}
+    recipe = {**BASE, "search": IMP, "variants": {"imp": {}, "learned": {"search": learned}}}
+    for cell in expand(load_recipe(recipe, ["search.method=magnitude"])):
+        assert cell.recipe.search == Magnitude()
 
 
 def test_an_override_of_per_task_itself_is_laid_over_it():
