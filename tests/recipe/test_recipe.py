@@ -439,6 +439,26 @@ def test_a_cell_can_be_written_down_and_read_again():
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"search": {"step": 0.3, "train": {"epochs": 5}}},
+        {"search": {"method": "learned", "gate": {"kind": "threshold"}}},
+        {"search": {"method": "importance"}, "draw": {"heads": 3, "sparsity": None}},
+        {"search": {"method": "importance"}, "draw": {"layout": "uniform", "sparsity": 0.4}},
+        {"draw": {"scope": "local"}, "seed": 7},
+        {"bias": {"method": "one_side"}, "defend": ["unicode"]},
+    ],
+)
+def test_a_cells_recipe_has_what_is_searched_differently_on_another_task(changes):
+    raw = {**BASE, "draw": {"sparsity": 0.3}, "search": {**IMP, "task": "reviews_product"}}
+    (cell,) = expand({**raw, "per_task": {"reviews_product": changes}})
+    (again,) = expand(cell.raw())
+    assert again.recipe == cell.recipe
+    for name in ("seed", "bias", "defend", "search", "draw", "train"):
+        assert getattr(again.source, name) == getattr(cell.source, name)
+
+
+@pytest.mark.parametrize(
     ("search", "retrain"),
     [
         (IMP, {"epochs": 3}),  # the default, which `train` differs from
