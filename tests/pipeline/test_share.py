@@ -24,6 +24,7 @@ from tombola.masks import Mask
 from tombola.pipeline.sharing import WITH, WITHOUT, plan_share
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.checking import check_file
+from tombola.recipe.reading import load_recipe
 from tombola.recipe.share import ShareRecipe, check_share
 from tombola.results.result import Result
 from tombola.store.store import Store
@@ -278,6 +279,15 @@ def test_a_wrong_recipe_is_one_sentence(changes: dict[str, Any], message: str) -
     with pytest.raises(RecipeError) as caught:
         checked(ShareRecipe, raw)
     assert message in str(caught.value)
+
+
+def test_a_change_of_the_sparsity_replaces_the_counts_of_a_task(
+    recipe: dict[str, Any], tasks: list[str]
+) -> None:
+    counted = {**recipe, "per_task": {tasks[0]: {"heads": 1}}}
+    checked_recipe = check_share(load_recipe(counted, ["sparsity=0.5"]))
+    draws = [checked_recipe.for_task(task, 1).recipe.draw for task in tasks]
+    assert {(draw.sparsity, draw.counts) for draw in draws} == {(0.5, None)}
 
 
 def test_only_the_seed_makes_a_grid(recipe: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from tombola.errors import RecipeError
 from tombola.foundations.settings import checked
+from tombola.foundations.yaml12 import dump_yaml
+from tombola.recipe.checking import check_file
 from tombola.recipe.claims import check_targets, read_claims
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe
@@ -100,6 +102,36 @@ def test_each_of_several_recipes_claims_for_itself():
     assert found["both"].at == {}
     assert found["one: a"].at == {"recipe": "one"}
     assert len(found) == 2
+
+
+def test_changes_to_a_study_reach_its_own_claims():
+    study = {
+        "name": "s",
+        "recipes": {"r": BASE},
+        "claims": {"gone": BEATS, "kept": {**BEATS, "over": "dense"}},
+    }
+    assert set(claims_of(study)) == {"gone", "kept"}
+    assert set(claims_of(study, "claims.gone=null")) == {"kept"}
+    assert set(claims_of(study, "variants=[dense, omp]")) == {"kept"}
+    assert claims_of(study, "claims.kept.by=-2")["kept"].by == -2
+    assert claims_of(study, "claims=null") == {}
+    assert load_study(study, ["name=t"])["name"] == "t"
+
+
+@pytest.mark.parametrize("wrong", [{"variant": "opm"}, {"on": "tset"}])
+def test_validation_checks_the_claims_of_recipes_and_studies(tmp_path, wrong):
+    claims = {"c": {**BEATS, **wrong}}
+    for content in ({**BASE, "claims": claims}, {"recipes": {"r": BASE}, "claims": claims}):
+        file = tmp_path / "file.yaml"
+        file.write_text(dump_yaml(content))
+        with pytest.raises(RecipeError, match=r"claims\.c\.(variant|on): unknown"):
+            check_file(str(file))
+
+
+def test_validation_takes_the_changes_that_a_study_takes(tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(dump_yaml({"recipes": {"r": BASE}, "claims": {"c": BEATS}}))
+    assert check_file(str(file), ["variants=[dense]"]) == "a valid study of 1 recipe, 1 cell"
 
 
 def test_targets_to_choose_from_are_listed_once():

@@ -7,6 +7,7 @@ import pytest
 from tombola.errors import RecipeError, TombolaError
 from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe, merge
+from tombola.search.magnitude import Magnitude
 
 BASE = {"name": "r", "model": "minilm", "task": "reviews"}
 IMP = {"method": "iterative"}
@@ -189,6 +190,13 @@ def test_an_override_wins_over_per_task_and_variants():
     assert recipe["per_task"]["rte"]["train"]["max_length"] == 384
     grid = expand(load_recipe(recipe, ["train.max_length=[16,32]"], task="rte"))
     assert sorted({cell.recipe.train.max_length for cell in grid}) == [16, 32]
+
+
+def test_another_method_replaces_the_settings_of_a_variants_own():
+    learned = {"method": "learned", "weights": True}
+    recipe = {**BASE, "search": IMP, "variants": {"imp": {}, "learned": {"search": learned}}}
+    for cell in expand(load_recipe(recipe, ["search.method=magnitude"])):
+        assert cell.recipe.search == Magnitude()
 
 
 def test_an_override_of_per_task_itself_is_laid_over_it():
@@ -428,6 +436,26 @@ def test_a_cell_can_be_written_down_and_read_again():
         assert again.recipe == cell.recipe
         for name in ("pooler", "train", "data"):
             assert getattr(again.source, name) == getattr(cell.source, name)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"search": {"step": 0.3, "train": {"epochs": 5}}},
+        {"search": {"method": "learned", "gate": {"kind": "threshold"}}},
+        {"search": {"method": "importance"}, "draw": {"heads": 3, "sparsity": None}},
+        {"search": {"method": "importance"}, "draw": {"layout": "uniform", "sparsity": 0.4}},
+        {"draw": {"scope": "local"}, "seed": 7},
+        {"bias": {"method": "one_side"}, "defend": ["unicode"]},
+    ],
+)
+def test_a_cells_recipe_has_what_is_searched_differently_on_another_task(changes):
+    raw = {**BASE, "draw": {"sparsity": 0.3}, "search": {**IMP, "task": "reviews_product"}}
+    (cell,) = expand({**raw, "per_task": {"reviews_product": changes}})
+    (again,) = expand(cell.raw())
+    assert again.recipe == cell.recipe
+    for name in ("seed", "bias", "defend", "search", "draw", "train"):
+        assert getattr(again.source, name) == getattr(cell.source, name)
 
 
 @pytest.mark.parametrize(

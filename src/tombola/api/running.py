@@ -99,7 +99,8 @@ def study(
 
     Args:
         source: A study or recipe file, the name of a built-in one, a mapping, or a plan.
-        overrides: Changes to every recipe, one or several, such as `"seed=[1,2,3]"`.
+        overrides: Changes to every recipe, or to the study's name, engine or claims; one or several, such as
+            `"seed=[1,2,3]"`.
         output: The folder for `results.json`; by default `runs/NAME`, or `runs/NAME-2` and so on if that holds the
             result of another recipe.
         store: The folder or URL of the store of finished stages.

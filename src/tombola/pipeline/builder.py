@@ -14,7 +14,8 @@ from tombola.attacks.base import Attack as AttackRecipe
 from tombola.attacks.resources import ENCODER, MLM, NEIGHBOURS, PROPOSALS, Resources
 from tombola.errors import RecipeError
 from tombola.foundations.caching import shared
-from tombola.foundations.hardware.machine import check_device
+from tombola.foundations.hardware.machine import check_device, timed_on
+from tombola.foundations.hardware.threads import threads_of
 from tombola.pipeline.limits import available, require_single_label
 from tombola.pipeline.named_data import find_texts
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
@@ -142,10 +143,6 @@ class CellBuilder(TrainingBuilder):
 
     def _latency(self) -> Latency:
         """Plan the latency table of the model's geometry on this machine."""
-        import torch
-
-        from tombola.foundations.hardware.machine import device_name, processor
-
         drawn = self.recipe.draw
         kinds = set(self.recipe.search.units.split("+")) if self.recipe.search else set()
         family = self.model.family()
@@ -156,9 +153,9 @@ class CellBuilder(TrainingBuilder):
         return shared(
             Latency,
             geometry=self.model.geometry(),
-            processor=processor().model if drawn.device == "cpu" else device_name(drawn.device),
+            processor=timed_on(drawn.device),
             batch_sizes=drawn.batch_size,
-            threads=drawn.threads or torch.get_num_threads(),
+            threads=threads_of(drawn.threads),
             multiple=drawn.multiple,
             length=drawn.length,
             max_length=None if texts is None else self.recipe.max_length,
@@ -292,6 +289,8 @@ class CellBuilder(TrainingBuilder):
             exported=exported,
             reference=exported_dense(model, cut) if exported is not None else None,
             measure=settings,
+            processor=timed_on(settings.device),
+            threads=threads_of(settings.threads),
             data=find_texts(self.recipe.data, self.recipe.task, self.recipe.evaluate.on) if of_task else None,
             max_length=self.recipe.max_length if of_task else None,
         )

@@ -11,7 +11,7 @@ from tombola.foundations.caching import Cache, run_cache, sharing
 from tombola.foundations.garbage import no_garbage_collection
 from tombola.pipeline.planner import CellPlan, plan_cell
 from tombola.recipe.cell import Cell
-from tombola.recipe.claims import Claim, check_targets
+from tombola.recipe.claims import Claim
 from tombola.recipe.reading import Raw
 from tombola.store.stage import Stage, topological_order
 
@@ -49,7 +49,6 @@ def plan_cells(
     """Plan every cell of a grid."""
     with run_cache() as cache, sharing():
         plan = Plan(name, about, recipe, [plan_cell(cell) for cell in cells], cache, claims)
-        check_targets(plan.claims, (on for cell in plan.cells for on in (*cell.evaluations, *cell.attacks)))
         for stage in plan.stages:  # computed here, where files are read once
             stage.training_steps()  # raises if a step or warm-up lies beyond the end of its training
     return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tombola.recipe.drawing import AMOUNTS
 from tombola.recipe.reading import Raw
 from tombola.recipe.recipe import Recipe
 from tombola.training.settings import TrainSettings
@@ -38,11 +39,25 @@ class Cell:
         ):
             raw["search"] = {**search, "train": {**differs, **search.get("train", {})}}
         if self.source is not None:
-            changes = self.source.model_dump(mode="json", include={"pooler", "train", "data"})
-            if (searching := self.source.trainings.get("search.train")) is not None:
-                changes["search"] = {"train": searching.model_dump(mode="json")}
-            raw["per_task"] = {self.source.task: changes}
+            raw["per_task"] = {self.source.task: _changes(self.recipe, self.source)}
         return raw
+
+
+def _changes(recipe: Recipe, source: Recipe) -> Raw:
+    """Return the `per_task` settings that lead from a recipe to that of the task on which its mask is searched."""
+    differing = {
+        name
+        for name in ("seed", "bias", "defend", "search")
+        if getattr(source, name) != getattr(recipe, name)
+    }
+    changes = source.model_dump(mode="json", include={"pooler", "train", "data", *differing})
+    if "search" not in differing and (searching := source.trainings.get("search.train")) is not None:
+        changes["search"] = {"train": searching.model_dump(mode="json")}
+    own, usual = source.draw.model_dump(mode="json"), recipe.draw.model_dump(mode="json")
+    if draw := {name: value for name, value in own.items() if value != usual[name]}:
+        instead = any(own[name] is not None for name in AMOUNTS if name != "sparsity")
+        changes["draw"] = {**draw, "sparsity": None} if instead else draw
+    return changes
 
 
 def _differing_defaults(settings: TrainSettings | None, raw: Raw | None, train: Raw) -> Raw:

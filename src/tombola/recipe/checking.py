@@ -19,7 +19,7 @@ from tombola.recipe.grid import expand
 from tombola.recipe.reading import load_recipe
 from tombola.recipe.recipe import Recipe
 from tombola.recipe.share import check_share
-from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells
+from tombola.recipe.study import OWN, StudyRecipe, load_study, study_cells, study_claims
 from tombola.tasks import Split, Task
 from tombola.tasks.data_files import data_advice, is_data_file
 from tombola.tasks.targets import all_targets, find_target
@@ -52,11 +52,14 @@ def check_file(file: str, overrides: Iterable[str] = (), data: bool = False) -> 
         verdict = f"a valid task, {task.name} version {task.version}"
         splits: list[Wanted] = [(task, name, None, None, 0) for name in task.split_names()]
         return "\n".join([verdict, *(_describe(splits) if data else ())])
-    raw = load_recipe(path, overrides)
+    raw = load_recipe(path)
+    if "recipes" not in raw:  # changes to a study are changes to its recipes
+        raw = load_recipe(raw, overrides)
     if any(key in raw for key in ("recipes", *OWN)):
         study = load_study(path, overrides)
         settings = checked(StudyRecipe, {key: value for key, value in study.items() if key != "engine"})
         cells = study_cells(settings)
+        study_claims(settings, cells)
         verdict = f"a valid study of {_count(len(settings.recipes), 'recipe')}, {_count(len(cells), 'cell')}"
     elif "tasks" in raw:
         recipe = check_share(raw)

@@ -10,6 +10,7 @@ from pydantic import Field
 from tombola.errors import RecipeError, UnknownName
 from tombola.foundations.settings import Settings, checked
 from tombola.recipe.cell import Cell
+from tombola.tasks.targets import all_targets
 
 
 class Claim(Settings):
@@ -54,7 +55,9 @@ def read_claims(raw: Mapping[str, Any]) -> dict[str, Claim]:
 
 
 def check_claims(claims: Mapping[str, Claim], cells: Sequence[Cell]) -> None:
-    """Raise if a claim names a variant or a grid point that the cells do not have."""
+    """Raise if a claim names a variant, a grid point, a data set or an attack that the cells do not have."""
+    if not claims:
+        return
     variants = list(dict.fromkeys(cell.variant for cell in cells))
     axes: dict[str, list[Any]] = {}
     for cell in cells:
@@ -66,6 +69,11 @@ def check_claims(claims: Mapping[str, Claim], cells: Sequence[Cell]) -> None:
     ]
     if mistakes:
         raise RecipeError(*mistakes)
+    scored = {(cell.recipe.evaluate.on, cell.recipe.task) for cell in cells}
+    attacks = {name for cell in cells if cell.recipe.attack for name in cell.recipe.attack.chosen()}
+    check_targets(
+        claims, [*attacks, *(on for evaluated, task in scored for on in all_targets(evaluated, task))]
+    )
 
 
 def check_targets(claims: Mapping[str, Claim], targets: Iterable[str]) -> None:

@@ -21,6 +21,8 @@ Raw = dict[str, Any]
 
 LAID_OVER = ("per_task", "variants")
 """The keys whose values are merged into the rest of a recipe."""
+REPLACED = {"sparsity": ("heads", "ffns")}
+"""The settings of a variant or task that a change to another setting replaces too: both say how much to remove."""
 
 
 def load_recipe(
@@ -144,19 +146,19 @@ def _concerns(claim: Any, variants: Collection[str]) -> bool:
 def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:
     """Return the settings of a variant or task without those that a change overrides.
 
-    Settings that choose their own method or kind would hide the change, so it is merged into them, as far as they have
-    such settings.
+    Settings that choose their own method or kind would hide the change. It is merged into them, as far as they have
+    such settings, or replaces them if it chooses another method or kind.
     """
-    kept = dict(part)
+    replaced = {name for key in typed for name in REPLACED.get(key, ())}
+    kept = {key: value for key, value in part.items() if key not in replaced}
     for key, value in typed.items():
         old = part.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
             field = kind.model_fields.get(key)
             inner = settings_type(field.annotation, old) if field else None
             if inner is not None and any(tag in old for tag in TAGS):
-                kept[key] = merge(
-                    old, {name: new for name, new in value.items() if name in inner.model_fields}
-                )
+                known = {name: new for name, new in value.items() if name in inner.model_fields}
+                kept[key] = value if _changes_kind(old, value) else merge(old, known)
             else:
                 kept[key] = _drop_overridden(old, value, inner or Settings)
         elif key in part and not (isinstance(value, dict) and old is None):

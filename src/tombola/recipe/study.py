@@ -46,7 +46,10 @@ class StudyRecipe(Settings):
 
 
 def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] = (), **settings: Any) -> Raw:
-    """Read a study or a recipe, and apply changes to every recipe in it. The result is not checked."""
+    """Read a study or a recipe, and apply changes to every recipe in it. The result is not checked.
+
+    Changes to a study's name, description, engine or own claims apply to the study itself.
+    """
     found = find_recipe(source)
     raw = load_recipe(found)
     if "recipes" not in raw:
@@ -58,18 +61,40 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
         return {**about, "recipes": [recipe], **of_study}
     base = found.parent if isinstance(found, Path) else Path()
     changes = {key.replace("__", "."): value for key, value in settings.items()}
-    over = {**(raw.get("over") or {}), **parse_overrides(overrides), **changes}
-    return {**raw, "over": over, "recipes": _relative_to(raw["recipes"], base)}
+    changes = {**parse_overrides(overrides), **changes}
+    own = {key: value for key, value in changes.items() if _is_own(key, raw)}
+    over = {**(raw.get("over") or {}), **{key: value for key, value in changes.items() if key not in own}}
+    if changes.get("claims", raw) is None:
+        over["claims"] = None
+    study = load_recipe(raw, **own)
+    recipes = _relative_to(raw["recipes"], base)
+    return {**study, "claims": study.get("claims") or {}, "over": over, "recipes": recipes}
+
+
+def _is_own(key: str, study: Raw) -> bool:
+    """Return whether a change is to the study itself, or to one of its claims, and not to its recipes."""
+    first, _, name = key.partition(".")
+    if first != "claims":
+        return first in ("name", "about", "engine")
+    return not name or name.split(".")[0] in (study.get("claims") or {})
 
 
 def study_claims(study: StudyRecipe, cells: Sequence[Cell]) -> dict[str, Claim]:
     """Return the claims of a study and of its recipes; among several recipes, each claims for itself alone.
 
+    A study's own claim is left out if it is about a variant that the study's changes drop.
+
     Raises:
         RecipeError: If a claim names a variant or a grid point that the cells do not have.
     """
-    claims = {name: claim for name, claim in study.claims.items() if claim is not None}
-    raws = _raws(study)
+    raws, unchanged = _raws(study), _raws(study.model_copy(update={"over": {}}))
+    dropped = {name for raw in unchanged.values() for name in raw.get("variants") or {}}
+    dropped -= {cell.variant for cell in cells}
+    claims = {
+        name: claim
+        for name, claim in study.claims.items()
+        if claim is not None and not dropped & {claim.variant, claim.over}
+    }
     for recipe, raw in raws.items():
         for name, claim in read_claims(raw).items():
             narrowed = claim.model_copy(update={"at": {"recipe": recipe, **claim.at}})

@@ -72,6 +72,22 @@ def test_processes_never_train_different_stages_together(tmp_path, monkeypatch):
         ranks.make_on_all_ranks(second, store, lambda folder: pytest.fail("it is another stage"))
 
 
+def test_what_other_processes_left_without_a_checkpoint_is_forgotten(tmp_path, monkeypatch):
+    """Their epochs end at other steps; a checkpoint is left for the training to refuse."""
+    epoch, checkpoint = tmp_path / "work/epochs/5", tmp_path / "work/checkpoints/step-5"
+    ranks.forget_other_ranks(tmp_path / "work")
+    epoch.mkdir(parents=True)
+    ranks.forget_other_ranks(tmp_path / "work")
+    assert epoch.exists()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    checkpoint.mkdir(parents=True)
+    ranks.forget_other_ranks(tmp_path / "work")
+    assert epoch.exists()
+    checkpoint.rmdir()
+    ranks.forget_other_ranks(tmp_path / "work")
+    assert not epoch.exists()
+
+
 @pytest.mark.thorough
 def test_two_processes_give_the_ticket_of_one(world, tmp_path):
     """The same global batch: 16 at once, or 8 on each of two ranks."""

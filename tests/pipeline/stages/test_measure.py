@@ -109,6 +109,20 @@ def test_models_are_timed_with_the_threads_that_the_recipe_names(world: World, t
     assert torch.get_num_threads() == before
 
 
+def test_times_hold_for_one_processor_and_one_number_of_threads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.model_validate(world.recipe(measure={}))
+
+    def key(processor: str, threads: int) -> str:
+        monkeypatch.setattr("tombola.pipeline.builder.timed_on", lambda device: processor)
+        monkeypatch.setattr("tombola.pipeline.builder.threads_of", lambda chosen: chosen or threads)
+        return CellBuilder(recipe, "fp32").measure(TinyModel(tokenizer=str(world.model)), None).key
+
+    assert key("one", 1) == key("one", 1)
+    assert len({key("one", 1), key("one", 2), key("other", 1)}) == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "split", "limit"),
     [

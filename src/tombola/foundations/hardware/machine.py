@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tombola.errors import TombolaError
+from tombola.foundations.caching import cached_in_run
 
 GB = 1e9
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
@@ -123,6 +124,16 @@ def device_name(device: str | None = None) -> str:
     import torch
 
     return f"{device}: {torch.cuda.get_device_name(torch.device(device))}"
+
+
+@cached_in_run
+def timed_on(device: str) -> str:
+    """Return the processor or accelerator behind a device, which determines how fast models are on it.
+
+    Args:
+        device: `cpu`, or an accelerator such as `cuda` or `cuda:1`.
+    """
+    return processor().model if device == "cpu" else device_name(device)
 
 
 def describe_machine() -> dict[str, Any]:

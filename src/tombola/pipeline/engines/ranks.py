@@ -38,6 +38,7 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
         return _train_along(stage, store, run)
 
     def lead(folder: Path) -> None:
+        forget_other_ranks(folder / WORK)
         _shared((stage.name, str(folder)))
         run(folder)
 
@@ -45,6 +46,24 @@ def make_on_all_ranks(stage: Stage[Any], store: Store, run: Callable[[Path], Non
     if not ran:
         _shared((stage.name, None))
     return ran
+
+
+def forget_other_ranks(work: Path) -> None:
+    """Remove what a run of another number of processes left of a training, unless it left a checkpoint.
+
+    Its epochs end at other steps, so its models, scores and attacked texts would mix with those of this run. Training
+    refuses to resume from its checkpoint.
+
+    Args:
+        work: The stage's folder for what survives a kill.
+    """
+    noted, processes = work / "processes.txt", str(ranks())
+    if noted.is_file() and noted.read_text() != processes:
+        if any(work.glob("checkpoints/step-*")):
+            return
+        shutil.rmtree(work)
+    work.mkdir(exist_ok=True)
+    noted.write_text(processes)
 
 
 def _train_along(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -> bool:

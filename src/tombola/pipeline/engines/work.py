@@ -13,8 +13,8 @@ from typing import Any
 
 from tombola.errors import TombolaError
 from tombola.models.placing import models_on
-from tombola.pipeline.engines.ranks import make_on_all_ranks, ranks
-from tombola.store.stage import Progress, Stage, Workspace
+from tombola.pipeline.engines.ranks import forget_other_ranks, make_on_all_ranks, ranks
+from tombola.store.stage import WORK, Progress, Stage, Workspace
 from tombola.store.store import Store
 
 
@@ -25,7 +25,12 @@ def work(stage: Stage[Any], store: Store, progress: Progress) -> bool:
         with models_on(device_of(stage)):
             stage.run(Workspace(folder, store, progress))
 
-    return make_on_all_ranks(stage, store, run) if ranks() > 1 else store.make(stage, run)
+    def run_alone(folder: Path) -> None:
+        if stage.distributed:
+            forget_other_ranks(folder / WORK)
+        run(folder)
+
+    return make_on_all_ranks(stage, store, run) if ranks() > 1 else store.make(stage, run_alone)
 
 
 def device_of(stage: Stage[Any]) -> str:

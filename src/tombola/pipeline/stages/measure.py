@@ -59,6 +59,10 @@ class Measure(Stage[Measured]):
     """The model as ONNX, if that is timed."""
     reference: ExportStage | None = None
     """The dense model as ONNX, to compare an exported model with."""
+    processor: str | None = None
+    """The processor or accelerator of the measurement: its times hold for no other."""
+    threads: int | None = None
+    """The threads that the recipe sets, else those of the process that planned the measurement."""
 
     @property
     def label(self) -> str:
