@@ -8,15 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from tests.tiny import VOCABULARY, tiny
-from tests.words import word_tokenizer
+from tests.words import word_tokenizer, xlnet_tokenizer
 from tombola.errors import ModelError
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import LARGEST_BATCH, batches, predict
-from tombola.tasks import Collate, Encoded, Split, Task, encode
+from tombola.tasks import Collate, Encoded, Split, Task, encode, fitting_length
 
 pytestmark = pytest.mark.portable
 
@@ -61,6 +61,20 @@ def test_a_text_keeps_its_positions_whatever_side_the_tokenizer_pads(model_type:
     left.padding_side = "left"
     encoded = encode(split_of("sst2"), left, 64)
     logits = predict(model, encoded, Collate(left), batch_tokens=100)
+    np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
+
+
+def test_a_cls_that_ends_texts_stays_the_last() -> None:
+    tokenizer = xlnet_tokenizer()
+    config = AutoConfig.for_model(
+        "xlnet", d_model=16, n_layer=2, n_head=4, d_inner=24, vocab_size=len(tokenizer), pad_token_id=5
+    )
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    task = Task.named("sst2")
+    texts = [("a b c",), ("d",), ("e f a b c d e",), ("b a",)]
+    split = Split(task, "validation", texts, [0, 1, 0, 1], list("0123"), "memory")
+    encoded = encode(split, tokenizer, fitting_length(64, model.config))
+    logits = predict(model, encoded, Collate(tokenizer), batch_tokens=100)
     np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
 
 
