@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import PhobertTokenizer, PreTrainedTokenizerFast
+from transformers import PhobertTokenizer, PreTrainedTokenizerFast, XLNetTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -80,3 +80,10 @@ def python_tokenizer(folder: Path, letters: str = "abcdef") -> PhobertTokenizer:
     (folder / "vocab.txt").write_text("".join(f"{letter} 1\n" for letter in letters))
     (folder / "bpe.codes").write_text("")
     return PhobertTokenizer(str(folder / "vocab.txt"), str(folder / "bpe.codes"))
+
+
+def xlnet_tokenizer(letters: str = "abcdef") -> XLNetTokenizer:
+    """A tokenizer with [CLS] behind the texts (`a <sep> b <sep> <cls>`); its words are letters."""
+    special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
+    pieces = [*((token, 0.0) for token in special), *((f"▁{letter}", -1.0) for letter in letters)]
+    return XLNetTokenizer(vocab=pieces)

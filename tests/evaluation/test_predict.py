@@ -6,15 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from tests.tiny import VOCABULARY, tiny
-from tests.words import word_tokenizer
+from tests.words import word_tokenizer, xlnet_tokenizer
 from tombola.errors import ModelError
 from tombola.evaluation.evaluate import evaluate_split
 from tombola.evaluation.metrics import metrics
 from tombola.evaluation.predict import LARGEST_BATCH, batches, predict
-from tombola.tasks import Collate, Encoded, Split, Task, encode, set_padding
+from tombola.tasks import Collate, Encoded, Split, Task, encode, fitting_length, set_padding
 
 pytestmark = pytest.mark.portable
 
@@ -70,6 +70,20 @@ def test_models_that_count_positions_from_their_padding_token_keep_it() -> None:
     model = tiny("roberta", pad_token_id=3)
     set_padding(model.config, 0)
     assert model.config.pad_token_id == 3
+
+
+def test_a_cls_that_ends_texts_stays_the_last() -> None:
+    tokenizer = xlnet_tokenizer()
+    config = AutoConfig.for_model(
+        "xlnet", d_model=16, n_layer=2, n_head=4, d_inner=24, vocab_size=len(tokenizer), pad_token_id=5
+    )
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    task = Task.named("sst2")
+    texts = [("a b c",), ("d",), ("e f a b c d e",), ("b a",)]
+    split = Split(task, "validation", texts, [0, 1, 0, 1], list("0123"), "memory")
+    encoded = encode(split, tokenizer, fitting_length(64, model.config))
+    logits = predict(model, encoded, Collate(tokenizer), batch_tokens=100)
+    np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
 
 
 def test_segments_reach_the_model() -> None:

@@ -65,7 +65,7 @@ def test_models_are_measured_side_by_side() -> None:
 def test_a_dense_model_alone_has_no_speedup() -> None:
     sizes, speedups = measure(tiny("bert"), batch_sizes=(1,), rounds=1)
     assert (len(sizes), speedups) == (1, [])
-    assert sizes[0].length == 62  # of 64 positions, two of which some families do not use
+    assert sizes[0].length == 64
 
 
 def test_a_decoder_without_a_padding_token_is_measured_in_batches() -> None:

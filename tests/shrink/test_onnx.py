@@ -39,7 +39,7 @@ def test_a_shrunk_model_runs_in_onnxruntime_as_in_pytorch(exported: tuple[PreTra
     assert export.max_difference < 1e-5
     assert export.bytes == export.path.stat().st_size
     assert [file.name for file in export.path.parent.iterdir()] == ["model.onnx"]
-    assert export.texts == "random tokens, 62 per text"
+    assert export.texts == "random tokens, 64 per text"
     assert export.speedup[2].low <= export.speedup[2].ratio <= export.speedup[2].high
     session = onnxruntime.InferenceSession(export.path, providers=["CPUExecutionProvider"])
     ids = torch.randint(5, 60, (7, 11))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoConfig
 
 from tests.evaluation.test_label_sets import TASK as FEELINGS
 from tests.tiny import tiny
@@ -77,7 +78,8 @@ def test_all_texts_in_the_order_of_the_data(world: World, split: Split) -> None:
 
 def test_random_tokens_are_as_long_as_the_model_allows() -> None:
     model = tiny("bert")
-    assert RandomTokens.fitting(model.config).length == 62
+    assert RandomTokens.fitting(model.config).length == 64
+    assert RandomTokens.fitting(AutoConfig.for_model("bloom")).length == 128
     texts = RandomTokens.fitting(model.config, 8, reason="no task")
     assert texts.about == "random tokens, 8 per text (no task)"
     (batch,) = texts.batches(model, 3, 15)

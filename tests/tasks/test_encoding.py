@@ -114,6 +114,9 @@ def test_text_without_tokens_is_named() -> None:
         encode(split_of([("good",), ("~",)], "sst2"), tokenizer, 16)
 
 
-@pytest.mark.parametrize(("model_type", "limit"), [("bert", 512), ("roberta", 510), ("gpt2", 1024)])
-def test_position_limits(model_type: str, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("model_type", "limit"),
+    [("bert", 512), ("roberta", 510), ("gpt2", 1024), ("xlnet", None), ("bloom", None)],
+)
+def test_position_limits(model_type: str, limit: int | None) -> None:
     assert position_limit(AutoConfig.for_model(model_type)) == limit

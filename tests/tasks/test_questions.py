@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.words import python_tokenizer, word_tokenizer
+from tests.words import python_tokenizer, word_tokenizer, xlnet_tokenizer
 from tombola.errors import DataError
 from tombola.tasks import Answers, Collate, Split, Task, Windows, collate_of, encode
 from tombola.tasks.windows import STRIDE
@@ -207,12 +207,14 @@ def test_a_question_never_crowds_out_its_context() -> None:
         encode(split_of((asked, "w7", Answers(("w7",), (0, 2)))), TOKENIZER, 4)
 
 
-def test_a_tokenizer_that_knows_no_characters_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_that_knows_no_characters_or_puts_cls_last_is_refused(tmp_path: Path) -> None:
     split = split_of(("a", "b c", Answers(("c",), (2, 3))))
     with pytest.raises(
         DataError, match=r"question-answering task needs a fast tokenizer.*\(PhobertTokenizer\)"
     ):
         encode(split, python_tokenizer(tmp_path), 20)
+    with pytest.raises(DataError, match=r"inputs begin with \[CLS\].*\(XLNetTokenizer\)"):
+        encode(split, xlnet_tokenizer(), 20)
 
 
 def test_the_answer_may_end_inside_a_token() -> None:

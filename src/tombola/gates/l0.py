@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tombola.gates.base import Budget, Moment, budgets
-
-if TYPE_CHECKING:
-    pass
 
 MEMORY = 0.95
 """Decay of the running mean square of the loss gradients."""

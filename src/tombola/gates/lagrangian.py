@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from tombola.gates.base import Budget, Moment, budgets
-
-if TYPE_CHECKING:
-    pass
 
 AHEAD = 40
 """Steps over which the change of the gap is extrapolated: about as long as Adam's momentum carries the scores on."""

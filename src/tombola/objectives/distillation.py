@@ -149,10 +149,9 @@ class WithTeacher(Objective):
 
     The teacher runs on the texts of the same batch, including augmented ones. Where the batch holds the original too,
     as for adversarial texts and for the copies of `augment.consistency`, its answer to the original counts (Goldblum
-    et al. 2020), because what fools the student often fools the teacher. Inner
-    adversaries perturb only the student, and their further passes do not run the teacher again. A teacher of the
-    student's size adds one forward pass without a graph: a quarter to a third of a plain step. It is never changed or
-    saved.
+    et al. 2020), because what fools the student often fools the teacher. Inner adversaries perturb only the student,
+    and their further passes do not run the teacher again. A teacher of the student's size adds one forward pass
+    without a graph: a quarter to a third of a plain step. It is never changed or saved.
     """
 
     inner: Objective
@@ -175,8 +174,8 @@ class WithTeacher(Objective):
     def taught(self, batch: Batch) -> dict[str, Tensor]:
         """Return the batch with the teacher's logits and, if needed, its hidden states."""
         device = batch["input_ids"].device
-        self.teacher.to(device)
-        self.teacher.eval()
+        if self.teacher.device != device or self.teacher.training:  # else milliseconds of every step
+            self.teacher.to(device).eval()
         parameters = signature(self.teacher.forward).parameters
         inputs: dict[str, Any] = {
             name: values

@@ -10,11 +10,6 @@ TOLERANCE = 1e-4
 """How far outputs may differ that should be the same, relative to the largest."""
 
 
-def longest_input(config: PretrainedConfig) -> int:
-    """Return a number of tokens that every model accepts; RoBERTa and MPNet count positions from 2."""
-    return int(config.max_position_embeddings) - 2
-
-
 def padding_token(config: PretrainedConfig) -> int:
     """Return the padding token of a model; 0 for one without, such as many decoders."""
     return config.pad_token_id if config.pad_token_id is not None else 0

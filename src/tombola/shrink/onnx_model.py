@@ -14,9 +14,9 @@ from transformers.utils import ModelOutput
 from tombola.errors import TombolaError
 from tombola.foundations.checksums import checksum
 from tombola.models.safety import open_config
-from tombola.shrink.inputs import longest_input
 from tombola.shrink.onnx_seal import check_onnx, parts_of
 from tombola.shrink.runtime import open_session, run_session, try_session
+from tombola.tasks import fitting_length
 
 MODEL = "model.onnx"
 """The file name of the graph in a folder with its config and tokenizer."""
@@ -69,8 +69,8 @@ def open_onnx(file: Path) -> OnnxModel:
     if find_spec("onnxruntime") is None:
         raise TombolaError(f"{file} needs onnxruntime: pip install 'tombola[onnx]'.")
     check_onnx(file)
-    longest = longest_input(open_config(file.parent))
-    shapes = [(1, min(8, longest)), (8, min(32, longest))]
+    config = open_config(file.parent)
+    shapes = [(1, fitting_length(8, config)), (8, fitting_length(32, config))]
     try_session(file, shapes, file.name, "export the model again on this machine", outcome="")
     model = OnnxModel(file)
     if "logits" not in [output.name for output in model.session.get_outputs()]:

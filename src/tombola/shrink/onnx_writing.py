@@ -16,11 +16,12 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from tombola.errors import TombolaError
 from tombola.foundations.paths import temporary_beside
-from tombola.shrink.inputs import agree, largest_difference, longest_input, outputs_of, random_inputs
+from tombola.shrink.inputs import agree, largest_difference, outputs_of, random_inputs
 from tombola.shrink.onnx_attention import can_fuse, fused_attention, standard_attention
 from tombola.shrink.onnx_graph import keep_norms_apart
 from tombola.shrink.onnx_seal import parts_of
 from tombola.shrink.runtime import open_session, run_session, try_session
+from tombola.tasks import fitting_length
 
 BATCHES_AND_LENGTHS = ((1, 5), (2, 16), (5, 33), (3, 128))
 ONE_FILE = 1_500_000_000  # bytes; protobuf ends at 2 GB, so larger models keep their weights beside the graph
@@ -66,9 +67,7 @@ def write_onnx(
     """
     require_packages()
     large = sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) > ONE_FILE
-    inputs = random_inputs(
-        model, 2, min(9, longest_input(model.config)), padded=True, token_types=token_types
-    )
+    inputs = random_inputs(model, 2, fitting_length(9, model.config), padded=True, token_types=token_types)
     with _quiet(), _attention(model, inputs, fused):
         _write(model, path, inputs, large)
     shapes = shapes_to_try(model.config)
@@ -114,8 +113,7 @@ def _quantise(path: Path, target: Path) -> None:
 
 def shapes_to_try(config: PreTrainedConfig) -> list[tuple[int, int]]:
     """Return the batch sizes and lengths at which exported models of this config are tried."""
-    longest = longest_input(config)
-    return [(batch, min(length, longest)) for batch, length in BATCHES_AND_LENGTHS]
+    return [(batch, fitting_length(length, config)) for batch, length in BATCHES_AND_LENGTHS]
 
 
 class _Tensors(nn.Module):

@@ -11,7 +11,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from tombola.defenses import FittedDefense
 from tombola.defenses.tokenizing import defense_of
-from tombola.shrink.inputs import longest_input, padding_token, random_inputs
+from tombola.shrink.inputs import padding_token, random_inputs
 from tombola.tasks import Collate, Encoded, Split, collate_of, encode, fitting_length
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class RandomTokens:
             length: Tokens per text.
             reason: Why there are no texts of a task.
         """
-        return cls(min(length, longest_input(config)), reason)
+        return cls(fitting_length(length, config), reason)
 
     @property
     def about(self) -> str:

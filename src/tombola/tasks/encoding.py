@@ -109,8 +109,9 @@ def tokenize_texts(
 class Collate:
     """Collates examples into tensors, padded to the longest on the right, whatever the tokenizer says.
 
-    On the left, padding would move a text to other positions, and [CLS] away from the first. Decoders without a
-    padding token are padded with their end-of-text token, which the attention mask hides.
+    On the left, padding would move a text to other positions, and [CLS] away from the first. Only a [CLS] that ends
+    texts, as XLNet's, must stay the last. Decoders without a padding token are padded with their end-of-text token,
+    which the attention mask hides.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Collate:
             )
         self.pad_id: int = pad
         self.regression = regression
+        self._pads_left = ends_with_cls(tokenizer)
         self._padding = {"input_ids": pad, "token_type_ids": tokenizer.pad_token_type_id, ANSWERABLE: 0}
         if token_labels:
             self._padding["labels"] = IGNORED
@@ -141,6 +143,8 @@ class Collate:
         lengths = np.array([len(example["input_ids"]) for example in examples])
         longest = int(lengths.max())
         real = np.arange(longest) < lengths[:, None]
+        if self._pads_left:
+            real = real[:, ::-1]
         batch: dict[str, torch.Tensor] = {}
         for name in examples[0]:
             values = [example[name] for example in examples]
@@ -165,12 +169,18 @@ def set_padding(config: "PreTrainedConfig", pad_id: int) -> None:
         config.pad_token_id = pad_id
 
 
+def ends_with_cls(tokenizer: "PreTrainedTokenizerBase") -> bool:
+    """Return whether a tokenizer puts [CLS] behind the text, where models like XLNet read the last position."""
+    ids: list[int] = tokenizer("")["input_ids"]
+    return ids[-1:] == [tokenizer.cls_token_id]
+
+
 def position_limit(config: "PreTrainedConfig") -> int | None:
-    """Return the longest input that a model has positions for; None if positions are not limited."""
+    """Return the longest input that a model has positions for; None if positions are not limited, XLNet's as −1."""
     positions: int | None = getattr(config, "max_position_embeddings", None)
-    if positions is None or config.model_type not in POSITIONS_AFTER_PADDING:
-        return positions
-    return positions - int(config.pad_token_id) - 1
+    if positions is None or positions < 1:
+        return None
+    return positions - (int(config.pad_token_id) + 1 if config.model_type in POSITIONS_AFTER_PADDING else 0)
 
 
 def fitting_length(max_length: int, config: "PreTrainedConfig") -> int:

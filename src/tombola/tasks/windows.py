@@ -7,7 +7,7 @@ import numpy as np
 
 from tombola.errors import DataError
 from tombola.objectives import ANSWERABLE
-from tombola.tasks.encoding import CHUNK, Encoded
+from tombola.tasks.encoding import CHUNK, Encoded, ends_with_cls
 from tombola.tasks.frame import Frame, require_offsets, token_ids
 from tombola.tasks.questions import Answers
 from tombola.tasks.split import Split
@@ -58,6 +58,11 @@ def encode_questions(
     Windows that contain the whole answer are labelled with it; the others with "no answer here".
     """
     require_offsets(tokenizer, split.task)
+    if ends_with_cls(tokenizer):
+        raise DataError(
+            f"{split.task.name}: questions need a model whose inputs begin with [CLS], which means no answer; this "
+            f"model's end with it ({type(tokenizer).__name__}): choose another model."
+        )
     frame = Frame(tokenizer, texts=2)
     free = min(max_length, tokenizer.model_max_length) - frame.size
     if free < 2:
