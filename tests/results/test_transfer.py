@@ -90,6 +90,13 @@ def test_the_grid_has_every_target_dense_and_under_every_mask():
     ]
 
 
+def test_claims_about_the_recipes_own_variants_go_with_them():
+    variants = {"dense": {"search": None}, "imp": {}}
+    claims = {"own": {"variant": "imp", "over": "dense"}, "kept": {"variant": "transferred", "over": "dense"}}
+    raw = {"model": "minilm", "task": "rte", "search": {"method": "magnitude"}, "variants": variants}
+    assert list(transfer_grid({**raw, "claims": claims}, ["mnli"], [])["claims"]) == ["kept"]
+
+
 def test_tasks_are_the_recipe_s_where_none_are_given():
     raw = {"model": "minilm", "task": ["rte", "sst2"], "search": {"method": "magnitude", "task": "mnli"}}
     grid = transfer_grid(raw, [], [])
