@@ -97,6 +97,11 @@ def test_claims_about_the_recipes_own_variants_go_with_them():
     assert list(transfer_grid({**raw, "claims": claims}, ["mnli"], [])["claims"]) == ["kept"]
 
 
+def test_a_malformed_search_is_left_to_the_checks_of_the_recipe():
+    with pytest.raises(RecipeError, match="search: takes a mapping"):
+        expand(transfer_grid({"model": "minilm", "task": "rte", "search": "magnitude"}, ["mnli"], []))
+
+
 def test_tasks_are_the_recipe_s_where_none_are_given():
     raw = {"model": "minilm", "task": ["rte", "sst2"], "search": {"method": "magnitude", "task": "mnli"}}
     grid = transfer_grid(raw, [], [])

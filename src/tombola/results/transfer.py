@@ -29,10 +29,13 @@ def transfer_grid(raw: Raw, sources: list[str], targets: list[str]) -> Raw:
         sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
     """
-    variants = raw.get("variants") or {}
+    variants = raw.get("variants")
+    variants = variants if isinstance(variants, dict) else {}
     search = raw.get("search") or (variants.get(TRANSFERRED) or {}).get("search")
     if not search:
         raise RecipeError("transfer needs a recipe with a search, whose masks are transferred")
+    if not isinstance(search, dict):  # which is a mistake of its own
+        return raw
     targets = targets or _as_list(raw.get("task"))
     sources = sources or _as_list(search.get("task")) or targets
     compared: Raw = {DENSE: {"search": None}, TRANSFERRED: {}}
