@@ -243,6 +243,9 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ),
         ({"overrides": ("runtime=onnx_int8",)}, r"write runtime=\[transformers, onnx_int8\]"),
         ({"overrides": ("evaluate.on=[]",)}, "evaluate.on: compress needs data to compare"),
+        ({"overrides": ("measure=3",)}, "measure: takes a mapping of settings, not 3"),
+        ({"overrides": ("retrain.augment=typos",)}, "retrain.augment: takes a mapping of settings"),
+        ({"overrides": ("train.batch_size=x",)}, "train.batch_size: must be a valid integer"),
         ({"device": "warp"}, "device warp: not available in torch on this machine"),
     ],
 )

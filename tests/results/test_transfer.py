@@ -90,6 +90,18 @@ def test_the_grid_has_every_target_dense_and_under_every_mask():
     ]
 
 
+def test_claims_about_the_recipes_own_variants_go_with_them():
+    variants = {"dense": {"search": None}, "imp": {}}
+    claims = {"own": {"variant": "imp", "over": "dense"}, "kept": {"variant": "transferred", "over": "dense"}}
+    raw = {"model": "minilm", "task": "rte", "search": {"method": "magnitude"}, "variants": variants}
+    assert list(transfer_grid({**raw, "claims": claims}, ["mnli"], [])["claims"]) == ["kept"]
+
+
+def test_a_malformed_search_is_left_to_the_checks_of_the_recipe():
+    with pytest.raises(RecipeError, match="search: takes a mapping"):
+        expand(transfer_grid({"model": "minilm", "task": "rte", "search": "magnitude"}, ["mnli"], []))
+
+
 def test_tasks_are_the_recipe_s_where_none_are_given():
     raw = {"model": "minilm", "task": ["rte", "sst2"], "search": {"method": "magnitude", "task": "mnli"}}
     grid = transfer_grid(raw, [], [])

@@ -112,6 +112,20 @@ def check_sections(raw: Raw, name: str) -> None:
         )
 
 
+def check_values(raw: Raw) -> None:
+    """Raise an error for wrong values in a recipe before it is adapted to the arguments, which takes valid ones.
+
+    Args:
+        raw: The recipe, whose targets and evaluation may be those of another task and are not checked.
+    """
+    draw = {name: value for name, value in raw["draw"].items() if name not in TARGETS}
+    parts = {name: part for name, part in raw.items() if name not in ("variants", "runtime")}
+    for name in ("evaluate", "attack"):
+        if isinstance(parts.get(name), dict):
+            parts[name] = {**parts[name], "on": ["train"] if name == "evaluate" else "train"}
+    check_cells({**parts, "draw": {**draw, "speedup": 2.0}})
+
+
 def check_cells(raw: Raw) -> None:
     """Raise an error if a recipe would make several tickets, because of a list, or none that can be judged."""
     cells = expand(with_any_speedup(raw))

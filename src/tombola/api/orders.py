@@ -17,6 +17,7 @@ from tombola.api.order_checks import (
     check_cells,
     check_order,
     check_sections,
+    check_values,
     given_targets,
 )
 from tombola.api.truncation import about_truncation
@@ -91,6 +92,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     named["pooler"] = "new" if _is_sentence_encoder(order.model) else "own"
     raw |= {"model": order.model, "task": task}
     raw |= {key: value for key, value in named.items() if key not in changed}
+    check_values(raw)
     _set_targets(raw, order, changed)
     if order.device not in (None, "cpu") and "runtime" not in changed:
         raw["runtime"] = "transformers"

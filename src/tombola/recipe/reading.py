@@ -119,11 +119,7 @@ def _with_variants(raw: Raw, names: list[str]) -> Raw:
         if name not in variants:
             raise RecipeError(str(UnknownName("variant", name, variants)))
     kept = {name: changes for name, changes in variants.items() if name in names}
-    claims = raw.get("claims")
-    if isinstance(claims, dict):
-        gone = variants.keys() - kept
-        claims = {name: claim for name, claim in claims.items() if not _concerns(claim, gone)}
-    return {**raw, "variants": kept, **({"claims": claims} if "claims" in raw else {})}
+    return without_claims_about(variants.keys() - kept, {**raw, "variants": kept})
 
 
 def _without_variant(raw: Raw, name: str) -> Raw:
@@ -138,9 +134,16 @@ def _without_variant(raw: Raw, name: str) -> Raw:
     return _with_variants(raw, [other for other in variants if other != name])
 
 
-def _concerns(claim: Any, variants: Collection[str]) -> bool:
-    """Return whether a claim compares one of these variants."""
-    return isinstance(claim, dict) and any(str(claim.get(key)) in variants for key in ("variant", "over"))
+def without_claims_about(variants: Collection[str], raw: Raw) -> Raw:
+    """Return the recipe without the claims that compare one of these variants."""
+
+    def concerns(claim: Any) -> bool:
+        return isinstance(claim, dict) and any(str(claim.get(key)) in variants for key in ("variant", "over"))
+
+    claims = raw.get("claims")
+    if not isinstance(claims, dict):
+        return raw
+    return {**raw, "claims": {name: claim for name, claim in claims.items() if not concerns(claim)}}
 
 
 def _drop_overridden(part: Raw, typed: Raw, kind: type[BaseModel] = Recipe) -> Raw:

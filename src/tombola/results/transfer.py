@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tombola.errors import RecipeError
-from tombola.recipe.reading import Raw
+from tombola.recipe.reading import Raw, without_claims_about
 from tombola.results.decisions import Transfer
 from tombola.results.formatting import short_value, write_axes
 from tombola.results.statistics import at_least
@@ -22,19 +22,25 @@ TARGET, SOURCE = "task", "search.task"
 def transfer_grid(raw: Raw, sources: list[str], targets: list[str]) -> Raw:
     """Return the recipe whose grid has every target dense and under the mask of every source.
 
+    They replace the recipe's own variants, and the claims about those.
+
     Args:
         raw: A recipe with a search.
         sources: Tasks to search masks on; by default the recipe's `search.task`, or the targets.
         targets: Tasks to train on; by default the recipe's `task`.
     """
-    variants = raw.get("variants") or {}
+    variants = raw.get("variants")
+    variants = variants if isinstance(variants, dict) else {}
     search = raw.get("search") or (variants.get(TRANSFERRED) or {}).get("search")
     if not search:
         raise RecipeError("transfer needs a recipe with a search, whose masks are transferred")
+    if not isinstance(search, dict):  # which is a mistake of its own
+        return raw
     targets = targets or _as_list(raw.get("task"))
     sources = sources or _as_list(search.get("task")) or targets
-    raw = {**raw, "task": targets, "search": {**search, "task": sources}}
-    return {**raw, "variants": {DENSE: {"search": None}, TRANSFERRED: {}}}
+    compared: Raw = {DENSE: {"search": None}, TRANSFERRED: {}}
+    raw = without_claims_about(variants.keys() - compared, raw)
+    return {**raw, "task": targets, "search": {**search, "task": sources}, "variants": compared}
 
 
 def transfer_matrix(result: Result, on: str) -> Transfer | None:
