@@ -247,6 +247,10 @@ def test_a_regression_model_and_a_classifier_are_told_apart(
         ({"overrides": ("retrain.augment=typos",)}, "retrain.augment: takes a mapping of settings"),
         ({"overrides": ("train.batch_size=x",)}, "train.batch_size: must be a valid integer"),
         ({"device": "warp"}, "device warp: not available in torch on this machine"),
+        (
+            {"overrides": ("retrain.steps=10",), "seconds": 60.0},
+            "--time sets retrain.epochs: remove retrain.steps",
+        ),
     ],
 )
 def test_mistakes(world: World, data: Path, changes: dict, message: str) -> None:
@@ -271,6 +275,30 @@ def test_a_place_that_cannot_take_the_result_is_refused_before_the_work(
     assert not (tmp_path / "store" / "train").exists()
 
 
+def test_a_target_that_cannot_be_met_is_refused_before_the_original_is_trained(
+    world: World, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(TombolaError, match=r"the smallest possible model has .* of the parameters"):
+        tombola.compress(
+            world.model, data, parameters=0.01, output=tmp_path / "out", store=tmp_path / "store"
+        )
+    assert not (tmp_path / "store" / "train").exists()
+
+
+def test_a_fine_tuned_original_is_not_trained_again(world: World, data: Path, tmp_path: Path) -> None:
+    # Regression: train.steps trained it further, and the ticket was compared with that.
+    tiny("bert", num_labels=2).save_pretrained(tmp_path / "classifier")
+    shutil.copy(world.model / "tokenizer.json", tmp_path / "classifier")
+    shutil.copy(world.model / "tokenizer_config.json", tmp_path / "classifier")
+    order = Order(str(tmp_path / "classifier"), str(data), overrides=("train.steps=5", "retrain.steps=7"))
+    plan, notes = plan_order(order)
+    assert {stage.train.steps or stage.train.epochs for stage in plan.stages if isinstance(stage, Train)} == {
+        0,
+        7,
+    }
+    assert any(note.startswith("train.steps: not used, since") for note in notes)
+
+
 def test_changes_and_edited_recipes_win_over_defaults(world: World, data: Path, tmp_path: Path) -> None:
     order = Order(str(world.model), str(data))
 
@@ -279,6 +307,8 @@ def test_changes_and_edited_recipes_win_over_defaults(world: World, data: Path, 
 
     assert recipe()["draw"]["speedup"] == 2.0
     assert recipe("draw.speedup=3")["draw"]["speedup"] == 3
+    assert recipe(latency=5.0)["draw"]["batch_size"] == [1]  # 32 texts never take as little time as one
+    assert recipe("draw.batch_size=[1,8]", latency=5.0)["draw"]["batch_size"] == [1, 8]
     fewer = recipe("draw.parameters=0.5")["draw"]
     assert (fewer["parameters"], "speedup" in fewer, "batch_size" in fewer) == (0.5, False, False)
     plain = recipe("defend=[unicode]")
@@ -524,9 +554,8 @@ def test_a_time_is_turned_into_epochs_whether_or_not_the_training_is_known(
     assert notes[0] == f"task: {data.with_name('films.task.yaml')}, which already existed"
     assert notes[-1].startswith("epochs of training the ticket: 30, about ")
     assert next(cell for cell in plan.cells if cell.mask).cell.recipe.retrain.epochs == 30
-    for change in ("retrain.epochs=0", "retrain.steps=10"):
-        with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
-            plan_order(replace(order, overrides=(*paced, change)), store=tmp_path / "store")
+    with pytest.raises(TombolaError, match=r"--time sets retrain\.epochs"):
+        plan_order(replace(order, overrides=(*paced, "retrain.epochs=0")), store=tmp_path / "store")
 
 
 def test_no_text_is_corrected_into_english_words(world: World, tmp_path: Path) -> None:

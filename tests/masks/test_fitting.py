@@ -9,7 +9,7 @@ import torch
 from tests.tiny import tiny
 from tombola.errors import TombolaError
 from tombola.masks import Scores, Units
-from tombola.masks.fitting import WIDTH, Cost, Kept, Ranking, fit_uniform, mask_of, too_small
+from tombola.masks.fitting import WIDTH, Cost, Kept, OutOfReach, Ranking, fit_uniform, mask_of
 from tombola.masks.knapsack import fit_freely
 
 
@@ -120,7 +120,7 @@ def test_a_minimum_beyond_the_size_of_the_layers_keeps_them_whole():
     for fit in (fit_freely, fit_uniform):
         assert {kept.heads for kept in fit(heads, [cost_of(16.0)]) if kept} == {4}
         assert {kept.neurons for kept in fit(neurons, [cost_of(21.0)]) if kept} == {24}
-    with pytest.raises(TombolaError, match=r"smallest model that these units allow costs 1\.47 times"):
+    with pytest.raises(TombolaError, match=r"smallest model costs 1\.47 times"):
         fit_freely(neurons, [cost_of(14.0)])
 
 
@@ -178,4 +178,4 @@ def test_the_mask_keeps_the_highest():
 
 
 def test_a_target_that_is_just_missed_is_not_said_to_be_met():
-    assert "costs 1.01 times the target" in str(too_small(1.0001))
+    assert "costs 1.01 times the target" in str(OutOfReach(1.0001))

@@ -109,12 +109,13 @@ def test_numbers_have_neither_smooth_labels_nor_a_temperature(world: World, tmp_
         (
             {"method": "importance", "units": "ffn"},
             {"parameters": 0.1},
-            r"draw\.parameters: the smallest model",
+            r"draw\.parameters: the smallest possible model has [\d.]+% of the parameters: set draw\.parameters to "
+            r"at least 0\.\d+, or search\.units to head\+neuron",
         ),
         (
             {"method": "importance", "units": "ffn"},
             {"sparsity": 0.4, "layout": "uniform"},
-            r"draw\.sparsity: the smallest model",
+            r"draw\.sparsity: the smallest possible model removes 0\.0% of the weights: .* search\.units to head",
         ),
         (
             {"method": "importance", "units": "head+neuron"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tombola.errors import TombolaError
 from tombola.pipeline.costs import estimate
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.stages.train import Train
@@ -87,11 +86,7 @@ def in_time(raw: Raw, plan: Plan, store: Store, seconds: float) -> tuple[Raw, tu
         store: The store of finished stages.
         seconds: The time limit; if the speed-up is open, for the tickets of all speed-ups together.
     """
-    epochs = raw["retrain"].get("epochs")
-    if not epochs or raw["retrain"].get("steps"):
-        raise TombolaError(
-            "--time sets retrain.epochs: the recipe must set a number of epochs there, and no retrain.steps"
-        )
+    epochs = raw["retrain"]["epochs"]
     train = next(cost for cost in estimate(plan, store, afresh=True) if cost.kind == Train.kind)
     assert train.seconds  # the training of the ticket is one of them, and has steps
     tickets = len(SPEEDUPS) if is_open(raw) else 1

@@ -126,6 +126,18 @@ def check_values(raw: Raw) -> None:
     check_cells({**parts, "draw": {**draw, "speedup": 2.0}})
 
 
+def check_epochs(raw: Raw) -> None:
+    """Raise an error if the retraining of a recipe is not given in epochs, which `--time` counts.
+
+    Args:
+        raw: The recipe.
+    """
+    if not raw["retrain"].get("epochs") or raw["retrain"].get("steps"):
+        raise TombolaError(
+            "--time sets retrain.epochs: remove retrain.steps, and let retrain.epochs be greater than 0"
+        )
+
+
 def check_cells(raw: Raw) -> None:
     """Raise an error if a recipe would make several tickets, because of a list, or none that can be judged."""
     cells = expand(with_any_speedup(raw))

@@ -15,6 +15,7 @@ from tombola.api.order_checks import (
     TARGETS,
     changed_keys,
     check_cells,
+    check_epochs,
     check_order,
     check_sections,
     check_values,
@@ -77,6 +78,8 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
     Args:
         order: The arguments of `compress`.
     """
+    from tombola.api.original import idle_training
+
     changed = changed_keys(order.overrides)
     check_order(order, changed)
     recipe = load_recipe(find_recipe(order.recipe))
@@ -106,12 +109,15 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
         notes += (f"unlabelled texts that are not in the data: {more:,}, to be labelled by the original",)
     if order.recipe == Order.recipe:
         notes += _train_enough(raw, order, changed, more)
+    notes += idle_training(order.model, Task.named(task), changed)
     if "synonyms" in (order.against or ()):
         notes += _swap_words(raw, Task.named(task), changed)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _set_evaluation(raw, Task.named(task), changed, typos=typos)
     check_cells(raw)
+    if order.seconds is not None:
+        check_epochs(raw)
     return raw, (*notes, *about_truncation(raw, _training_texts(raw)))
 
 
@@ -148,6 +154,8 @@ def _set_targets(raw: Raw, order: Order, changed: Collection[str]) -> None:
         draw |= timing
         if order.batch_size is not None:
             draw["batch_size"] = list(order.batch_size)
+        elif "latency" in chosen and "draw.batch_size" not in changed:
+            draw["batch_size"] = [1]
     else:
         draw = {
             name: value for name, value in draw.items() if name not in OF_TIME or f"draw.{name}" in changed

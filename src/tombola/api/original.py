@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tombola.api.choosing import with_any_speedup
 from tombola.api.running import plan_recipe
 from tombola.errors import TombolaError
 from tombola.models.finding import find_folder
@@ -56,6 +57,22 @@ def is_finetuned(model: str, task: Task) -> bool:
     return True
 
 
+def idle_training(model: str, task: Task, changed: set[str]) -> tuple[str, ...]:
+    """Return a note if overrides set how long the original is trained, but it is fine-tuned already.
+
+    Args:
+        model: A folder or a hub id.
+        task: The task.
+        changed: The keys that the overrides set.
+    """
+    idle = sorted(changed & {"train.epochs", "train.steps"})
+    if not idle or not is_finetuned(model, task):
+        return ()
+    return (
+        f"{', '.join(idle)}: not used, since {model} is fine-tuned already; for the ticket, set retrain.epochs",
+    )
+
+
 def fine_tuned(
     raw: Raw, store: Store, folder: Path, engine: Local | Ray | None, watcher: Watcher | None
 ) -> tuple[Raw, Sequence[Stage[Any]], Raw]:
@@ -74,6 +91,7 @@ def fine_tuned(
     if is_finetuned(raw["model"], Task.named(raw["task"])):
         return untrained(raw), (), {}
     plan = plan_original(raw)
+    plan_recipe(with_any_speedup(untrained(raw)))  # a mistake in what follows shows before the training
     run_plan(plan, store, folder / ORIGINAL, engine=engine, watcher=watcher)
     origin: Raw = {name: raw[name] for name in ("model", "pooler", "train") if name in raw}
     return untrained({**raw, "model": str(store.open(plan.cells[0].model))}), plan.stages, origin
@@ -95,4 +113,5 @@ def untrained(raw: Raw) -> Raw:
     Args:
         raw: The recipe of a compression.
     """
-    return {**raw, "pooler": "own", "train": {**(raw.get("train") or {}), "epochs": 0}}
+    train = {name: value for name, value in (raw.get("train") or {}).items() if name != "steps"}
+    return {**raw, "pooler": "own", "train": {**train, "epochs": 0}}

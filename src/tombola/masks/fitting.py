@@ -27,6 +27,18 @@ WIDTH = 1 / 8
 """The least share of its neurons that a layer keeps where as many layers as possible stay."""
 
 
+class OutOfReach(TombolaError):
+    """A target that the smallest possible model misses.
+
+    Args:
+        lowest: The cost of the smallest model as a fraction of the budget.
+    """
+
+    def __init__(self, lowest: float) -> None:
+        self.lowest = lowest
+        super().__init__(f"the smallest model costs {ceil(100 * lowest) / 100:.2f} times the target")
+
+
 @dataclass(frozen=True)
 class Cost:
     """The cost of a model as a fraction of the budget: 1 is the whole budget.
@@ -202,7 +214,7 @@ def check_uniform(
     sizes = _equal_layers(ranking, costs, fixed, layers)
     lowest = min((cost for _, allowed in sizes for _, cost in allowed), default=np.inf)
     if lowest > EXACT:
-        raise too_small(lowest)
+        raise OutOfReach(lowest)
 
 
 def check_freely(ranking: Ranking, costs: Sequence[Cost]) -> None:
@@ -213,7 +225,7 @@ def check_freely(ranking: Ranking, costs: Sequence[Cost]) -> None:
         for cost in costs
     )
     if lowest > EXACT:
-        raise too_small(lowest)
+        raise OutOfReach(lowest)
 
 
 def _equal_layers(
@@ -260,11 +272,3 @@ def mask_of(scores: Scores, layers: Sequence[Kept | None]) -> Mask:
             count = int(whole.get(group.kind, layer.heads > 0 or layer.neurons > 0))
         kept[group.name] = highest(scores[group.name], count)
     return Mask.from_bools(scores.units, kept)
-
-
-def too_small(lowest: float) -> TombolaError:
-    """Return the error for a target that the smallest possible model misses."""
-    return TombolaError(
-        f"the smallest model that these units allow costs {ceil(100 * lowest) / 100:.2f} times the target: relax the "
-        "target, or allow more units to be removed (search.units: head+neuron)"
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tombola.masks.fitting import EXACT, Cost, Kept, LayerRanking, Ranking, too_small
+from tombola.masks.fitting import EXACT, Cost, Kept, LayerRanking, OutOfReach, Ranking
 
 STEPS = 5000
 """The number of steps that the knapsack divides the budget into."""
@@ -43,7 +43,7 @@ def fit_freely(ranking: Ranking, costs: Sequence[Cost]) -> list[Kept]:
                 break
         room = (low + high) / 2
     if best is None and least.max() > EXACT:
-        raise too_small(float(least.max()))
+        raise OutOfReach(float(least.max()))
     best = smallest if best is None else best
     return [layer.options[index] for layer, index in zip(useful, best, strict=True)]
 

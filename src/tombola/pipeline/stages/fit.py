@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.masks import Mask, Scores
-    from tombola.masks.fitting import Cost, Kept
+    from tombola.masks.fitting import Kept
     from tombola.shrink.texts import Texts
 
 logger = logging.getLogger(__name__)
@@ -98,16 +98,12 @@ class Fit(UsesFamily, MaskStage):
         import torch
 
         from tombola.masks import Scores
-        from tombola.masks.fitting import Cost
 
         origin = self.model.outline(self.data.definition)
         units = self.search.units_of(origin)
         alike = Scores(units, {group.name: torch.zeros(group.shape) for group in units.groups})
-        unknown = [Cost(0.0, lambda heads, neurons: 0.0)]
         try:
-            _Choice(self, origin, alike).check(
-                Costs(self, origin).within_target() if self.latency is None else unknown
-            )
+            _Choice(self, origin, alike).check(Costs(self, origin) if self.latency is None else None)
         except TombolaError as error:
             place = "" if str(error).startswith("draw.") else f"draw.{self.quantity}: "
             raise RecipeError(f"{place}{error}") from None
@@ -122,7 +118,7 @@ class Fit(UsesFamily, MaskStage):
         choice = _Choice(self, origin, scores)
         texts = self._texts(space, origin)
         costs = Costs(self, origin, space.read(self.latency) if self.latency else None, texts)
-        kept = choice.make(costs.within_target())
+        kept = choice.make(costs)
         reached = costs.reached(kept)
         if texts is not None:
             kept, reached = self._corrected(space, choice, costs, kept, texts)
@@ -166,7 +162,8 @@ class Fit(UsesFamily, MaskStage):
             tried[tuple(kept)] = {size: (dense, share) for size, (dense, (share,)) in timed.items()}
             if abs(costs.excess(tried[tuple(kept)])) <= NEAR:
                 break
-            kept = choice.make(costs.corrected(kept, tried[tuple(kept)]))
+            costs.correct(kept, tried[tuple(kept)])
+            kept = choice.make(costs)
             if tuple(kept) in tried:
                 break
         best = min(tried, key=lambda geometry: _distance(costs.excess(tried[geometry])))
@@ -211,23 +208,31 @@ class _Choice:
         """Whether all remaining layers are alike."""
         return self.stage.layout == "uniform" or self.ranking.kinds == {"layer"}
 
-    def check(self, costs: Sequence[Cost]) -> None:
-        """Raise if no choice is within the costs."""
-        from tombola.masks.fitting import check_freely, check_uniform
+    def check(self, costs: Costs | None) -> None:
+        """Raise if no choice is within the costs; if they are not known yet, if the layout itself is impossible."""
+        from tombola.masks.fitting import Cost, OutOfReach, check_freely, check_uniform
 
-        if self.uniform:
-            check_uniform(self.ranking, costs, self.fixed, self.stage.layers)
-        else:
-            check_freely(self.ranking, costs)
+        known = costs.within_target() if costs else [Cost(0.0, lambda heads, neurons: 0.0)]
+        try:
+            if self.uniform:
+                check_uniform(self.ranking, known, self.fixed, self.stage.layers)
+            else:
+                check_freely(self.ranking, known)
+        except OutOfReach as error:
+            assert costs
+            raise costs.out_of_reach(error.lowest) from None
 
-    def make(self, costs: Sequence[Cost]) -> list[Kept | None]:
+    def make(self, costs: Costs) -> list[Kept | None]:
         """Choose the most importance within the costs."""
-        from tombola.masks.fitting import fit_uniform
+        from tombola.masks.fitting import OutOfReach, fit_uniform
         from tombola.masks.knapsack import fit_freely
 
-        if self.uniform:
-            return fit_uniform(self.ranking, costs, self.fixed, self.stage.layers)
-        return list(fit_freely(self.ranking, costs))
+        try:
+            if self.uniform:
+                return fit_uniform(self.ranking, costs.within_target(), self.fixed, self.stage.layers)
+            return list(fit_freely(self.ranking, costs.within_target()))
+        except OutOfReach as error:
+            raise costs.out_of_reach(error.lowest) from None
 
     def mask(self, kept: Sequence[Kept | None]) -> Mask:
         """Return the mask. A search for evenly spaced layers decides which of them to remove."""

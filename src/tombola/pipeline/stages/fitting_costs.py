@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from tombola.errors import RecipeError
@@ -74,11 +75,39 @@ class Costs:
         """Return the costs relative to the allowed ones."""
         return [cost.scaled(1 / self.allowed(size)) for size, cost in self.plain.items()]
 
-    def corrected(self, kept: Sequence[Kept | None], measured: dict[int, tuple[float, float]]) -> list[Cost]:
-        """Correct the table to reproduce the measurement, and return the costs relative to the allowed ones."""
+    def out_of_reach(self, lowest: float) -> RecipeError:
+        """Return the error for a target that no allowed model meets; it names the nearest one that can be met.
+
+        Args:
+            lowest: The cost of the smallest model as a fraction of the allowed one.
+        """
+        target, quantity = self.target, self.stage.quantity
+        match quantity:
+            case "sparsity":
+                limit = floor(1000 * (1 - lowest * (1 - target))) / 1000
+                smallest, remedy = f"removes {limit:.1%} of the weights", f"at most {limit:g}"
+            case "parameters":
+                limit = ceil(1000 * lowest * target) / 1000
+                smallest, remedy = f"has {limit:.1%} of the parameters", f"at least {limit:g}"
+            case "speedup":
+                limit = floor(100 * target / lowest) / 100
+                smallest, remedy = f"is {limit:g} times as fast", f"at most {limit:g}"
+            case "latency":
+                limit, size = ceil(10 * lowest * target) / 10, max(self.plain)
+                smallest, remedy = f"takes {limit:g} ms at batch size {size}", f"at least {limit:g}"
+                remedy += ", or draw.batch_size to a smaller one" if size > 1 else ""
+        if isinstance(self.stage.layers, int):
+            remedy += ", or draw.layers to fewer"
+        elif not {"head", "neuron"} <= set(self.stage.search.units.split("+")):
+            remedy += ", or search.units to head+neuron"
+        return RecipeError(
+            f"draw.{quantity}: the smallest possible model {smallest}: set draw.{quantity} to {remedy}"
+        )
+
+    def correct(self, kept: Sequence[Kept | None], measured: dict[int, tuple[float, float]]) -> None:
+        """Correct the table to reproduce the measurement."""
         factors = {size: share / self.plain[size].of(kept) for size, (_, share) in measured.items()}
         self.plain = {size: cost.scaled(factors[size]) for size, cost in self.plain.items()}
-        return self.within_target()
 
     def excess(self, measured: dict[int, tuple[float, float]]) -> float:
         """Return by what share the slowest batch size misses the target; negative if it is faster."""
