@@ -104,7 +104,7 @@ def remove_by_hooks(model, model_type, granularity, layer, unit):
         ("head", [(0, -1), (1, 0)]),
         ("neuron", [(0, 0), (0, 23), (1, 7)]),
         ("ffn", [(1, 0)]),
-        ("layer", [(0, 0)]),
+        ("layer", [(1, 0)]),
     ],
 )
 def test_zeroing_is_removing(model_type, overrides, granularity, removed):
@@ -115,7 +115,7 @@ def test_zeroing_is_removing(model_type, overrides, granularity, removed):
         units = Units.of(model, granularity)
         kept = {group.name: torch.ones(group.shape, dtype=torch.bool) for group in units.groups}
         for layer, unit in removed:
-            group = units.groups[layer]
+            group = next(group for group in units.groups if group.layer == layer)
             kept[group.name][unit] = False
             remove_by_hooks(hooked, model_type, granularity, layer, unit % group.count)
         mask = Mask.from_bools(units, kept)

@@ -428,3 +428,14 @@ def test_the_choice_of_units_is_stored_with_the_mask(tmp_path):
     assert plain.overlap(draw(Scores.magnitude(with_head, model), 0.4)) > 0.9
     with pytest.raises(MaskMismatch, match="do not cover the same units"):
         plain.overlap(mask)
+
+
+@pytest.mark.parametrize("model_type", ["modernbert", "modernbert-decoder"])
+def test_a_layer_that_the_family_must_keep_is_no_unit(model_type):
+    model = tiny(model_type, num_hidden_layers=4)
+    units = Units.of(model, "layer")
+    assert [group.layer for group in units.groups] == [1, 2, 3]
+    assert units.prunable == Units.of(model, "weight").count
+    with pytest.raises(RecipeError, match=r"search\.layers: layer 0 .* cannot be removed"):
+        Units.of(model, "layer", layers=(0, 1))
+    assert Units.of(model, "head", layers=(0, 1)).count == 8

@@ -144,7 +144,7 @@ def test_the_small_model_trains_and_the_given_one_stays_whole() -> None:
     ("model_type", "layers", "heads", "message"),
     [
         ("bert", (0, 1), 3, "cannot represent"),
-        ("modernbert", (1, 2), 4, r"first layer.*leave it out of search\.layers"),
+        ("modernbert", (1, 2), 4, r"layer 0.*leave it out of search\.layers"),
         ("bert", (), 4, "removes all layers"),
     ],
 )

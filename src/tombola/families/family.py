@@ -145,6 +145,11 @@ class Family(_Data):
                     f"this {config.model_type} model cannot be pruned: {self.why} ({key} is {own}, not {wanted})"
                 )
 
+    @property
+    def fixed_layers(self) -> tuple[int, ...]:
+        """The layers that cannot be removed as a whole."""
+        return (0,) if self.config is not None and self.config.keeps_first else ()
+
     def layers_of(self, model: PreTrainedModel) -> nn.ModuleList:
         """Return the model's transformer layers, first to last."""
         from torch.nn import ModuleList

@@ -8,6 +8,7 @@ from typing import TypeVar, get_args
 from torch import Tensor
 
 from tombola.errors import UnknownName
+from tombola.families import families
 from tombola.masks.layout import ATTENTION, FFN, Layout, Matrix
 from tombola.masks.names import Granularity
 
@@ -73,7 +74,7 @@ class Group:
 
 
 def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
-    """Yield the groups of a layout at one granularity, in forward order."""
+    """Yield the groups of a layout at one granularity, in forward order; no layers that the family must keep."""
     if granularity not in get_args(Granularity):
         raise UnknownName("granularity", granularity, get_args(Granularity))
     if granularity in ("weight", "row", "column"):
@@ -82,6 +83,7 @@ def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
             if layout.biases and matrix.bias is not None:
                 yield _bias_group(matrix)
         return
+    fixed = [layer for family in families() if family.name == layout.family for layer in family.fixed_layers]
     for layer, roles in layout.layers().items():
         attention = [roles[role] for role in ATTENTION if role in roles]
         ffn = [roles[role] for role in FFN if role in roles]
@@ -92,7 +94,7 @@ def groups_of(layout: Layout, granularity: str) -> Iterator[Group]:
                 yield _sliced("neurons", "neuron", layer, ffn, roles["up"].outputs)
             case "ffn":
                 yield _whole(f"layers.{layer}.ffn", "ffn", layer, ffn)
-            case "layer":
+            case "layer" if layer not in fixed:
                 yield _whole(f"layers.{layer}", "layer", layer, attention + ffn)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from tombola.errors import MaskMismatch, TombolaError
+from tombola.errors import MaskMismatch, RecipeError, TombolaError
+from tombola.families import family_of
 from tombola.masks.base import Base, fingerprint
 from tombola.masks.groups import Group, Part, groups_of
 from tombola.masks.layout import Layout, loaded_parameters_of
@@ -52,6 +53,12 @@ class Units:
                 f"biases can only be pruned together with single weights, not with {granularity}."
             )
         layout = Layout.of(model, classifier=classifier, biases=biases, layers=layers)
+        if "layer" in granularity.split("+"):
+            for layer in set(family_of(model).fixed_layers).intersection(layers or ()):
+                raise RecipeError(
+                    f"search.layers: layer {layer} of a {model.config.model_type} model differs from the others and "
+                    "cannot be removed: leave it out"
+                )
         return cls.from_layout(layout, granularity, base or fingerprint(model))
 
     @classmethod

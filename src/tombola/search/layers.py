@@ -55,15 +55,18 @@ class Layers(ScorerSettings):
 
 
 def choose(settings: Layers, scores: Scores, amount: Amount, scope: Scope, within: Mask | None) -> Mask:
-    """Keep the first of the prunable layers, evenly spaced ones, or those with the highest scores."""
+    """Keep the first of the prunable layers, evenly spaced ones, or those with the highest scores.
+
+    Layers that the model's family must keep count among the evenly spaced ones.
+    """
     if settings.keep != "even":
         return lowest(settings, scores, amount, scope, within)
     count = scores.units.count
     gone = amount.get("layer", 0) if isinstance(amount, Mapping) else masks.removals(amount, count)
-    kept = even(count, count - gone)
+    layers = list(scores.units.layout.layers())
+    kept = [layers[place] for place in even(len(layers), len(layers) - gone)]
     return masks.Mask.from_bools(
-        scores.units,
-        {group.name: torch.tensor([place in kept]) for place, group in enumerate(scores.units.groups)},
+        scores.units, {group.name: torch.tensor([group.layer in kept]) for group in scores.units.groups}
     )
 
 

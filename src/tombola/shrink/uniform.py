@@ -135,9 +135,9 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
             f"{shape.heads} of {layout.heads(0)} heads per layer remain, which the config of a "
             f"{model.config.model_type} model cannot represent: remove only whole layers and neurons"
         )
-    if config_keys(family).keeps_first and 0 not in shape.layers:
+    for layer in set(family.fixed_layers) - set(shape.layers):
         raise TombolaError(
-            f"the first layer of a {model.config.model_type} model differs from the others, so it must stay: leave it "
+            f"layer {layer} of a {model.config.model_type} model differs from the others, so it must stay: leave it "
             "out of search.layers"
         )
     return shape, cuts

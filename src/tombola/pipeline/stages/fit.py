@@ -204,8 +204,7 @@ class _Choice:
                 )
         lowest = stage.multiple if stage.progress < 1 or stage.within else 0
         self.ranking = Ranking(scores, stage.multiple, heads, min_heads=least, min_neurons=lowest)
-        keeps_first = family.config is not None and family.config.keeps_first
-        self.fixed = [0] if self.uniform and keeps_first else []
+        self.fixed = family.fixed_layers if self.uniform else ()
 
     @property
     def uniform(self) -> bool:
