@@ -10,11 +10,12 @@ from transformers.modeling_outputs import QuestionAnsweringModelOutput
 from tests.tiny import tiny
 from tests.words import word_tokenizer
 from tombola.errors import ModelError
+from tombola.evaluation import spans
 from tombola.evaluation.answers import best, normalised, word_f1
-from tombola.evaluation.evaluate import evaluate_split
+from tombola.evaluation.evaluate import evaluate_split, predict_split
 from tombola.evaluation.metrics import metrics, score
 from tombola.evaluation.spans import best_pair, predict_spans
-from tombola.tasks import Answers, Split, Task, collate_of, encode
+from tombola.tasks import Answers, Split, Task, collate_of, encode, unlabelled
 
 WORDS = [f"w{i}" for i in range(59)]
 TOKENIZER = word_tokenizer([" ".join(WORDS)])
@@ -156,6 +157,14 @@ def test_silence_wins_by_a_threshold_of_zero_where_questions_may_be_unanswerable
         ).tolist()
     assert spans["squad"] == [[3, 11]]
     assert spans["squad_v2"] == ([[3, 11]] if answered else [[0, 0]])
+
+
+def test_an_answer_has_no_blank_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ModernBERT's tokens, and those of other byte-level vocabularies, begin with the blank before their word."""
+    monkeypatch.setattr(spans, "predict_spans", lambda *_, **__: np.array([[2, 5]]))
+    model, asked = tiny("bert", "question-answering"), [("w1", "w2 w3")]
+    (answer,) = predict_split(model, TOKENIZER, unlabelled(Task.named("squad"), asked))
+    assert answer.label == "w3"
 
 
 def test_answers_do_not_depend_on_the_batches() -> None:

@@ -112,5 +112,6 @@ class Spans(Evaluator):
 
 
 def _texts(inputs: Inputs, spans: np.ndarray) -> list[str]:
+    """Return the texts of the answers without the blank before them, which many tokenizers count as theirs."""
     pairs = zip(inputs.split.texts, spans.tolist(), strict=True)
-    return [context[first:end] for (_, context), (first, end) in pairs]
+    return [context[first:end].strip() for (_, context), (first, end) in pairs]
