@@ -70,6 +70,32 @@ def test_all_tasks_are_scored_as_when_the_ticket_was_made(shared: Path) -> None:
         )
 
 
+def test_a_relative_task_file_is_known_in_any_working_directory(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = shutil.copytree(world.task.parent, tmp_path / "work", ignore=shutil.ignore_patterns("model"))
+    for name in ("one", "two"):
+        (work / f"{name}.yaml").write_text(world.task.read_text().replace("name: tiny", f"name: {name}"))
+    monkeypatch.chdir(work)
+    common = {"model": str(world.model), "precision": "fp32", "train": {"steps": 1, "max_length": 16}}
+    search = {"method": "magnitude", "units": "head"}
+    tombola.run({**common, "name": "run", "task": "one.yaml", "search": search}, store="store")
+    tombola.share(
+        {**common, "name": "share", "tasks": ["one.yaml", "two.yaml"], "search": search}, store="store"
+    )
+    tickets = {
+        "run": (None, next(Path("runs/run/tickets").iterdir())),
+        "share": ("two", Path("runs/share/tickets/seed-1")),
+    }
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name, (task, place) in tickets.items():
+        scores = tombola.evaluate(work / place, task=task)
+        moved = shutil.copytree(work / place, tmp_path / "moved" / name)
+        assert tombola.predict(moved, ["a very fine film"], task=task)
+        assert tombola.evaluate(moved, task=task, data=work) == scores
+
+
 @pytest.mark.parametrize("file", ["model.safetensors", "tasks/size/head.safetensors"])
 def test_weights_that_are_missing_are_not_made_up(shared: Path, tmp_path: Path, file: str) -> None:
     copy = tmp_path / "copy"

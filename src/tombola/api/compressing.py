@@ -31,7 +31,6 @@ from tombola.store.roots import register_root, running
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
-from tombola.tickets.saved import TASK_FILE
 from tombola.tickets.ticket import TICKET
 
 
@@ -252,7 +251,7 @@ def _name(raw: Raw) -> str:
 
 
 def _write_model(plan: Plan, result: Result, store: Store, folder: Path, model: str, origin: Raw) -> None:
-    """Write the ticket as a model folder, together with its ONNX files and the task file.
+    """Write the ticket as a model folder, together with its ONNX files.
 
     The folder names the model that the user named, and a recipe that starts from it: nobody else knows the path of the
     original that was trained from it.
@@ -264,8 +263,5 @@ def _write_model(plan: Plan, result: Result, store: Store, folder: Path, model: 
     }
     cell, found = by_runtime.get("transformers") or next(iter(by_runtime.values()))
     beside = onnx_files([other for other, _ in by_runtime.values()], store)
-    task = Path(cell.cell.recipe.task).expanduser()
-    if task.suffix in (".yaml", ".yml"):
-        beside[TASK_FILE] = task
     with RunFolder(folder).writing():
         write_cell(cell, found, store, folder / "model", beside, model, origin)

@@ -42,6 +42,7 @@ from tombola.results.record import (
 from tombola.results.run_folder import RunFolder, cell_key, recipe_hash
 from tombola.store.store import Store
 from tombola.tickets.multitask import write_multi_task_ticket
+from tombola.tickets.saved import task_file
 from tombola.tickets.ticket import write_ticket
 
 
@@ -185,7 +186,7 @@ def _write_tickets(
         else:
             place = former or f"models/{name}"
             about = {**_about_model(cell_plan, cell), "mask": None}
-            files = onnx_files([cell_plan], store)
+            files = {**onnx_files([cell_plan], store), **task_file(cell_plan.cell.recipe.task)}
             write_ticket(folder.path / place, store.open(cell_plan.model), None, about, files)
             placed.append(cell.model_copy(update={"model": place}))
     return placed
@@ -215,9 +216,9 @@ def write_cell(
     model: str | None = None,
     sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write the ticket of a cell with a mask, its ONNX files if it is scored with them, and further files by name.
+    """Write the ticket of a cell with a mask, beside its task file and the ONNX files that it is scored with.
 
-    `model` and `sections` of the recipe replace the cell's in the ticket's metadata.
+    `beside` names further files; `model` and `sections` of the recipe replace the cell's in the ticket's metadata.
     """
     assert plan.mask is not None
     assert cell.mask is not None
@@ -230,7 +231,7 @@ def write_cell(
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):
         info["cut"] = store.read(cut).model_dump(mode="json")
-    beside = {**onnx_files([plan], store), **beside}
+    beside = {**onnx_files([plan], store), **task_file(plan.cell.recipe.task), **beside}
     write_ticket(folder, store.open(plan.model), store.open(plan.mask), info, beside)
 
 
@@ -268,7 +269,8 @@ def _write_shared(
         "recipe": {**portable(plan.recipe), "seed": first.seed},
         "provenance": {stage.key: portable(stage.identity()) for stage in model.with_inputs()},
     }
-    write_multi_task_ticket(folder, trained, info)
+    files = {one.cell.axes["task"]: task_file(one.cell.recipe.task) for one, _ in trained_cells}
+    write_multi_task_ticket(folder, trained, info, files)
 
 
 def _full_mask(trained: Path, task: str) -> Drawn:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ValidationError
@@ -25,7 +26,7 @@ from tombola.masks import MASK, Mask
 from tombola.pipeline.stages.base import LOG, Drawn
 from tombola.store.manifest import MANIFEST
 from tombola.tickets.card import card, figures
-from tombola.tickets.saved import SavedTicket, write_info
+from tombola.tickets.saved import TASK_FILE, SavedTicket, write_info
 from tombola.tickets.ticket import Ticket, write_ticket
 from tombola.training.multitask.model import open_task, task_folder
 
@@ -128,7 +129,9 @@ class MultiTaskTicket(SavedTicket):
             model.save_pretrained(temporary)
             self.tokenizer().save_pretrained(temporary)
             shutil.copyfile(task_folder(self.folder, task) / MASK, Path(temporary) / MASK)
-            return write_ticket(folder, Path(temporary), Path(temporary), self.about(task))
+            file = task_folder(self.folder, task) / TASK_FILE
+            beside = {TASK_FILE: file} if file.is_file() else {}
+            return write_ticket(folder, Path(temporary), Path(temporary), self.about(task), beside)
 
     def about(self, task: str) -> dict[str, Any]:
         """Return the metadata of one task, in the form of an ordinary ticket's.
@@ -193,18 +196,27 @@ def as_ticket(folder: Path, task: str | None) -> Iterator[Path]:
     yield folder
 
 
-def write_multi_task_ticket(folder: Path, model: Path, info: Mapping[str, Any]) -> MultiTaskTicket:
+def write_multi_task_ticket(
+    folder: Path,
+    model: Path,
+    info: Mapping[str, Any],
+    beside: Mapping[str, Mapping[str, Path]] = MappingProxyType({}),
+) -> MultiTaskTicket:
     """Write a multi-task ticket from a finished shared training and its metadata.
 
     Args:
         folder: The ticket's folder; an existing ticket is replaced.
         model: The folder of the shared training.
         info: The metadata: base, tasks with their masks and metrics, recipe, provenance.
+        beside: By task, further files to copy into its folder, by their new names.
     """
     with replacing(folder, SHARE) as new:
         shutil.copytree(
             model, new, ignore=shutil.ignore_patterns(MANIFEST, LOG, CHECKSUMS), dirs_exist_ok=True
         )
+        for task, files in beside.items():
+            for name, file in files.items():
+                shutil.copyfile(file, task_folder(new, task) / name)
         return MultiTaskTicket(folder, write_info(new, SHARE, info, shared_card))
 
 

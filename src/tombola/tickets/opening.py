@@ -19,6 +19,7 @@ from tombola.tickets.multitask import MultiTaskTicket, is_multi_task, require_ta
 from tombola.tickets.saved import task_of
 from tombola.tickets.texts import recipe_of, trained_length
 from tombola.tickets.ticket import TICKET, Ticket
+from tombola.training.multitask.model import task_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -88,7 +89,8 @@ def open_classifier(
         shared = MultiTaskTicket.from_pretrained(folder)
         name = require_task(shared, task)
         length = max_length or trained_length(shared.info["recipe"])
-        opened = Opened(folder, shared.model(name), task_of(shared.info["tasks"][name], folder), length)
+        named = task_of(shared.info["tasks"][name], task_folder(folder, name))
+        opened = Opened(folder, shared.model(name), named, length)
         return _within_positions(opened, max_length)
     recipe = Ticket.from_pretrained(folder).recipe if (folder / TICKET).is_file() else recipe_of(folder)
     if task is None and recipe is not None:

@@ -25,7 +25,7 @@ CARD = "README.md"
 """The model card, which users may edit."""
 
 TASK_FILE = "task.yaml"
-"""The task file in the folder of a model that `tombola compress` made, or that was shrunk or exported from one."""
+"""The copy of the task file in the folder of a ticket, or of a model that was shrunk or exported from one."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def path_of(source: SavedTicket | str | Path) -> Path:
 def task_of(about: Mapping[str, Any], folder: Path) -> str:
     """Return the task in a recipe, or in a part of a multi-task ticket.
 
-    If its task file is not where the recipe says, as on another machine, the task file in the folder is returned.
+    A relative task file is looked for beside the folder's parents first, of which one is the working directory of the
+    run, since its data may be beside it. If there is none, as on another machine, the copy in the folder is returned.
 
     Args:
         about: The recipe, which is not trusted to be valid.
@@ -114,10 +115,30 @@ def task_of(about: Mapping[str, Any], folder: Path) -> str:
     task = about.get("task")
     if not isinstance(task, str):
         raise TombolaError(f"{folder} does not record its task: pass --task NAME")
-    copy = folder / TASK_FILE
-    if task.endswith((".yaml", ".yml")) and not Path(task).expanduser().is_file() and copy.is_file():
-        return str(copy)
-    return task
+    if not is_task_file(task):
+        return task
+    path = Path(task).expanduser()
+    places = [*(parent / path for parent in folder.absolute().parents), path, folder / TASK_FILE]
+    return next((str(place) for place in places if place.is_file()), task)
+
+
+def is_task_file(task: str) -> bool:
+    """Return whether a recipe's task is a file.
+
+    Args:
+        task: The task's name or file.
+    """
+    return task.endswith((".yaml", ".yml"))
+
+
+def task_file(task: str) -> dict[str, Path]:
+    """Return the file of a recipe's task by the name of its copy; nothing if the task has no file.
+
+    Args:
+        task: The task's name or file.
+    """
+    path = Path(task).expanduser()
+    return {TASK_FILE: path} if is_task_file(task) and path.is_file() else {}
 
 
 def copy_task_file(source: Path, target: Path) -> None:
