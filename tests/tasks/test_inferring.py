@@ -357,7 +357,7 @@ def test_labels_of_skipped_rows_do_not_count(tmp_path: Path) -> None:
 
 def test_a_file_without_a_whole_row_is_refused(tmp_path: Path) -> None:
     data = csv_of(tmp_path / "empty.csv", [("", str(n % 2)) for n in range(60)], "text,label")
-    with pytest.raises(DataError, match="no row has both text and label"):
+    with pytest.raises(DataError, match=r"which column is the text\? The columns are text \(empty\), label"):
         infer_task(data)
 
 
@@ -432,7 +432,7 @@ def test_rows_with_one_text_of_a_pair_can_be_kept_by_joining_the_columns(tmp_pat
 
 
 def test_a_folder_is_not_a_data_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a folder; name a file in it"):
+    with pytest.raises(DataError, match=r"is a folder that has no train\.csv: name a data file in it"):
         init_task(tmp_path)
 
 
@@ -469,3 +469,39 @@ def test_malformed_rows_can_only_be_dropped_if_they_are_few(tmp_path: Path, bad:
     else:
         with pytest.raises(DataError, match="too many to drop"):
             Task.from_file(found.path).load("train")
+
+
+def test_files_beside_the_training_file_are_the_other_splits(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    rows = [(sentence(n), "good" if n % 3 else "bad") for n in range(140)]
+    csv_of(folder / "train.csv", rows[:100], "text,label")
+    csv_of(folder / "dev.csv", [*rows[100:119], (sentence(119), "mixed")], "text,label")
+    found = infer_task(folder)
+    assert (found.task.name, found.task.labels) == ("films", ["bad", "good", "mixed"])
+    assert found.notes[-1] == "split: 80% train, 20% test, validation from dev.csv"
+    assert [len(found.task.load(name)) for name in ("train", "validation", "test")] == [80, 20, 20]
+    csv_of(folder / "test.csv", [(text,) for text, _ in rows[120:]], "text")
+    again = init_task(folder / "train.csv", replace=True)
+    assert "test.csv: not used, since it has no label" in again.notes
+    assert again.task.load("test").texts == found.task.load("test").texts
+    csv_of(folder / "test.csv", rows[120:], "text,label")
+    whole = init_task(folder, replace=True)
+    assert whole.notes[-1] == "split: 100% train, validation from dev.csv, test from test.csv"
+    assert [len(whole.task.load(name)) for name in ("train", "validation", "test")] == [100, 20, 20]
+
+
+def test_empty_columns_dates_and_splits_are_neither_text_nor_label(tmp_path: Path) -> None:
+    rows = [
+        ("", sentence(n), f"2024-01-{n % 9 + 1:02}", ("train", "test")[n % 2], str(n % 3)) for n in range(60)
+    ]
+    found = infer_task(csv_of(tmp_path / "d.csv", rows, "text,body,day,fold,is_spam"))
+    assert found.task.source.map == {"text": ["body"], "label": ["is_spam"]}
+    assert any(note.startswith("the splits in the column fold are not used") for note in found.notes)
+
+
+def test_whole_numbers_are_the_same_labels_with_and_without_a_point(tmp_path: Path) -> None:
+    rows = [(sentence(n), ["1.0", "2.0", "2", ""][n % 4]) for n in range(80)]
+    task = infer_task(csv_of(tmp_path / "d.csv", rows, "text,stars")).task
+    assert task.labels == ["1", "2"]
+    assert Counter(label for name in task.split_names() for label in task.load(name).labels) == {0: 20, 1: 40}

@@ -61,7 +61,8 @@ def compress(
 
     Args:
         model: A fine-tuned classifier (a folder or hub id), or a pre-trained model, which is fine-tuned first.
-        data: A task's name, a task file, or a .csv, .tsv, .jsonl, .json or .parquet file of texts and labels.
+        data: A task's name, a task file, a .csv, .tsv, .jsonl, .json or .parquet file of texts and labels, or a folder
+            with such a file called train and, if there are any, validation and test.
         speedup: Target speed-up over the original; by default the recipe's, which is 2 in `compress/default`. None
             chooses the fastest ticket within the accepted loss, unless another target is given.
         latency: Target latency of a forward pass in milliseconds, instead of a speed-up.

@@ -27,7 +27,8 @@ def init_task(
     and 20 % for testing.
 
     Args:
-        data: A .csv, .tsv, .jsonl, .json or .parquet file.
+        data: A .csv, .tsv, .jsonl, .json or .parquet file; or a folder with such a file called train and, if there are
+            any, validation and test.
         path: The task file, in the folder of the data or one above it; by default `DATA.task.yaml` next to the data.
         text: The text column, or the two columns of text pairs; inferred by default.
         label: The label column; inferred by default.

@@ -32,7 +32,7 @@ from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.recipe.sections import AttackSettings
-from tombola.tasks import Split, Task, kind_of
+from tombola.tasks import Split, Task, kind_of, task_names
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
 from tombola.training.settings import TrainSettings
@@ -123,7 +123,7 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
 
 def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tuple[str, tuple[str, ...]]:
     path = Path(data)
-    if ending_of(path) in ENDINGS:
+    if ending_of(path) in ENDINGS or (path.is_dir() and str(data) not in task_names()):
         inferred = infer_task(path, text, label)
         notes = (f"task file: {inferred.path}",) if inferred.new else ()
         return str(inferred.path), (*inferred.notes, *notes)

@@ -24,7 +24,10 @@ def compress(
     ],
     data: Annotated[
         str,
-        typer.Argument(help="A task, a task file, or a CSV, TSV, JSONL or Parquet file of texts and labels."),
+        typer.Argument(
+            help="A task, a task file, a CSV, TSV, JSONL or Parquet file of texts and labels, or a folder with "
+            "train.csv, test.csv …"
+        ),
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Changes to the recipe, as key=value.")

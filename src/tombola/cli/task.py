@@ -16,7 +16,12 @@ app.add_typer(task_app, name="task")
 @verb(to=task_app)
 def init(
     screen: Screen,
-    data: Annotated[Path, typer.Argument(help="A .csv, .tsv, .jsonl, .json or .parquet file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="A .csv, .tsv, .jsonl, .json or .parquet file, or a folder with train.csv, test.csv …"
+        ),
+    ],
     text: Annotated[
         list[str] | None,
         typer.Option(help="The text column; give it twice for pairs.", show_default="inferred"),

@@ -45,6 +45,9 @@ LABEL_NAMES = (
 )
 _WORD = re.compile(rf"[{HAN}\u3040-\u30ff\u0e00-\u0e7f]|[^\s{HAN}\u3040-\u30ff\u0e00-\u0e7f]+")
 """A word, or a character of a script without blanks: Chinese, Japanese, Thai."""
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?\b|\d\d?([./])\d\d?\1\d{2,4}\b")
+SPLITS = {"train", "training", "validation", "valid", "val", "dev", "test", "testing"}
+"""The values of a column that says which split a row belongs to."""
 MOST_CLASSES = 200  # maximum number of distinct values in a label column
 WORTH_JOINING = 0.05  # share of the rows with only one text of a pair
 
@@ -83,26 +86,27 @@ def chosen_columns(
 
 def find_texts(columns: dict[str, list[Any]], label: str | None, data: Path) -> list[str]:
     """Return columns with the usual names of a pair or a text; else the one column with long, varied strings."""
-    lower = {name.casefold(): name for name in columns if name != label}
+    filled = _filled(columns)
+    lower = {name.casefold(): name for name in filled if name != label}
     for pair in PAIRS:
         if all(name in lower for name in pair):
             return [lower[name] for name in pair]
     for name in TEXT_NAMES:
         if name in lower:
             return [lower[name]]
-    texts = [name for name, values in columns.items() if name != label and _is_prose(values)]
+    texts = [name for name, values in filled.items() if name != label and _is_prose(values)]
     if len(texts) == 1:
         return texts
     reason = f"{listed(texts)} look like text" if texts else "none looks like text"
     raise DataError(
-        f"{data}: which column is the text? The columns are {', '.join(columns)}; {reason}. Set it with --text NAME "
+        f"{data}: which column is the text? The columns are {_named(columns)}; {reason}. Set it with --text NAME "
         "(twice for pairs)."
     )
 
 
 def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> list[str]:
     """Return a column with one of the usual names; else the only one with few distinct values."""
-    lower = {name.casefold(): name for name in columns if name not in texts}
+    lower = {name.casefold(): name for name in _filled(columns) if name not in texts}
     for name in LABEL_NAMES:
         if name in lower:
             return [lower[name]]
@@ -111,8 +115,17 @@ def find_label(columns: dict[str, list[Any]], texts: list[str], data: Path) -> l
         return candidates
     reason = f"{listed(candidates, 'or')} could be it" if candidates else "none has few distinct values"
     raise DataError(
-        f"{data}: which column is the label? The columns are {', '.join(columns)}; {reason}. Set it with --label NAME."
+        f"{data}: which column is the label? The columns are {_named(columns)}; {reason}. Set it with --label NAME."
     )
+
+
+def _filled(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return {name: values for name, values in columns.items() if not all(map(is_empty, values))}
+
+
+def _named(columns: dict[str, list[Any]]) -> str:
+    filled = _filled(columns)
+    return ", ".join(name if name in filled else f"{name} (empty)" for name in columns)
 
 
 def _is_prose(values: list[Any]) -> bool:
@@ -126,6 +139,8 @@ def _is_prose(values: list[Any]) -> bool:
 
 def _is_label(values: list[Any]) -> bool:
     distinct = {str(value).strip() for value in values if not is_empty(value)}
+    if all(map(_DATE.match, distinct)) or _names_splits(values):
+        return False
     return 2 <= len(distinct) <= min(MOST_CLASSES, max(2, len(values) // 5))
 
 
@@ -142,6 +157,21 @@ def about_joining(columns: dict[str, list[Any]], texts: tuple[str, ...], label: 
         f"{half:,} rows have only one of {' and '.join(texts)}: to keep them, join the columns into one text, with "
         f"`text: text` and, under source, `map: {joined}`"
     ]
+
+
+def about_split_column(columns: dict[str, list[Any]]) -> list[str]:
+    """Return a note on how to use the splits that a column names: rows are split by text otherwise."""
+    return [
+        f"the splits in the column {name} are not used: to use them, write their rows to train.csv, validation.csv and "
+        "test.csv in a folder, and pass the folder"
+        for name, values in columns.items()
+        if _names_splits(values)
+    ]
+
+
+def _names_splits(values: list[Any]) -> bool:
+    names = {str(value).strip().casefold() for value in values if not is_empty(value)}
+    return len(names) > 1 and names <= SPLITS and bool(names & {"train", "training"})
 
 
 def is_empty(value: Any) -> bool:

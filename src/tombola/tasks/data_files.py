@@ -3,16 +3,52 @@
 from pathlib import Path
 from shlex import quote
 
+from tombola.errors import DataError
 from tombola.tasks.lines import ending_of
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 """The formats of data files from which a task can be inferred."""
+TRAIN = "train"
+OTHER_SPLITS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
+"""The names of files with the other splits, without their ending."""
 
 
 def task_file_of(data: Path) -> Path:
     """Return the path of a data file's task file, beside it."""
     stem = data.name.removesuffix(".gz")
     return data.with_name(f"{Path(stem).stem}.task.yaml")
+
+
+def train_file_of(folder: Path) -> Path:
+    """Return the training data in a folder of splits: `train.csv`, or `train` in another format."""
+    found = sorted(file for file in folder.glob("train.*") if is_train_file(file) and file.is_file())
+    if len(found) != 1:
+        reason = f"has {' and '.join(file.name for file in found)}" if found else "has no train.csv"
+        raise DataError(f"{folder}: is a folder that {reason}: name a data file in it.")
+    return found[0]
+
+
+def is_train_file(data: Path) -> bool:
+    """Return whether a file is the training split of a data set with a file per split."""
+    return data.name.partition(".")[0].casefold() == TRAIN and ending_of(data) in ENDINGS
+
+
+def splits_beside(data: Path) -> dict[str, Path]:
+    """Return the files of the other splits beside a training file: `validation.csv` or `dev.csv`, `test.csv`."""
+    if not is_train_file(data):
+        return {}
+    ending = data.name[len(TRAIN) :]
+    found = {}
+    for split, names in OTHER_SPLITS.items():
+        if files := [file for name in names if (file := data.with_name(name + ending)).is_file()]:
+            found[split] = files[0]
+    return found
+
+
+def task_name_of(data: Path, path: Path) -> str:
+    """Return the name of a data file's task: that of its task file or, for `train.csv` and the like, of its folder."""
+    name = path.name.removesuffix(path.suffix).removesuffix(".task")
+    return (data.resolve().parent.name if name.casefold() == TRAIN else "") or name
 
 
 def is_data_file(path: Path) -> bool:

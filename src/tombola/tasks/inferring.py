@@ -12,6 +12,7 @@ from tombola.errors import DataError
 from tombola.foundations.settings import checked
 from tombola.tasks.column_roles import (
     about_joining,
+    about_split_column,
     check_choice,
     check_header,
     chosen_columns,
@@ -19,14 +20,14 @@ from tombola.tasks.column_roles import (
     find_texts,
     is_empty,
 )
+from tombola.tasks.data_columns import answers_of, columns_of, layout_of, other_splits
 from tombola.tasks.data_files import ENDINGS as ENDINGS
 from tombola.tasks.data_files import task_file_of as task_file_of
-from tombola.tasks.definition import Layout
+from tombola.tasks.data_files import task_name_of, train_file_of
 from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
 from tombola.tasks.languages import ENGLISH, recognised_language
-from tombola.tasks.lines import ending_of, recognised_encoding
-from tombola.tasks.parse import most_dropped
-from tombola.tasks.readers import USUAL, Malformed, open_table, recognised_delimiter, recognised_quotes
+from tombola.tasks.lines import ending_of
+from tombola.tasks.readers import USUAL
 from tombola.tasks.task import Task
 from tombola.tasks.task_file import task_file_text, write_task_file
 
@@ -57,7 +58,8 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
     If the arguments name other columns than an existing task file, the file is replaced unless someone has edited it.
 
     Args:
-        data: A .csv, .tsv, .jsonl, .json or .parquet file.
+        data: A .csv, .tsv, .jsonl, .json or .parquet file; or a folder with such a file called train and, if there are
+            any, validation and test.
         text: The column of the text, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
 
@@ -65,7 +67,7 @@ def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None)
         DataError: If the columns are not recognised; the message lists them and the option that names them. Also if
             the existing task file reads other data.
     """
-    _check_data_file(data)
+    data = _data_file(data)
     path = task_file_of(data)
     if path.is_file():
         known = Task.from_file(path)
@@ -114,7 +116,8 @@ def init_task(
     """Infer a task from a data file and write it, unless the task file exists.
 
     Args:
-        data: A .csv, .tsv, .jsonl, .json or .parquet file.
+        data: A .csv, .tsv, .jsonl, .json or .parquet file; or a folder with such a file called train and, if there are
+            any, validation and test.
         text: The column of the text, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
         path: The task file, in the folder of the data or above it; by default beside the data.
@@ -124,7 +127,7 @@ def init_task(
     Raises:
         DataError: If the columns are not recognised, or the task file exists.
     """
-    _check_data_file(data)
+    data = _data_file(data)
     path = path or task_file_of(data)
     if path.suffix not in (".yaml", ".yml"):
         raise DataError(f"{path}: the name of a task file must end in .yaml.")
@@ -133,13 +136,14 @@ def init_task(
     return _infer(data, text, label, path, language)
 
 
-def _check_data_file(data: Path) -> None:
+def _data_file(data: Path) -> Path:
     if data.is_dir():
-        raise DataError(f"{data}: is a folder; name a file in it.")
+        return train_file_of(data)
     if not data.is_file():
         raise DataError(f"{data}: there is no such file.")
     if ending_of(data) not in ENDINGS:
         raise DataError(f"{data}: cannot make a task from {data.suffix!r} files; use {', '.join(ENDINGS)}.")
+    return data
 
 
 def _infer(
@@ -155,8 +159,8 @@ def _conclude(
     data: Path, text: tuple[str, ...], label: str | None, path: Path, language: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the content of the task file, and the conclusions."""
-    layout = _layout_of(data)
-    columns, notes = _columns(data, layout)
+    layout = layout_of(data)
+    columns, notes = columns_of(data, layout)
     check_choice(text, label)
     texts = chosen_columns(columns, text, "--text", data) or find_texts(columns, label, data)
     if label is None:
@@ -165,42 +169,16 @@ def _conclude(
             check_header(columns, answer, data)
     else:
         (answer,) = chosen_columns(columns, (label,), "--label", data)
-    source = {"files": {"train": _place_of(data, path)}, **layout.model_dump(exclude_defaults=True)}
+    others, notes_on_files = other_splits(data, layout, (*texts, answer))
+    notes += notes_on_files
+    files = {"train": data} | {split: file for split, (file, _) in others.items()}
+    places = {split: _place_of(file, path) for split, file in files.items()}
+    source = {"files": places, **layout.model_dump(exclude_defaults=True)}
     if language is None:
         read = [str(value) for name in texts for value in columns[name] if not is_empty(value)]
         language, language_notes = recognised_language(read)
         notes += language_notes
-    return _content(data, path, columns, tuple(texts), answer, source, notes, language)
-
-
-def _layout_of(data: Path) -> Layout:
-    """Return the encoding, the delimiter and the quoting of a file, if unusual."""
-    if ending_of(data) == ".parquet":
-        return Layout()
-    layout = Layout(encoding=recognised_encoding(data))
-    layout = layout.model_copy(update={"delimiter": recognised_delimiter(data, layout)})
-    return layout.model_copy(update={"quoted": recognised_quotes(data, layout)})
-
-
-def _columns(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return the values of every column, and notes on anything unusual in the file."""
-    table = open_table(data, layout)
-    rows, bad = [], []
-    for number, fields in table.rows:
-        if isinstance(fields, Malformed):
-            bad.append(f"{table.where(number)}: {fields.reason}")
-        else:
-            rows.append(fields)
-    if not rows:
-        raise DataError(f"{data}: contains no rows.")
-    notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
-    if bad:
-        count = f"{len(bad):,} rows cannot be read, the first" if len(bad) > 1 else "1 row cannot be read,"
-        few = len(bad) <= most_dropped(len(rows) + len(bad))
-        notes.append(f"{count} at {bad[0]}{'; or add `drop_malformed: true` under source' if few else ''}")
-    if twice := [name for name, count in Counter(table.columns).items() if count > 1]:
-        raise DataError(f"{data}: several columns are called {twice[0]!r}: rename all but one.")
-    return {name: [row[place] for row in rows] for place, name in enumerate(table.columns)}, notes
+    return _content(data, path, columns, tuple(texts), answer, source, notes, language, others)
 
 
 def _place_of(data: Path, path: Path) -> str:
@@ -224,6 +202,7 @@ def _content(
     source: dict[str, Any],
     unusual: list[str],
     language: str,
+    others: dict[str, tuple[Path, list[str]]],
 ) -> tuple[dict[str, Any], list[str]]:
     if any(isinstance(value, dict) for value in columns[label]):
         raise DataError(
@@ -234,11 +213,12 @@ def _content(
             f"{data}: the label column {label} contains lists: write a task file of kind multi-label or "
             'token-classification, as the page "Your own data" shows.'
         )
-    rows = zip(*(columns[name] for name in (*texts, label)), strict=True)
-    answers = [str(row[-1]).strip() for row in rows if not any(map(is_empty, row))]
+    answers = answers_of(columns, (*texts, label))
     complete = len(answers)
     if not complete:
         raise DataError(f"{data}: no row has both {' and '.join(texts)} and {label}.")
+    skipped = len(columns[label]) - complete
+    answers += [answer for _, labels in others.values() for answer in labels]
     mark = decimal_mark(answers, data, label)
     kind = kind_of_labels(answers, data, label, mark)
     names = ["text"] if len(texts) == 1 else ["first", "second"]
@@ -251,10 +231,11 @@ def _content(
         unusual = [*unusual, "id: not unique, so examples are identified by their position"]
     if renamed:
         source["map"] = renamed
-    parts = {"validation": VALIDATION, "test": TEST}
+    parts = {name: part for name, part in (("validation", VALIDATION), ("test", TEST)) if name not in others}
     share = {name: round(min(part, LARGEST / complete), 4) for name, part in parts.items()}
+    held_out = {name: {"of": "train", "share": part, "stratified": True} for name, part in share.items()}
     content: dict[str, Any] = {
-        "name": path.name.removesuffix(path.suffix).removesuffix(".task"),
+        "name": task_name_of(data, path),
         "version": 1,
         "about": f"made from {data.name}",
         **({} if language == ENGLISH else {"language": language}),
@@ -266,17 +247,17 @@ def _content(
     content |= {
         **of_labels,
         "source": {**source, **reading},
-        "holdout": {name: {"of": "train", "share": part, "stratified": True} for name, part in share.items()},
+        **({"holdout": held_out} if held_out else {}),
         "reported": "test",
     }
-    skipped = len(columns[label]) - complete
     notes.append(
-        f"{complete:,} examples"
+        f"{len(answers):,} examples"
         + (f"; rows skipped, without a text or a label: {skipped:,}" if skipped else "")
     )
-    notes += about_joining(columns, texts, label)
-    rest = 1 - sum(share.values())
-    notes.append(f"split: {rest:.0%} train, {share['validation']:.0%} validation, {share['test']:.0%} test")
+    notes += [*about_joining(columns, texts, label), *about_split_column(columns)]
+    splits = [f"{part:.0%} {name}" for name, part in {"train": 1 - sum(share.values()), **share}.items()]
+    splits += [f"{name} from {file.name}" for name, (file, _) in others.items()]
+    notes.append(f"split: {', '.join(splits)}")
     return content, notes
 
 

@@ -16,6 +16,7 @@ FEW_NUMBERS = 12  # integers with at most this many values are classes, others a
 FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
 
 DecimalMark = Literal[".", ","]
+_WHOLE = re.compile(r"([-+]?\d+)\.0+")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 
 
@@ -54,16 +55,21 @@ def kind_of_labels(
 def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
     """Return the labels in order and, if one has several spellings (Yes, yes), what each stands for.
 
-    An accented letter may also be written as a letter and an accent, which look the same.
+    An accented letter may also be written as a letter and an accent, which look the same. Whole numbers may be
+    written as 1.0, as pandas does if a label is missing somewhere.
     """
     writings: dict[str, Counter[str]] = {}
+    numbers = all(as_number(answer) is not None for answer in set(answers))
     for answer in answers:
-        writings.setdefault(_folded(answer), Counter())[answer] += 1
-    usual = {folded: counts.most_common(1)[0][0] for folded, counts in writings.items()}
+        folded = _WHOLE.sub(r"\1", answer) if numbers else _folded(answer)
+        writings.setdefault(folded, Counter())[answer] += 1
+    usual = {
+        folded: folded if numbers else counts.most_common(1)[0][0] for folded, counts in writings.items()
+    }
     labels = sorted(
         usual.values(), key=lambda name: (as_number(name) is None, as_number(name) or 0.0, name.casefold())
     )
-    if all(len(counts) == 1 for counts in writings.values()):
+    if all(list(counts) == [usual[folded]] for folded, counts in writings.items()):
         numbered = [str(number) for number in range(len(labels))]
         # "1" must mean the label, not its index.
         ambiguous = set(labels) & set(numbered) and labels != numbered

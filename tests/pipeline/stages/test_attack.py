@@ -17,7 +17,7 @@ BRIEF = {"steps": 12, "learning_rate": 3e-3, "batch_size": 16, "max_length": 16}
 def test_the_figures_are_those_of_the_examples(world: World, tmp_path: Path) -> None:
     (plan,) = plans(world, train=BRIEF, attack={"recipes": ["deepwordbug"], "n": 8})
     (stage,) = plan.attacks.values()
-    assert stage.label == "attack with deepwordbug"
+    assert stage.label == "attack the dense model with deepwordbug"
     store = Store(tmp_path)
     execute([stage], store)
     found = store.read(stage)

@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_the_file_gives_the_outputs_of_the_model(world: World, store: Store) -> None:
     (plan,) = plans(world, train=BRIEF, runtime="onnx")
     (stage,) = [one for one in plan.stages() if isinstance(one, ExportStage)]
-    assert stage.label == "export to ONNX"
+    assert stage.label == "export the dense model to ONNX"
     execute([stage], store)
     found = store.read(stage)
     assert isinstance(found, Exported)

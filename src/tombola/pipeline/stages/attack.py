@@ -68,9 +68,11 @@ class Attack(Stage[Attacked]):
 
     @property
     def label(self) -> str:
-        """The attack, and the epoch if the model of an epoch is attacked."""
+        """The attack and the model, and the epoch if that of an epoch is attacked."""
         name = self.attack.label
-        return f"attack with {name}" if self.epoch is None else f"attack epoch {self.epoch} with {name}"
+        noun = self.model.noun if self.mask is None else "the ticket"
+        of = "" if self.epoch is None else f"epoch {self.epoch} of "
+        return f"attack {of}{noun} with {name}"
 
     def further_settings(self) -> dict[str, Any]:
         """Return the columns that may be changed, which are not part of the data's fingerprint."""

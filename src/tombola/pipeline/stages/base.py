@@ -101,6 +101,11 @@ class UsesFamily:
 class ModelStage(Stage[T]):
     """A stage that produces a transformers model folder with its tokenizer."""
 
+    @property
+    def noun(self) -> str:
+        """What the labels of other stages call the model."""
+        return "the model"
+
     def load(self, space: Workspace, task: Task, epoch: int | None = None) -> PreTrainedModel:
         """Load the finished model, or that of an epoch, with its head for the task."""
         from tombola.models.loading import load_model

@@ -111,8 +111,9 @@ class Evaluate(EvaluateStage):
 
     @property
     def label(self) -> str:
-        """The data that the model is scored on."""
-        return f"evaluate on {self.data.task}/{self.data.split}"
+        """The model, and the data that it is scored on."""
+        noun = self.model.noun if self.mask is None else "the ticket"
+        return f"evaluate {noun} on {self.data.definition.name}/{self.data.split}"
 
     def plugged(self) -> list[Any]:
         """Return the metrics of the task, which a plugin may define."""

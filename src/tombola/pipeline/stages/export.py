@@ -82,7 +82,18 @@ class ExportStage(OnnxStage):
     @property
     def label(self) -> str:
         """The description of the stage."""
-        return "export to ONNX"
+        return f"export {self._model_noun} to ONNX"
+
+    @property
+    def noun(self) -> str:
+        """The model and its format."""
+        return f"{self._model_noun} in ONNX"
+
+    @property
+    def _model_noun(self) -> str:
+        if self.mask is not None:
+            return "the ticket"
+        return self.model.noun if isinstance(self.model, ModelStage) else "the model"
 
     def run(self, space: Workspace) -> None:
         """Write the model as ONNX, with its config and tokenizer."""
@@ -137,7 +148,12 @@ class Quantise(OnnxStage):
     @property
     def label(self) -> str:
         """The description of the stage."""
-        return "quantise to ONNX int8"
+        return f"quantise {self.exported.noun} to int8"
+
+    @property
+    def noun(self) -> str:
+        """The model and its format."""
+        return f"{self.exported.noun} int8"
 
     def run(self, space: Workspace) -> None:
         """Write the quantised model, with copies of the config and the tokenizer."""

@@ -67,7 +67,8 @@ class Measure(Stage[Measured]):
     @property
     def label(self) -> str:
         """The description of the stage."""
-        return "measure size and speed"
+        measured = self.exported or self.model
+        return f"measure size and speed of {measured.noun if self.mask is None else 'the ticket'}"
 
     def run(self, space: Workspace) -> None:
         """Shrink a structured ticket and time it in turns with the dense model; pack an unstructured one."""

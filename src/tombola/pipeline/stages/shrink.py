@@ -54,6 +54,11 @@ class Shrink(UsesFamily, ModelStage[CutOut]):
     multiple: int = 8
 
     @property
+    def noun(self) -> str:
+        """The model that is cut out."""
+        return "the small model"
+
+    @property
     def label(self) -> str:
         """The description of the stage."""
         return "cut out the small model"

@@ -86,8 +86,14 @@ class Train(LearningStage[Trained]):
     @property
     def label(self) -> str:
         """The model that is trained."""
-        small = cut_of(self.start) is not None
-        return "train the small model" if small else "fine-tune" if self.mask is None else "train the ticket"
+        return "fine-tune" if self.noun == "the dense model" else f"train {self.noun}"
+
+    @property
+    def noun(self) -> str:
+        """The small model, the ticket or the dense model."""
+        if cut_of(self.start) is not None:
+            return "the small model"
+        return "the dense model" if self.mask is None else "the ticket"
 
     def plugged(self) -> list[Any]:
         """Return the model's family, if the training depends on the model's parts, and the metrics of scored data."""
