@@ -58,6 +58,7 @@ def test_lists_of_texts_and_of_pairs():
     [
         ([], "empty"),
         ([("a", 2)], "label 2"),
+        ([("a", 1), ("a \ud83d", 1)], "Example 1 contains half of a character"),
         ([("a", -1)], "label -1"),
         ([(("a", "b"), 0), ("c", 1)], "Example 1 has 1 texts"),
     ],

@@ -63,8 +63,9 @@ def test_a_dictionary_is_its_counts_and_a_hash_of_them() -> None:
     assert first.fingerprint != second.fingerprint
 
 
+@pytest.mark.parametrize("end", ["", "@电影"])
 @pytest.mark.parametrize("find", [word_spans, tokens])
-def test_a_long_text_without_blanks_is_read_once(find: Callable[[str], Iterable[object]]) -> None:
+def test_a_long_text_without_blanks_is_read_once(find: Callable[[str], Iterable[object]], end: str) -> None:
     start = time.process_time()
-    assert not list(find("电影" * 20_000))
+    assert not list(find("电影" * 20_000 + end))
     assert time.process_time() - start < 2  # 10 seconds if every letter reads to the end

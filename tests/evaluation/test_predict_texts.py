@@ -142,6 +142,7 @@ def test_rows_that_do_not_fit() -> None:
         (["alone"], "Row 0: 'alone' where rte reads sentence1, sentence2"),
         ([("a", "b"), {"sentence1": "a"}], "Row 1: no 'sentence2'"),
         ([("a", " ")], "Row 0: the text is empty"),
+        ([("a", "b"), ("a", "b \ud83d")], "Row 1: contains half of a character"),
         (
             [("a", "b"), float("nan")],
             "Row 1: nan where rte reads sentence1, sentence2",

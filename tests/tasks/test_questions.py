@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.words import python_tokenizer, word_tokenizer, xlnet_tokenizer
 from tombola.errors import DataError
 from tombola.tasks import Answers, Collate, Split, Task, Windows, collate_of, encode
-from tombola.tasks.windows import STRIDE
 
 CONTEXT = "  The cat sat on the mat, and the dog lay by it. "
 WORDS = [f"w{i}" for i in range(50)]
@@ -184,11 +183,11 @@ def test_a_window_is_what_the_tokenizer_gives_for_the_pair() -> None:
 def test_windows_begin_every_128_tokens_of_a_long_context() -> None:
     windows = encode(split_of(example(800, 0, 0)), TOKENIZER, 384)
     room = 384 - 3 - 3
-    assert windows.lengths.tolist() == [384, 384, 384, 384, 800 - 4 * STRIDE + 6]
+    assert windows.lengths.tolist() == [384, 384, 384, 384, 800 - 4 * 128 + 6]
     begins = [windows.spans[windows.offsets[i] + 5, 0] for i in range(len(windows))]
     words = [0, *np.cumsum([len(WORDS[i % 50]) + 1 for i in range(800)])]
-    assert begins == [words[i * STRIDE] for i in range(5)]
-    assert 4 * STRIDE + room >= 800
+    assert begins == [words[i * 128] for i in range(5)]
+    assert 4 * 128 + room >= 800
 
 
 def test_an_answer_outside_of_the_window_or_none_at_all_is_the_first_token() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tombola.errors import DataError, UnknownName
 from tombola.tasks import Split, kind_of
+from tombola.tasks.readers import half_character
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -88,6 +89,8 @@ class Material(NamedTuple):
         for i, (text, truth) in enumerate(zip(self.texts, self.truths, strict=True)):
             if len(text) != len(self.columns):
                 raise DataError(f"Example {i} has {len(text)} texts where {len(self.columns)} are expected.")
+            if problem := half_character(text):
+                raise DataError(f"Example {i} {problem}.")
             if not 0 <= truth < num_labels:
                 raise DataError(
                     f"Example {i} has label {truth}, but the model only knows 0 to {num_labels - 1}."

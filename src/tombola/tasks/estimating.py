@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tombola.tasks.windows import window_starts
+from tombola.tasks.windows import context_starts
 
 if TYPE_CHECKING:
     from tombola.tasks.split import Split
@@ -24,7 +24,7 @@ def estimate_windows(split: "Split", max_length: int, stride: int, longest: int)
     windows = 0
     for question, context in split.texts:
         room = free - min(_tokens(question), longest, free // 2)
-        windows += len(window_starts(_tokens(context), room, stride))
+        windows += len(context_starts(_tokens(context), room, stride))
     return windows
 
 

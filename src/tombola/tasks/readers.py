@@ -245,29 +245,25 @@ def json_table(path: Path, records: Iterator[tuple[int, Any]]) -> Table:
                 yield number, record
             elif not isinstance(record, dict):
                 yield number, Malformed("not a JSON object")
-            elif half := _half_character(record):
-                yield (
-                    number,
-                    Malformed(
-                        f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
-                    ),
-                )
+            elif problem := half_character(record):
+                yield number, Malformed(problem)
             else:
                 yield number, [record.get(name) for name in columns]
 
     return Table(columns, rows(), lambda line: f"{path}:{place}{line}")
 
 
-def _half_character(value: Any) -> str | None:
-    """Return a surrogate without its other half, if a JSON value contains one: it has no encoding, and no tokens."""
-    if isinstance(value, dict | list):
+def half_character(value: Any) -> str | None:
+    """Explain that a value contains a surrogate without its other half, if so: it has no encoding, and no tokens."""
+    if isinstance(value, dict | list | tuple):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return next(filter(None, map(_half_character, parts)), None)
+        return next(filter(None, map(half_character, parts)), None)
     try:
         if isinstance(value, str):
             value.encode()
     except UnicodeEncodeError as error:
-        return str(value[error.start])
+        half = value[error.start]
+        return f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
     return None
 
 

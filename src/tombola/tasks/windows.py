@@ -15,8 +15,6 @@ from tombola.tasks.split import Split
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-STRIDE = 128  # tokens from the beginning of a window to that of the next
-LONGEST_QUESTION = 64  # tokens; the rest is truncated
 NO_ANSWER = 0  # the token that means "not in this window", BERT's [CLS]
 
 
@@ -47,15 +45,12 @@ class Context(NamedTuple):
 
 
 def encode_questions(
-    split: Split,
-    tokenizer: "PreTrainedTokenizerBase",
-    max_length: int,
-    stride: int = STRIDE,
-    longest: int = LONGEST_QUESTION,
+    split: Split, tokenizer: "PreTrainedTokenizerBase", max_length: int, stride: int, longest: int
 ) -> Windows:
-    """Tokenise a split of questions. A window begins every `stride` tokens, or half a window if that is less.
+    """Tokenise a split of questions, each cut to `longest` tokens, with the windows of its context.
 
-    Windows that contain the whole answer are labelled with it; the others with "no answer here".
+    A window begins every `stride` tokens, or half a window if that is less. Windows that contain the whole answer are
+    labelled with it; the others with "no answer here".
     """
     require_offsets(tokenizer, split.task)
     if ends_with_cls(tokenizer):
@@ -78,7 +73,7 @@ def encode_questions(
         assert isinstance(answers, Answers)
         first, last = _answer_tokens(context, answers.span)
         room = free - len(asked)
-        for start in window_starts(len(context.ids), room, stride):
+        for start in context_starts(len(context.ids), room, stride):
             part = slice(start, start + room)
             window = frame.around(asked, context.ids[part])
             at = frame.start(1, len(asked), len(context.ids[part]))
@@ -115,7 +110,7 @@ def _questions(tokenizer: "PreTrainedTokenizerBase", texts: list[str], longest: 
     return [ids[:longest] for chunk in chunks for ids in token_ids(tokenizer, chunk)]
 
 
-def window_starts(length: int, room: int, stride: int) -> range:
+def context_starts(length: int, room: int, stride: int) -> range:
     """Return where the windows of `room` tokens of a context begin."""
     step = min(stride, (room + 1) // 2)
     return range(0, max(length - room, 0) + step, step)

@@ -7,6 +7,7 @@ from tombola.errors import DataError
 from tombola.tasks.kinds import Row, kind_of
 from tombola.tasks.lines import ending_of, numbered_lines
 from tombola.tasks.places import open_unlabelled
+from tombola.tasks.readers import half_character
 from tombola.tasks.split import Split
 from tombola.tasks.task import Task
 
@@ -53,5 +54,8 @@ def unlabelled(task: Task, rows: Path | str | Iterable[Row], name: str = "unlabe
     texts = [kind.given(task, row, number) for number, row in enumerate(rows)]
     if not texts:
         raise DataError("There is nothing to predict: no row was given.")
+    for number, text in enumerate(texts):
+        if problem := half_character(text):
+            raise DataError(f"Row {number}: {problem}.")
     labels = [kind.unknown(task, one) for one in texts]
     return Split(task, name, texts, labels, [str(number) for number in range(len(texts))], "memory")

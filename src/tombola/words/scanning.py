@@ -20,7 +20,8 @@ WORD = (
 """A run of letters, with the apostrophes inside it. The `'s` of `film's` is not part of the word."""
 
 URL = r"(?:https?://|www\.)\S+"
-EMAIL = r"[^\s@]+@[^\s@]+\.\w+"
+EMAIL = r"[^\s@]{1,64}+@[^\s@]+\.\w+"
+"""An e-mail address, whose name has at most 64 characters: each letter of a text without blanks may begin one."""
 
 DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0135]{3,24}(?![\w@])"
 """Letters and signs that look like letters: `m0vie`, `@mazing`, and `mp3` too."""
@@ -41,8 +42,7 @@ PROTECTED = "|".join(
 def scanner(others: str) -> Callable[[str], Iterator[re.Match[str]]]:
     """Return a function that finds addresses in a text, and matches of `others` between them.
 
-    E-mail addresses are looked for only where there is an @: their pattern would read to the end of a long text without
-    blanks, such as a Chinese one, from each of its letters.
+    E-mail addresses are looked for only where there is an @, since their pattern reads on from each letter of a text.
     """
     all_addresses, urls = (re.compile(rf"{address}|{others}") for address in (f"{URL}|{EMAIL}", URL))
 
